@@ -1,0 +1,2 @@
+//! The command line: administration, import, analysis, pruning.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The HTTP server: configuration, wiring, listeners, shutdown.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Read keys, plans, who may ask, and how often.

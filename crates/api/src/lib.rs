@@ -1,0 +1,1 @@
+//! The HTTP layer: route table, middleware, parameters, errors, one file a resource.

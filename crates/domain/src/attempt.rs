@@ -1,0 +1,130 @@
+//! Attempts of a test in a run, and what they say when they fail.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{id::RunId, timestamp::Timestamp, vocabulary::vocabulary};
+
+vocabulary!(
+    /// How an attempt ended; a test's status in a run is that of its last attempt.
+    AttemptStatus {
+        /// It passed, or failed as it was expected to.
+        Passed = "passed",
+        /// It failed, or passed although it was expected to fail.
+        Failed = "failed",
+        /// It ran out of time: a failure.
+        TimedOut = "timedOut",
+        /// It did not run.
+        Skipped = "skipped",
+        /// It was cut short from outside: no evidence for or against the test.
+        Interrupted = "interrupted",
+    }
+);
+
+impl AttemptStatus {
+    /// Whether this counts as a failure: failed or timed out.
+    pub const fn is_failure(self) -> bool {
+        match self {
+            Self::Failed | Self::TimedOut => true,
+            Self::Passed | Self::Skipped | Self::Interrupted => false,
+        }
+    }
+
+    /// Whether this counts as skipped: skipped or interrupted.
+    pub const fn is_skip(self) -> bool {
+        match self {
+            Self::Skipped | Self::Interrupted => true,
+            Self::Passed | Self::Failed | Self::TimedOut => false,
+        }
+    }
+}
+
+/// One error of an attempt. Text without ANSI codes or control characters other than line breaks and tabs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ErrorDetail {
+    /// What went wrong, in the framework's words.
+    pub message: Option<String>,
+    /// The stack trace.
+    pub stack: Option<String>,
+    /// The code frame.
+    pub snippet: Option<String>,
+    /// Where it was raised.
+    pub location: Option<Location>,
+}
+
+impl ErrorDetail {
+    /// Whether the error has any text by which it could be recognised.
+    pub fn has_text(&self) -> bool {
+        [&self.message, &self.stack]
+            .into_iter()
+            .flatten()
+            .any(|text| !text.trim().is_empty())
+    }
+}
+
+/// A place in a source file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// The file, relative to the checkout where that is known.
+    pub file: String,
+    /// The line, from 1.
+    pub line: Option<u32>,
+    /// The column, from 1.
+    pub column: Option<u32>,
+}
+
+/// One attempt, as a report tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// How it ended.
+    pub status: AttemptStatus,
+    /// How long it took in milliseconds, where the report says.
+    pub duration_ms: Option<u64>,
+    /// When it started, where the report says.
+    pub started_at: Option<Timestamp>,
+    /// The browser or Playwright project that it ran in.
+    pub browser: Option<String>,
+    /// What went wrong, the first error first.
+    pub errors: Vec<ErrorDetail>,
+}
+
+/// The attempts of one test in one run, as a route answers them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestAttempts {
+    /// The run: id, number, branch.
+    pub run: crate::run::RunTag,
+    /// The run's tested revision, for the prompt.
+    pub tested_revision: Option<String>,
+    /// The test.
+    pub test: crate::test::TestName,
+    /// Its stored verdict, if there is one, for the prompt.
+    pub verdict: Option<crate::verdict::VerdictStatus>,
+    /// Oldest first, never empty.
+    pub attempts: Vec<StoredAttempt>,
+}
+
+/// A stored attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAttempt {
+    /// Its place among the test's attempts in the run, from 0.
+    pub retry: u32,
+    /// How it ended.
+    pub status: AttemptStatus,
+    /// How long it took in milliseconds, where the report says.
+    pub duration_ms: Option<u64>,
+    /// The browser or Playwright project that it ran in.
+    pub browser_name: Option<String>,
+    /// What went wrong, the first error first.
+    pub errors: Vec<ErrorDetail>,
+    /// The shard that ran it; none in a run without shards.
+    pub shard: Option<ShardTag>,
+}
+
+/// Names the shard that ran a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardTag {
+    /// Its index, from 1.
+    pub index: u32,
+    /// Its id.
+    pub run_id: RunId,
+}

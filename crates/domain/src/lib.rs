@@ -1,0 +1,25 @@
+//! The vocabulary of Assay and the ports that a store implements.
+//!
+//! Every other crate speaks in these types. A type that a route answers derives [`serde::Serialize`] in the
+//! API's own shape (camelCase, null where unknown), so that there is no third form between a database row and
+//! a response. Nothing here does I/O, reads a clock or knows of HTTP or SQL.
+
+pub mod attempt;
+pub mod history;
+pub mod id;
+pub mod key;
+pub mod observation;
+pub mod page;
+pub mod plan;
+pub mod project;
+pub mod recording;
+pub mod run;
+pub mod settings;
+pub mod signature;
+pub mod store;
+pub mod test;
+pub mod timestamp;
+pub mod verdict;
+pub mod window;
+
+pub mod vocabulary;

@@ -1,0 +1,101 @@
+//! Paging by number, for lists that are computed whole, and the position in the runs list.
+
+use serde::Serialize;
+
+use crate::timestamp::Timestamp;
+
+/// How many entries a page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PerPage {
+    /// The default.
+    #[default]
+    Ten,
+    /// 25 entries.
+    TwentyFive,
+    /// 50 entries.
+    Fifty,
+}
+
+impl PerPage {
+    /// The page size `count`, or nothing where it is not one of 10, 25 and 50.
+    pub const fn of(count: i64) -> Option<Self> {
+        match count {
+            10 => Some(Self::Ten),
+            25 => Some(Self::TwentyFive),
+            50 => Some(Self::Fifty),
+            _ => None,
+        }
+    }
+
+    /// The number of entries.
+    pub const fn count(self) -> u32 {
+        match self {
+            Self::Ten => 10,
+            Self::TwentyFive => 25,
+            Self::Fifty => 50,
+        }
+    }
+}
+
+/// Where a page lies in a list that was computed whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page {
+    /// This page's number, from 1.
+    pub page: u64,
+    /// Entries a page.
+    pub per_page: u32,
+    /// Entries of the whole list.
+    pub total: u64,
+    /// Pages of the whole list, at least 1.
+    pub page_count: u64,
+}
+
+impl Page {
+    /// The page `asked` (from 1) of a list of `total` entries; past the end it is the last page.
+    pub fn of(asked: u64, per_page: PerPage, total: u64) -> Self {
+        let page_count = total.div_ceil(u64::from(per_page.count())).max(1);
+        Self {
+            page: asked.clamp(1, page_count),
+            per_page: per_page.count(),
+            total,
+            page_count,
+        }
+    }
+
+    /// How many entries lie before this page.
+    pub fn offset(&self) -> u64 {
+        (self.page - 1) * u64::from(self.per_page)
+    }
+}
+
+/// The direction in which the runs list is read from a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Older runs.
+    #[default]
+    Next,
+    /// Newer runs.
+    Prev,
+}
+
+/// A position in the runs list, whose order is (startedAt, runNumber), newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunPosition {
+    /// The run's start.
+    pub started_at: Timestamp,
+    /// The run's number, the tie-break.
+    pub number: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_past_the_end_is_the_last() {
+        let page = Page::of(u64::MAX, PerPage::Ten, 21);
+        assert_eq!((page.page, page.page_count, page.offset()), (3, 3, 20));
+        assert_eq!(Page::of(5, PerPage::Fifty, 0).page, 1);
+    }
+}

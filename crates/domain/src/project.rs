@@ -1,0 +1,92 @@
+//! Organizations and their projects.
+
+use serde::Serialize;
+
+use crate::{
+    id::{OrganizationId, ProjectId},
+    plan::Plan,
+    timestamp::Timestamp,
+};
+
+/// An organization.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Organization {
+    /// Its id.
+    pub id: OrganizationId,
+    /// Its name, not necessarily unique.
+    pub name: String,
+    /// What it pays for.
+    pub plan: Plan,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A project in the list of its organization.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectEntry {
+    /// Its id.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The branch that releases are made from.
+    pub stable_branch: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// Who asks: the organization of a checked key and its plan. Only the check of a key makes one for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// Its present plan.
+    pub plan: Plan,
+}
+
+/// A project that the caller may see.
+///
+/// Every read below the project list takes one, and only a look-up within an organization returns one, so that
+/// a read cannot forget whose data it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Project {
+    /// Its id.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The branch that releases are made from.
+    pub stable_branch: String,
+    /// Runs that started before this are past the plan's retention and visible on no route.
+    pub visible_from: Timestamp,
+}
+
+impl Project {
+    /// The project of a row that a store looked up within the caller's organization.
+    pub fn of_row(id: ProjectId, name: String, stable_branch: String, plan: Plan, now: Timestamp) -> Self {
+        Self {
+            id,
+            name,
+            stable_branch,
+            visible_from: now.plus_days(-plan.retention_days()),
+        }
+    }
+
+    /// What every response says of it.
+    pub fn tag(&self) -> ProjectTag {
+        ProjectTag {
+            id: self.id,
+            name: self.name.clone(),
+        }
+    }
+}
+
+/// The `project` field of every response but the project list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProjectTag {
+    /// Its id.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+}

@@ -1,0 +1,100 @@
+//! A report on its way into the store.
+
+use crate::{
+    attempt::{Attempt, ErrorDetail},
+    id::RunId,
+    run::{CiProvider, Counts, Outcome, RunState},
+    signature::ErrorClass,
+    test::TestName,
+    timestamp::Timestamp,
+};
+
+/// What is known of a run beside its results: from flags, the report and CI's variables.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunContext {
+    /// The branch.
+    pub branch: Option<String>,
+    /// The commit that CI checked out.
+    pub commit_sha: Option<String>,
+    /// That commit's message.
+    pub commit_message: Option<String>,
+    /// That commit's author.
+    pub author_name: Option<String>,
+    /// For a pull request, the head behind a merge commit.
+    pub tested_revision: Option<String>,
+    /// The pull request's number.
+    pub pull_request_number: Option<i64>,
+    /// The pull request's title.
+    pub pull_request_title: Option<String>,
+    /// The CI service.
+    pub ci_provider: Option<CiProvider>,
+    /// The suite or job, where several share one CI run.
+    pub suite: Option<String>,
+}
+
+/// A shard's place among its siblings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardIndex {
+    /// From 1.
+    pub index: u32,
+    /// How many there should be, where known; at least `index`.
+    pub total: Option<u32>,
+}
+
+/// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    /// What all shards of one logical run share, at most 1,000 characters.
+    pub run_key: String,
+    /// What tells one content from another: importing the same again changes nothing.
+    pub content: [u8; 32],
+    /// The shard's place; none for a run that is not sharded.
+    pub shard: Option<ShardIndex>,
+    /// What is known of the run.
+    pub context: RunContext,
+    /// When the shard started.
+    pub started_at: Timestamp,
+    /// When it ended, where known.
+    pub finished_at: Option<Timestamp>,
+    /// Whether the report is whole.
+    pub state: RunState,
+    /// Errors that belong to no test.
+    pub report_errors: Vec<ErrorDetail>,
+    /// The tests, each name and file once.
+    pub tests: Vec<RecordedTest>,
+}
+
+/// One test of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedTest {
+    /// Its name and file.
+    pub test: TestName,
+    /// Its attempts, the final one last; never empty.
+    pub attempts: Vec<RecordedAttempt>,
+}
+
+/// One attempt with what its error was recognised as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedAttempt {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// The class of its first error with text; none where it did not fail or said nothing.
+    pub class: Option<ErrorClass>,
+}
+
+/// What an import made of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The logical run's id.
+    pub run_id: RunId,
+    /// Its number within the project.
+    pub run_number: i32,
+    /// The shard's own id.
+    pub shard_id: RunId,
+    /// How the logical run ended, as far as is known.
+    pub status: Option<Outcome>,
+    /// How its tests ended.
+    pub counts: Counts,
+    /// False when the same content was already stored.
+    pub changed: bool,
+}

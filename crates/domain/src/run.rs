@@ -1,0 +1,274 @@
+//! Runs: the logical run that all shards of one CI run make up.
+
+use serde::Serialize;
+
+use crate::{
+    attempt::{AttemptStatus, ErrorDetail, ShardTag},
+    id::RunId,
+    page::{Direction, PerPage, RunPosition},
+    timestamp::Timestamp,
+    vocabulary::vocabulary,
+    window::Window,
+};
+
+vocabulary!(
+    /// How a run ended, once that is known.
+    Outcome {
+        /// No test failed and no report-level error was recorded.
+        Passed = "passed",
+        /// A test failed, or a report-level error was recorded.
+        Failed = "failed",
+    }
+);
+
+vocabulary!(
+    /// A run's status in its detail, where an unknown outcome has a word of its own.
+    RunStatus {
+        /// No test failed and no report-level error was recorded.
+        Passed = "passed",
+        /// A test failed, or a report-level error was recorded.
+        Failed = "failed",
+        /// Shards are missing or were interrupted, and none failed.
+        Incomplete = "incomplete",
+    }
+);
+
+impl From<Option<Outcome>> for RunStatus {
+    fn from(outcome: Option<Outcome>) -> Self {
+        match outcome {
+            Some(Outcome::Passed) => Self::Passed,
+            Some(Outcome::Failed) => Self::Failed,
+            None => Self::Incomplete,
+        }
+    }
+}
+
+vocabulary!(
+    /// Whether a shard's report is whole.
+    RunState {
+        /// The report is whole.
+        Completed = "completed",
+        /// The run or its report was cut short.
+        Interrupted = "interrupted",
+    }
+);
+
+vocabulary!(
+    /// The CI service that a run came from.
+    CiProvider {
+        /// GitHub Actions.
+        GithubActions = "github-actions",
+        /// GitLab CI.
+        GitlabCi = "gitlab-ci",
+        /// CircleCI.
+        Circleci = "circleci",
+        /// Buildkite.
+        Buildkite = "buildkite",
+        /// Jenkins.
+        Jenkins = "jenkins",
+        /// Azure Pipelines.
+        AzurePipelines = "azure-pipelines",
+        /// Bitbucket Pipelines.
+        BitbucketPipelines = "bitbucket-pipelines",
+        /// TeamCity.
+        Teamcity = "teamcity",
+        /// Any other service.
+        Other = "other",
+    }
+);
+
+/// How many tests ended how, each test once: `total = passed + failed + skipped`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Tests.
+    pub total: u32,
+    /// Those whose last attempt passed.
+    pub passed: u32,
+    /// Those whose last attempt failed or timed out.
+    pub failed: u32,
+    /// Those whose last attempt was skipped or interrupted.
+    pub skipped: u32,
+    /// Those of the passed that passed after a failed attempt.
+    pub recovered: u32,
+}
+
+/// Names a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunTag {
+    /// Its id.
+    pub id: RunId,
+    /// Its number within the project, from 1.
+    pub run_number: i32,
+    /// Its branch.
+    pub branch: Option<String>,
+}
+
+/// A run in the runs list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRow {
+    /// Its id.
+    pub id: RunId,
+    /// Its number within the project, from 1.
+    pub run_number: i32,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// The commit that CI checked out.
+    pub commit_sha: Option<String>,
+    /// For a pull request, the head behind a merge commit.
+    pub tested_revision: Option<String>,
+    /// The pull request's number.
+    pub pull_request_number: Option<i64>,
+    /// How it ended; none while that is unknown.
+    pub status: Option<Outcome>,
+    /// The earliest start of its shards.
+    pub started_at: Timestamp,
+    /// The latest end of its shards.
+    pub finished_at: Option<Timestamp>,
+    /// From start to end.
+    pub duration_ms: Option<i64>,
+    /// How its tests ended.
+    pub counts: Counts,
+    /// None for a run that was not sharded.
+    pub shards: Option<ShardCount>,
+}
+
+/// How many shards of a run arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ShardCount {
+    /// Those that arrived.
+    pub received: u32,
+    /// Those that there should be, where a report or CI says.
+    pub expected: Option<u32>,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunQuery {
+    /// Only runs that started in this period.
+    pub window: Window,
+    /// Only runs of exactly this branch.
+    pub branch: Option<String>,
+    /// Only runs whose commit or tested revision begins with this, in lower case.
+    pub sha: Option<String>,
+    /// Only runs that ended so.
+    pub status: Option<Outcome>,
+    /// Runs a page.
+    pub per_page: PerPage,
+    /// Only runs beyond this position, in the direction.
+    pub position: Option<RunPosition>,
+    /// Older or newer than the position.
+    pub direction: Direction,
+}
+
+/// One page of the runs list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunPage {
+    /// The runs.
+    pub runs: Vec<RunRow>,
+    /// Runs of the filter in the whole period.
+    pub total: u64,
+    /// Whether an older run matches.
+    pub has_older: bool,
+    /// Whether a newer run matches.
+    pub has_newer: bool,
+}
+
+/// One logical run with every test's final attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunDetail {
+    /// The run.
+    pub run: Run,
+    /// How its tests ended.
+    pub counts: Counts,
+    /// One entry a test, ordered by file (none first), then name.
+    pub tests: Vec<TestEntry>,
+}
+
+/// The `run` object of the run detail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// Its id: that of its first shard.
+    pub id: RunId,
+    /// Its number within the project, from 1.
+    pub run_number: i32,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// The commit that CI checked out.
+    pub commit_sha: Option<String>,
+    /// That commit's message.
+    pub commit_message: Option<String>,
+    /// That commit's author.
+    pub author_name: Option<String>,
+    /// For a pull request, the head behind a merge commit.
+    pub tested_revision: Option<String>,
+    /// The pull request's number.
+    pub pull_request_number: Option<i64>,
+    /// The pull request's title.
+    pub pull_request_title: Option<String>,
+    /// The CI service.
+    pub ci_provider: Option<CiProvider>,
+    /// The suite or job that the run belongs to, where several share one CI run.
+    pub suite: Option<String>,
+    /// How it ended.
+    pub status: RunStatus,
+    /// The earliest start of its shards.
+    pub started_at: Timestamp,
+    /// The latest end of its shards.
+    pub finished_at: Option<Timestamp>,
+    /// From start to end.
+    pub duration_ms: Option<i64>,
+    /// None for a run that was not sharded.
+    pub shards: Option<Shards>,
+    /// Errors that belong to no test, such as a file that did not load.
+    pub report_errors: Vec<ErrorDetail>,
+}
+
+/// The shards of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shards {
+    /// How many there should be, where a report or CI says.
+    pub expected: Option<u32>,
+    /// Those that arrived, by index.
+    pub received: Vec<Shard>,
+}
+
+/// A shard of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shard {
+    /// Its id.
+    pub run_id: RunId,
+    /// Its index, from 1.
+    pub index: u32,
+    /// Whether its report is whole.
+    pub run_state: RunState,
+    /// How it ended; none where it was interrupted before anything failed.
+    pub status: Option<Outcome>,
+}
+
+/// A test of a run, as its final attempt shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TestEntry {
+    /// The full stored name.
+    pub test_name: String,
+    /// The stored spec file.
+    pub file_path: Option<String>,
+    /// The final attempt's status.
+    pub status: AttemptStatus,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// The final attempt's duration in milliseconds.
+    pub duration_ms: Option<u64>,
+    /// The final attempt's first error message.
+    pub error_message: Option<String>,
+    /// The final attempt's error signature.
+    pub fingerprint: Option<String>,
+    /// The final attempt's browser or Playwright project.
+    pub browser_name: Option<String>,
+    /// The shard that ran the final attempt; none in a run without shards.
+    pub shard: Option<ShardTag>,
+}

@@ -1,0 +1,52 @@
+//! A project's configuration, as far as the API shows it.
+
+use serde::Serialize;
+
+use crate::vocabulary::vocabulary;
+
+vocabulary!(
+    /// What the chat integration tells of.
+    ChatEvent {
+        /// A run of the stable branch failed.
+        RunFailed = "run_failed",
+        /// A run of the stable branch passed after a failed one.
+        RunRecovered = "run_recovered",
+        /// A test became flaky.
+        TestFlaky = "test_flaky",
+        /// A test became broken.
+        TestBroken = "test_broken",
+        /// An error signature occurred for the first time.
+        NewError = "new_error",
+    }
+);
+
+/// The `settings` object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// The branch that releases are made from.
+    pub stable_branch: String,
+    /// How many days of results the organization's plan shows.
+    pub retention_days: i64,
+    /// The chat integration.
+    pub chat: Chat,
+    /// The integration with the code host.
+    pub repohost: Repohost,
+}
+
+/// The chat integration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Chat {
+    /// Whether it is set up.
+    pub configured: bool,
+    /// What it tells of; empty where it is not set up.
+    pub events: Vec<ChatEvent>,
+}
+
+/// The integration with the code host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Repohost {
+    /// Whether pull requests get a comment.
+    pub pr_comments_enabled: bool,
+}

@@ -1,0 +1,171 @@
+//! Error signatures: failures that are one error, by the fingerprint of their text.
+
+use serde::Serialize;
+
+use crate::{
+    attempt::AttemptStatus,
+    id::RunId,
+    page::{Page, PerPage},
+    timestamp::Timestamp,
+    vocabulary::vocabulary,
+    window::Window,
+};
+
+vocabulary!(
+    /// What kind of failure an error is.
+    Category {
+        /// An expectation was not met.
+        Assertion = "assertion",
+        /// Something took too long.
+        Timeout = "timeout",
+        /// A page's element was missing, hidden or not unique.
+        Element = "element",
+        /// A connection or a request failed.
+        Network = "network",
+        /// The process died or the code raised an error of its own.
+        Crash = "crash",
+        /// A hook, fixture, import or compilation failed before the test itself.
+        Setup = "setup",
+        /// None of these.
+        Other = "other",
+    }
+);
+
+vocabulary!(
+    /// The order of the signature list; the largest or latest first.
+    SignatureSort {
+        /// By occurrences.
+        Occurrences = "occurrences",
+        /// By the number of tests.
+        Tests = "tests",
+        /// By the latest occurrence.
+        LastSeen = "lastSeen",
+        /// By the first occurrence.
+        FirstSeen = "firstSeen",
+    }
+);
+
+/// What the text of an error was recognised as.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ErrorClass {
+    /// 32 hexadecimal digits.
+    pub fingerprint: String,
+    /// The version of the algorithm that made it.
+    pub version: u16,
+    /// One line of at most 120 characters.
+    pub title: String,
+    /// What kind of failure it is.
+    pub category: Category,
+}
+
+/// An error signature with its figures over a period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Signature {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// One line of at most 120 characters.
+    pub title: String,
+    /// The latest occurrence's own text.
+    pub message: Option<String>,
+    /// What kind of failure it is.
+    pub category: Category,
+    /// The file of the test that it hits most.
+    pub file_path: Option<String>,
+    /// How many files it hits.
+    pub file_count: u64,
+    /// How many tests it hits.
+    pub test_count: u64,
+    /// Their names, most occurrences first, each name once.
+    pub test_names: Vec<String>,
+    /// How many attempts ended with it.
+    pub occurrence_count: u64,
+    /// In how many runs.
+    pub run_count: u64,
+    /// The earliest occurrence that is still visible, whatever the period.
+    pub first_seen: Timestamp,
+    /// The latest occurrence of the period.
+    pub last_seen: Timestamp,
+    /// Whether the first visible occurrence lies in the period.
+    pub is_new: bool,
+}
+
+/// A signature with the tests and runs that it hits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignatureDetail {
+    /// The signature.
+    pub signature: Signature,
+    /// True when it did not occur in the period; the figures then cover everything visible.
+    pub window_empty: bool,
+    /// The tests, most occurrences first.
+    pub tests: Vec<SignatureTest>,
+    /// The runs and tests, newest first.
+    pub runs: Vec<SignatureRun>,
+}
+
+/// A test that a signature hits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignatureTest {
+    /// The full stored name.
+    pub test_name: String,
+    /// The stored spec file.
+    pub file_path: Option<String>,
+    /// How many of its attempts ended with the signature.
+    pub occurrence_count: u64,
+}
+
+/// A test in a run that a signature hit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignatureRun {
+    /// The run.
+    pub run_id: RunId,
+    /// Its number.
+    pub run_number: i32,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// The test's full stored name.
+    pub test_name: String,
+    /// Its stored spec file.
+    pub file_path: Option<String>,
+    /// All attempts of the test in the run.
+    pub attempts: u32,
+    /// Those that ended with the signature.
+    pub occurrences: u64,
+    /// How the test ended in the run.
+    pub final_status: AttemptStatus,
+}
+
+/// Which signatures to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureQuery {
+    /// Only occurrences in runs that started in this period.
+    pub window: Window,
+    /// Only occurrences on exactly this branch.
+    pub branch: Option<String>,
+    /// Only signatures of this category.
+    pub category: Option<Category>,
+    /// Only signatures whose title, message or file contains this, whatever the case.
+    pub search: Option<String>,
+    /// The order.
+    pub sort: SignatureSort,
+    /// The page asked for, from 1.
+    pub page: u64,
+    /// Signatures a page.
+    pub per_page: PerPage,
+}
+
+/// One page of the signature list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignaturePage {
+    /// Where the page lies.
+    pub page: Page,
+    /// The signatures.
+    pub signatures: Vec<Signature>,
+    /// Failed attempts of the period and branch without any error text.
+    pub unfingerprinted_count: u64,
+}

@@ -1,0 +1,251 @@
+//! The ports: what a store of results can be asked, and told.
+//!
+//! The traits are synchronous; a caller in an asynchronous program makes one hop to a thread that may block.
+//! "Not there" is an `Option` or a [`TestLookup`]; a [`StoreError`] only ever means that the store failed.
+
+use crate::{
+    attempt::{AttemptStatus, TestAttempts},
+    history::TestHistory,
+    id::{KeyId, OrganizationId, ProjectId, RunId},
+    key::{KeyEntry, KeyHash, NewKey, StoredKey},
+    observation::History,
+    plan::Plan,
+    project::{Caller, Organization, Project, ProjectEntry},
+    recording::{Imported, Recording},
+    run::{RunDetail, RunPage, RunQuery},
+    settings::{ChatEvent, Settings},
+    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+    verdict::{Judge, TestVerdict},
+    window::Window,
+};
+
+/// The store failed. The cause is for the log and never for a client.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It could not be reached in time: no connection, or none free.
+    #[error("the database is unreachable")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It answered with an error.
+    #[error("the database failed while {doing}")]
+    Failed {
+        /// What was being done.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It holds something that no version of ours writes.
+    #[error("the database holds a {what} that cannot be read: {value:?}")]
+    Corrupt {
+        /// What was read.
+        what: &'static str,
+        /// Its value, bounded.
+        value: String,
+    },
+}
+
+/// What the read API asks. Every method below `project` takes the [`Project`] that only it returns.
+pub trait Store: Send + Sync {
+    /// Whether the store answers and has the schema that this program expects.
+    fn ready(&self) -> Result<(), StoreError>;
+
+    /// The read key of this hash, whatever its state. Ingest keys are not found.
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
+
+    /// Notes that a key was used on the day of `now`.
+    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The caller's projects, oldest first.
+    fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError>;
+
+    /// The caller's project of this id.
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
+
+    /// The project's configuration.
+    fn settings(&self, project: &Project) -> Result<Settings, StoreError>;
+
+    /// Every branch with a visible run, by code point.
+    fn branches(&self, project: &Project) -> Result<Vec<String>, StoreError>;
+
+    /// One page of the runs list.
+    fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError>;
+
+    /// The logical run that this id, or the id of any of its shards, names.
+    fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError>;
+
+    /// The attempts of a test in a run; none where there is no such run. The candidates of an ambiguous name are
+    /// the files that have it in this run.
+    fn attempts(
+        &self,
+        project: &Project,
+        run: RunId,
+        test: &TestSelector,
+    ) -> Result<Option<TestLookup<TestAttempts>>, StoreError>;
+
+    /// How a test ended in the runs of a period.
+    fn history(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        window: &Window,
+    ) -> Result<TestLookup<TestHistory>, StoreError>;
+
+    /// A test's stored verdict.
+    fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;
+
+    /// An error signature over a period, or over everything visible where it did not occur in the period.
+    fn signature(
+        &self,
+        project: &Project,
+        fingerprint: &str,
+        window: &Window,
+    ) -> Result<Option<SignatureDetail>, StoreError>;
+
+    /// One page of the signatures that occurred in a period.
+    fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
+
+    /// What the engine judges by: the runs that started within `from..=to`.
+    fn observations(&self, project: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError>;
+
+    /// The names of these tests, in the same order.
+    fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
+
+    /// How these tests ended in these runs (by number), in the same order.
+    fn final_results(
+        &self,
+        project: &Project,
+        results: &[(TestOrdinal, i32)],
+    ) -> Result<Vec<FinalResult>, StoreError>;
+}
+
+/// How a test ended in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinalResult {
+    /// The final attempt's status.
+    pub status: AttemptStatus,
+    /// The final attempt's start, else the run's.
+    pub started_at: Timestamp,
+}
+
+/// Why a recording was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is no such project.
+    #[error("no project has the id {0}; `assay project list` shows them")]
+    NoProject(ProjectId),
+    /// The run is already stored with shards, or without.
+    #[error(
+        "the run {run_key:?} was already imported {}; {}",
+        if *.stored_sharded { "in shards" } else { "without shards" },
+        if *.stored_sharded { "say which shard this is with --shard" } else { "leave --shard away, or give another --run-key" }
+    )]
+    ShardingDiffers {
+        /// The run's key.
+        run_key: String,
+        /// Whether the stored run has shards.
+        stored_sharded: bool,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What the importer tells.
+pub trait Recorder: Send + Sync {
+    /// Stores a recording, brings everything derived up to date and stores the verdicts of the whole project as
+    /// of `now`, in one transaction: whole or not at all.
+    ///
+    /// A shard that is already stored is replaced; the same content again changes nothing.
+    fn record(
+        &self,
+        project: ProjectId,
+        recording: &Recording,
+        judge: &dyn Judge,
+        now: Timestamp,
+    ) -> Result<Imported, RecordError>;
+}
+
+/// What an administrator does.
+pub trait Administration: Send + Sync {
+    /// Makes an organization.
+    fn create_organization(&self, name: &str, plan: Plan, now: Timestamp)
+    -> Result<Organization, StoreError>;
+
+    /// Every organization, oldest first.
+    fn organizations(&self) -> Result<Vec<Organization>, StoreError>;
+
+    /// Changes a plan; false where there is no such organization.
+    fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError>;
+
+    /// Makes a project in an existing organization.
+    fn create_project(
+        &self,
+        organization: OrganizationId,
+        name: &str,
+        stable_branch: &str,
+        now: Timestamp,
+    ) -> Result<ProjectEntry, StoreError>;
+
+    /// The projects of an organization, oldest first.
+    fn projects_of(&self, organization: OrganizationId) -> Result<Vec<ProjectEntry>, StoreError>;
+
+    /// Every project's id with its name, oldest first.
+    fn all_projects(&self) -> Result<Vec<ProjectEntry>, StoreError>;
+
+    /// Changes a project's configuration; false where there is no such project. A changed stable branch also
+    /// brings the stored verdicts up to date, as of `now`.
+    fn set_project(
+        &self,
+        project: ProjectId,
+        change: &ProjectChange,
+        judge: &dyn Judge,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Keeps a new read key of an organization.
+    fn create_read_key(
+        &self,
+        organization: OrganizationId,
+        key: &NewKey,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Keeps a new ingest key of a project; false where there is no such project.
+    fn create_ingest_key(&self, project: ProjectId, key: &NewKey) -> Result<bool, StoreError>;
+
+    /// The keys of an organization and its projects, oldest first.
+    fn keys(&self, organization: OrganizationId) -> Result<Vec<KeyEntry>, StoreError>;
+
+    /// Revokes a key; false where there is no such key. A revoked key keeps its first date.
+    fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Deletes what is past each organization's retention as of `now`, or only counts it.
+    fn prune(&self, now: Timestamp, dry_run: bool) -> Result<Vec<Pruned>, StoreError>;
+}
+
+/// A change of a project's configuration; what is none stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProjectChange {
+    /// The new stable branch.
+    pub stable_branch: Option<String>,
+    /// The new chat integration: its events, or none to remove it.
+    pub chat: Option<Option<Vec<ChatEvent>>>,
+    /// Whether pull requests get a comment.
+    pub pr_comments: Option<bool>,
+}
+
+/// What pruning deleted, or would delete, of one project.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pruned {
+    /// The project.
+    pub project_id: ProjectId,
+    /// Its name.
+    pub project: String,
+    /// Logical runs.
+    pub runs: u64,
+    /// Results of tests in them.
+    pub results: u64,
+}

@@ -1,0 +1,45 @@
+//! A test: a name within a project, and the file it stands in.
+
+use serde::Serialize;
+
+/// A test's identity within its project: its full title path and its file, if the reports tell one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TestName {
+    /// The framework's own title path, its non-empty parts joined with ` > `.
+    pub name: String,
+    /// The stored spec file.
+    pub file_path: Option<String>,
+}
+
+/// A test that is asked for by name and, where the name stands in several files, by file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestSelector {
+    /// The full stored name.
+    pub name: String,
+    /// Which file: any, or exactly this one.
+    pub file: FileSelector,
+}
+
+/// Which file a test is asked for in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileSelector {
+    /// Whichever file has the name; ambiguous where several have.
+    Any,
+    /// This file, or no file (an empty `filePath`).
+    Exactly(Option<String>),
+}
+
+/// What a look-up by name found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestLookup<T> {
+    /// One test.
+    Found(T),
+    /// No test of this name (and file).
+    Missing,
+    /// Several tests of this name: their files, ordered, none first.
+    Ambiguous(Vec<Option<String>>),
+}
+
+/// A test's number within its project: dense from 0, never reused. Bit positions of [`crate::observation`].
+pub type TestOrdinal = u32;

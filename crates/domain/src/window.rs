@@ -1,0 +1,73 @@
+//! The period that a request asks about.
+
+use serde::Serialize;
+
+use crate::{plan::Plan, timestamp::Timestamp};
+
+/// A period that may be asked for: 7, 30 or 90 days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Days {
+    /// A week.
+    Seven,
+    /// The default.
+    Thirty,
+    /// Within the Pro plan only.
+    Ninety,
+}
+
+impl Days {
+    /// The period of `days` days, or nothing where that is not one of 7, 30 and 90 or exceeds the plan's retention.
+    pub fn within(plan: Plan, days: i64) -> Option<Self> {
+        let days = match days {
+            7 => Self::Seven,
+            30 => Self::Thirty,
+            90 => Self::Ninety,
+            _ => return None,
+        };
+        (days.count() <= plan.retention_days()).then_some(days)
+    }
+
+    /// The number of days.
+    pub const fn count(self) -> i64 {
+        match self {
+            Self::Seven => 7,
+            Self::Thirty => 30,
+            Self::Ninety => 90,
+        }
+    }
+}
+
+/// A period ending now. A run belongs to it when it started at or after `from` and at or before `to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// Its length in days of 24 hours.
+    pub days: i64,
+    /// Its start, inclusive.
+    pub from: Timestamp,
+    /// Its end: the time of the request.
+    pub to: Timestamp,
+}
+
+impl Window {
+    /// The period of `days` that ends at `now`.
+    pub const fn ending(now: Timestamp, days: Days) -> Self {
+        Self {
+            days: days.count(),
+            from: now.plus_days(-days.count()),
+            to: now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_stay_within_the_plan() {
+        assert_eq!(Days::within(Plan::Standard, 90), None);
+        assert_eq!(Days::within(Plan::Pro, 90), Some(Days::Ninety));
+        assert_eq!(Days::within(Plan::Pro, 14), None);
+        assert_eq!(Days::within(Plan::Standard, 30), Some(Days::Thirty));
+    }
+}

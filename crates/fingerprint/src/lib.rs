@@ -1,0 +1,1 @@
+//! Error text to normal form, fingerprint, title and category.

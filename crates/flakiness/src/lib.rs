@@ -1,0 +1,1 @@
+//! The flakiness engine: observations and a time in, verdicts with their evidence out.

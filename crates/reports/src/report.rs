@@ -1,0 +1,108 @@
+//! The neutral report that every format is read into.
+
+use assay_domain::{
+    attempt::{Attempt, ErrorDetail},
+    recording::{RunContext, ShardIndex},
+    run::RunState,
+    test::TestName,
+    timestamp::Timestamp,
+};
+
+/// A file of an import, as the caller read it.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Its name for messages, `-` for standard input.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// When it was last written, where known: the last resort for the run's start.
+    pub modified: Option<Timestamp>,
+}
+
+/// A format that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Playwright's JSON reporter.
+    Playwright,
+    /// JUnit XML in all its dialects.
+    Junit,
+    /// The Common Test Report Format.
+    Ctrf,
+    /// Jest's and Vitest's JSON.
+    Jest,
+    /// `go test -json`.
+    Go,
+    /// Visual Studio test results.
+    Trx,
+    /// A folder of Allure results.
+    Allure,
+}
+
+/// One shard's results (or an unsharded run's), whatever wrote them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The format that was read.
+    pub format: Format,
+    /// What the report itself says of its run; flags and CI variables go before it.
+    pub context: RunContext,
+    /// What the report says all shards of its run share, such as CTRF's `runId`.
+    pub run_key: Option<String>,
+    /// The shard that the report says it is.
+    pub shard: Option<ShardIndex>,
+    /// The earliest start that the report tells.
+    pub started_at: Option<Timestamp>,
+    /// The latest end that the report tells or implies.
+    pub finished_at: Option<Timestamp>,
+    /// `Interrupted` when the run or the file was cut short.
+    pub state: RunState,
+    /// Errors that belong to no test, such as a file that did not load. Any makes the run fail.
+    pub errors: Vec<ErrorDetail>,
+    /// The tests, each name and file once, in the order of the report.
+    pub tests: Vec<ReportedTest>,
+    /// What a reader should know of the reading, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A test of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedTest {
+    /// Its name and file.
+    pub test: TestName,
+    /// Its attempts, the final one last; never empty.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Why a file could not be read. Every message names the file and says what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is of no known format.
+    #[error("{file}: no known report format; {hint}")]
+    Unrecognised {
+        /// The file.
+        file: String,
+        /// What was seen, and what is known.
+        hint: String,
+    },
+    /// The file is of the format but broken.
+    #[error("{file}:{line}: not a readable {format} report: {problem}")]
+    Broken {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The format as people call it.
+        format: &'static str,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// The file or a part of it exceeds a limit.
+    #[error("{file}: {what} exceeds the limit of {limit}")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// What is too large.
+        what: &'static str,
+        /// The limit in words.
+        limit: String,
+    },
+}

@@ -1,0 +1,1 @@
+//! Development only: a database per test, seeds, the real programs, snapshots.
