@@ -1,0 +1,45 @@
+# Every recipe is one plain line that also runs by hand.
+
+# What the recipes are.
+default:
+    @just --list
+
+# A private Postgres, demo data, a read key and requests to paste.
+demo:
+    cargo run --release --bin assay-server -- --demo
+
+# All tests, against a real Postgres that they start themselves.
+test:
+    cargo test --workspace
+
+# Formatting, layering, lints, docs, licences and advisories, tests: what a change must pass.
+check:
+    .ci/run
+
+# Which crate may depend on which.
+layering:
+    .ci/layering
+
+# Formatting.
+fmt:
+    cargo fmt --all
+
+# Lints, as strict as in a check.
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# The crates' documentation.
+doc:
+    cargo doc --workspace --no-deps --open
+
+# Licences, advisories and sources of the dependencies (needs cargo-deny).
+deny:
+    cargo deny check
+
+# Benchmarks of the crates.
+bench:
+    cargo bench --workspace
+
+# The engine against its baselines on simulated histories.
+evaluate:
+    cargo run --release --bin assay-evaluate
