@@ -63,6 +63,33 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
+impl Report {
+    /// A report without anything in it.
+    pub(crate) fn empty(format: Format) -> Self {
+        Self {
+            format,
+            context: RunContext::default(),
+            run_key: None,
+            shard: None,
+            started_at: None,
+            finished_at: None,
+            state: RunState::Completed,
+            errors: Vec::new(),
+            tests: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Widens the run's time by an event of it: from its start, where known, for its duration, where known.
+    pub(crate) fn widen(&mut self, start: Option<Timestamp>, duration_ms: Option<u64>) {
+        let Some(start) = start else { return };
+        let duration = i64::try_from(duration_ms.unwrap_or(0)).unwrap_or(i64::MAX);
+        let end = start.plus_ms(duration);
+        self.started_at = Some(self.started_at.map_or(start, |earliest| earliest.min(start)));
+        self.finished_at = Some(self.finished_at.map_or(end, |latest| latest.max(end)));
+    }
+}
+
 /// A test of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedTest {

@@ -1,0 +1,104 @@
+//! Executions of tests collected into one entry a test.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus},
+    test::TestName,
+};
+
+use crate::{limits, report::ReportedTest};
+
+/// The tests of a report while it is read, each name and file once, in the order of their first execution.
+///
+/// An execution is one go at a test with all its attempts. A test that was executed several times (repeated on
+/// purpose, or reported by several files) keeps all attempts: executions that were skipped first, then those that
+/// passed, then those that failed, so that the final attempt tells the outcome.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    tests: Vec<(TestName, Vec<Vec<Attempt>>)>,
+    places: HashMap<TestName, usize>,
+}
+
+impl Collector {
+    /// Adds an execution; one without attempts is none.
+    pub(crate) fn add(&mut self, test: TestName, attempts: Vec<Attempt>) {
+        if attempts.is_empty() {
+            return;
+        }
+        let next = self.tests.len();
+        let place = *self.places.entry(test.clone()).or_insert(next);
+        match self.tests.get_mut(place) {
+            Some((_, executions)) => executions.push(attempts),
+            None => self.tests.push((test, vec![attempts])),
+        }
+    }
+
+    /// How many tests there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tests.len()
+    }
+
+    /// The tests, and what had to be left out.
+    pub(crate) fn finish(self) -> Vec<ReportedTest> {
+        self.tests
+            .into_iter()
+            .map(|(test, mut executions)| {
+                // Stable: executions that ended alike stay in order.
+                executions.sort_by_key(|attempts| attempts.last().map_or(0, |last| weight(last.status)));
+                let mut attempts: Vec<Attempt> = executions.into_iter().flatten().collect();
+                let excess = attempts.len().saturating_sub(limits::ATTEMPTS);
+                attempts.drain(..excess);
+                for attempt in &mut attempts {
+                    attempt.errors.truncate(limits::ERRORS);
+                }
+                ReportedTest { test, attempts }
+            })
+            .collect()
+    }
+}
+
+/// How much an execution's end says of the test.
+const fn weight(status: AttemptStatus) -> u8 {
+    match status {
+        AttemptStatus::Skipped => 0,
+        AttemptStatus::Interrupted => 1,
+        AttemptStatus::Passed => 2,
+        AttemptStatus::TimedOut | AttemptStatus::Failed => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn execution(statuses: &[AttemptStatus]) -> Vec<Attempt> {
+        let attempt = |status: &AttemptStatus| Attempt {
+            status: *status,
+            duration_ms: None,
+            started_at: None,
+            browser: None,
+            errors: vec![],
+        };
+        statuses.iter().map(attempt).collect()
+    }
+
+    #[test]
+    fn the_final_attempt_of_repeated_executions_tells_the_outcome() {
+        use AttemptStatus::{Failed, Passed, Skipped};
+        let mut tests = Collector::default();
+        let name = |name: &str| TestName {
+            name: name.into(),
+            file_path: None,
+        };
+        tests.add(name("a"), execution(&[Failed, Failed]));
+        tests.add(name("b"), execution(&[Passed]));
+        tests.add(name("a"), execution(&[Failed, Passed]));
+        tests.add(name("a"), execution(&[Skipped]));
+        tests.add(name("c"), vec![]);
+        let tests = tests.finish();
+        assert_eq!(tests.len(), 2);
+        let statuses: Vec<_> = tests[0].attempts.iter().map(|attempt| attempt.status).collect();
+        assert_eq!(statuses, [Skipped, Failed, Passed, Failed, Failed]);
+    }
+}

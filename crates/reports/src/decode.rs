@@ -1,0 +1,202 @@
+//! Bytes of a file to text: unpacked, bounded, decoded.
+
+use std::{
+    borrow::Cow,
+    io::{self, Read},
+    str,
+};
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use flate2::read::MultiGzDecoder;
+
+use crate::{
+    limits,
+    report::{ReadError, SourceFile},
+};
+
+/// The file's text: gzip unpacked, then decoded by byte-order mark, by declaration, as UTF-8, as Windows-1252,
+/// whichever fits first. A text cut inside a character loses that character.
+pub(crate) fn decode(file: &SourceFile) -> Result<Cow<'_, str>, ReadError> {
+    match unpack(file)? {
+        Cow::Borrowed(bytes) => Ok(text(bytes)),
+        Cow::Owned(bytes) => Ok(Cow::Owned(text(&bytes).into_owned())),
+    }
+}
+
+/// The beginning of the file's text, for recognising its format.
+pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
+    let mut head = Vec::new();
+    if is_gzip(bytes) {
+        // A broken archive is reported when it is read; here its whole part is enough.
+        let _cut = MultiGzDecoder::new(bytes)
+            .take(u64::try_from(most).unwrap_or(u64::MAX))
+            .read_to_end(&mut head);
+    } else {
+        head.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
+    }
+    text(&head).into_owned()
+}
+
+fn unpack(file: &SourceFile) -> Result<Cow<'_, [u8]>, ReadError> {
+    let too_large = || ReadError::TooLarge {
+        file: file.name.clone(),
+        what: "the file",
+        limit: format!("{} MiB", limits::FILE_BYTES >> 20),
+    };
+    if !is_gzip(&file.bytes) {
+        return if file.bytes.len() > limits::FILE_BYTES {
+            Err(too_large())
+        } else {
+            Ok(Cow::Borrowed(&file.bytes))
+        };
+    }
+    let mut unpacked = Vec::new();
+    let bound = u64::try_from(limits::FILE_BYTES)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    match MultiGzDecoder::new(file.bytes.as_slice())
+        .take(bound)
+        .read_to_end(&mut unpacked)
+    {
+        Ok(_) if unpacked.len() > limits::FILE_BYTES => Err(too_large()),
+        Ok(_) => Ok(Cow::Owned(unpacked)),
+        // What a cut-off archive holds is read as far as it goes, like any cut-off file.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !unpacked.is_empty() => {
+            Ok(Cow::Owned(unpacked))
+        }
+        Err(error) => Err(ReadError::Broken {
+            file: file.name.clone(),
+            line: 1,
+            format: "gzip",
+            problem: format!("the archive does not unpack ({error})"),
+        }),
+    }
+}
+
+fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
+        return encoding
+            .decode_without_bom_handling(bytes.get(mark..).unwrap_or_default())
+            .0;
+    }
+    if let Some(encoding) = unmarked_utf16(bytes).or_else(|| declared(bytes)) {
+        return encoding.decode_without_bom_handling(bytes).0;
+    }
+    match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(error) if error.error_len().is_none() => {
+            // Cut inside its last character.
+            str::from_utf8(bytes.get(..error.valid_up_to()).unwrap_or_default())
+                .map_or(Cow::Borrowed(""), Cow::Borrowed)
+        }
+        Err(_) if mostly_utf8(bytes) => String::from_utf8_lossy(bytes),
+        Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
+    }
+}
+
+/// Whether the bytes hold more characters of several bytes than stray ones: UTF-8 that something binary was printed
+/// into, and no other encoding.
+fn mostly_utf8(bytes: &[u8]) -> bool {
+    let (mut whole, mut stray) = (0usize, 0usize);
+    for chunk in bytes.utf8_chunks() {
+        whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        stray += usize::from(!chunk.invalid().is_empty());
+    }
+    whole > stray
+}
+
+/// UTF-16 without a mark shows as a markup or JSON character beside a NUL.
+fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    match bytes {
+        [b'<' | b'{' | b'[', 0, ..] => Some(UTF_16LE),
+        [0, b'<' | b'{' | b'[', ..] => Some(UTF_16BE),
+        _ => None,
+    }
+}
+
+/// The encoding that an XML declaration names. One that contradicts the bytes (UTF-16 over single bytes) is no
+/// declaration, and neither is UTF-8: what is not UTF-8 although it says so is Windows-1252 in practice.
+fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+    let head = bytes.get(..bytes.len().min(256))?.trim_ascii_start();
+    let declaration = head.strip_prefix(b"<?xml")?;
+    let end = declaration.windows(2).position(|pair| pair == b"?>")?;
+    let declaration = str::from_utf8(declaration.get(..end)?).ok()?;
+    let (_, value) = declaration.split_once("encoding")?;
+    let value = value.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|first| matches!(first, '"' | '\''))?;
+    let label = value.get(1..)?.split(quote).next()?;
+    Encoding::for_label(label.as_bytes()).filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> SourceFile {
+        SourceFile {
+            name: "report".into(),
+            bytes: bytes.to_vec(),
+            modified: None,
+        }
+    }
+
+    fn decoded(bytes: &[u8]) -> String {
+        decode(&file(bytes)).unwrap().into_owned()
+    }
+
+    #[test]
+    fn the_mark_goes_before_the_declaration() {
+        assert_eq!(decoded(b"\xef\xbb\xbf{\"a\":\"\xc3\xa9\"}"), "{\"a\":\"é\"}");
+        let utf16: Vec<u8> = "\u{feff}<?xml version=\"1.0\" encoding=\"UTF-16\"?><a b='é'/>"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        assert!(decoded(&utf16).ends_with("<a b='é'/>"));
+        let unmarked: Vec<u8> = "<a b='é'/>".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(decoded(&unmarked), "<a b='é'/>");
+    }
+
+    #[test]
+    fn a_declared_encoding_is_used_and_an_undeclared_one_is_guessed() {
+        assert_eq!(
+            decoded(b"<?xml version=\"1.0\" encoding='iso-8859-2'?><a b='\xb3'/>"),
+            "<?xml version=\"1.0\" encoding='iso-8859-2'?><a b='ł'/>"
+        );
+        assert_eq!(decoded(b"<a b='caf\xe9 \x80'/>"), "<a b='café €'/>");
+        assert!(decoded(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?><a b='caf\xe9'/>").contains("café"));
+        assert_eq!(decoded(b"caf\xc3\xa9 \xe2\x9c\x93 \xff"), "café ✓ \u{fffd}");
+        assert!(decoded(b"<?xml version=\"1.0\" encoding=\"UTF-16\"?><a b='x'/>").contains("b='x'"));
+    }
+
+    #[test]
+    fn a_text_cut_inside_a_character_stays_utf8() {
+        assert_eq!(decoded(b"{\"a\":\"caf\xc3\xa9\xc3"), "{\"a\":\"café");
+    }
+
+    #[test]
+    fn gzip_is_unpacked_and_bounded() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"{\"a\": 1}").unwrap();
+        let packed = packed.finish().unwrap();
+        assert_eq!(decoded(&packed), "{\"a\": 1}");
+        assert_eq!(beginning(&packed, 4), "{\"a\"");
+        assert!(matches!(
+            decode(&file(&packed[..4])),
+            Err(ReadError::Broken { format: "gzip", .. })
+        ));
+
+        let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let zeros = vec![b' '; 1 << 20];
+        for _ in 0..=(limits::FILE_BYTES >> 20) {
+            bomb.write_all(&zeros).unwrap();
+        }
+        let bomb = file(&bomb.finish().unwrap());
+        assert!(matches!(decode(&bomb), Err(ReadError::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,49 @@
+//! What every format's reader is handed: the decoded text of one file and what is known of the checkout.
+
+use assay_domain::timestamp::Timestamp;
+
+use crate::{files::KnownFiles, paths, report::ReadError};
+
+/// One decoded file of an import.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// Its name for messages.
+    pub(crate) name: &'a str,
+    /// Its content, without byte-order mark.
+    pub(crate) text: &'a str,
+    /// The checkout's root as the reports write it (absolute), where known.
+    pub(crate) root: Option<&'a str>,
+    /// The checkout's files, where known.
+    pub(crate) known_files: Option<&'a KnownFiles>,
+    /// When the file was last written, where known: the last resort for the run's start.
+    pub(crate) modified: Option<Timestamp>,
+}
+
+impl Input<'_> {
+    /// A file's path as it is stored: with `/`, relative to the checkout's root where that is known.
+    pub(crate) fn stored_path(&self, path: &str) -> String {
+        paths::stored(path, self.root)
+    }
+
+    /// The error of a file that is of the format but broken, `offset` bytes into the text.
+    pub(crate) fn broken_at(
+        &self,
+        offset: usize,
+        format: &'static str,
+        problem: impl Into<String>,
+    ) -> ReadError {
+        let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        self.broken(line, format, problem)
+    }
+
+    /// The error of a file that is of the format but broken, in a line counted from 1.
+    pub(crate) fn broken(&self, line: usize, format: &'static str, problem: impl Into<String>) -> ReadError {
+        ReadError::Broken {
+            file: self.name.to_owned(),
+            line,
+            format,
+            problem: problem.into(),
+        }
+    }
+}

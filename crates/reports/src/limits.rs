@@ -1,0 +1,26 @@
+//! How large a report and its parts may be.
+
+/// Bytes of one file, after unpacking.
+pub(crate) const FILE_BYTES: usize = 512 << 20;
+/// Bytes of all files of one import, after unpacking.
+pub(crate) const IMPORT_BYTES: usize = 1 << 30;
+/// Tests of one import.
+pub(crate) const TESTS: usize = 1_000_000;
+/// Attempts of one test; a report of more is a repeat run that tells nothing new.
+pub(crate) const ATTEMPTS: usize = 1_000;
+/// Errors of one attempt.
+pub(crate) const ERRORS: usize = 20;
+/// Errors of one run that belong to no test.
+pub(crate) const REPORT_ERRORS: usize = 100;
+/// Warnings of one import.
+pub(crate) const WARNINGS: usize = 50;
+/// Characters of an error's message.
+pub(crate) const MESSAGE: usize = 16_000;
+/// Characters of a stack trace.
+pub(crate) const STACK: usize = 32_000;
+/// Characters of a code frame.
+pub(crate) const SNIPPET: usize = 8_000;
+/// Characters of a name, path or title.
+pub(crate) const NAME: usize = 2_000;
+/// How deep suites, and causes of errors, may nest.
+pub(crate) const DEPTH: usize = 64;

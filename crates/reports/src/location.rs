@@ -1,0 +1,263 @@
+//! Where an error was raised, as its stack trace tells it.
+
+use std::sync::LazyLock;
+
+use assay_domain::attempt::Location;
+use regex::{Captures, Regex};
+
+use crate::{input::Input, paths};
+
+impl Input<'_> {
+    /// The place in the checkout nearest to where the error was raised: the first frame that is neither the
+    /// framework's nor a library's. Python writes the newest frame last, so there it is the last such frame.
+    pub(crate) fn location_in(&self, stack: &str) -> Option<Location> {
+        let newest_last = stack.contains("File \"") || stack.contains(".py:");
+        let mut frames = stack
+            .lines()
+            .filter(|line| line.len() <= LONGEST_FRAME)
+            .filter_map(|line| self.frame(line));
+        if newest_last {
+            frames.next_back()
+        } else {
+            frames.next()
+        }
+    }
+
+    fn frame(&self, line: &str) -> Option<Location> {
+        let line = line.trim_start();
+        if let Some(found) = javascript_frame(line) {
+            return self.own(found);
+        }
+        if let Some(java) = JAVA.captures(line) {
+            return self.java_frame(&java);
+        }
+        let found = QUOTED
+            .captures(line)
+            .or_else(|| PLAIN.captures(line))
+            .or_else(|| WORDED.captures(line))?;
+        self.own((
+            found.name("file")?.as_str(),
+            number(&found, "line"),
+            number(&found, "column"),
+        ))
+    }
+
+    fn own(&self, (file, line, column): (&str, Option<u32>, Option<u32>)) -> Option<Location> {
+        let foreign =
+            FOREIGN.iter().any(|part| file.replace('\\', "/").contains(part)) || file.starts_with('<');
+        let inside = match self.root {
+            Some(root) if paths::is_absolute(file) || file.starts_with("file:") => {
+                paths::within(file, root).is_some()
+            }
+            _ => true,
+        };
+        (!foreign && inside).then(|| Location {
+            file: self.stored_path(file),
+            line,
+            column,
+        })
+    }
+
+    fn java_frame(&self, frame: &Captures<'_>) -> Option<Location> {
+        let class = frame.name("class")?.as_str();
+        if JAVA_LIBRARIES.iter().any(|package| class.starts_with(package)) {
+            return None;
+        }
+        let known = self.known_files.and_then(|files| files.of_dotted(class));
+        let file = known.unwrap_or(frame.name("file")?.as_str()).to_owned();
+        Some(Location {
+            file,
+            line: number(frame, "line"),
+            column: None,
+        })
+    }
+}
+
+/// A longer line is data, not a frame.
+const LONGEST_FRAME: usize = 2_000;
+
+/// `at name (file:1:2)`, `at async file:1:2`, `❯ file:1:2`; the path may hold spaces.
+fn javascript_frame(line: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
+    let frame = line
+        .strip_prefix("at ")
+        .or_else(|| line.strip_prefix("❯ "))?
+        .trim_end();
+    let place = match frame.strip_suffix(')') {
+        Some(frame) => frame.rsplit_once('(')?.1,
+        None => frame.strip_prefix("async ").unwrap_or(frame),
+    };
+    let (rest, column) = place.rsplit_once(':')?;
+    let (file, line) = rest.rsplit_once(':')?;
+    // Vitest puts a name before the file.
+    let file = if line_is_vitest(frame, file) {
+        file.rsplit(' ').next()?
+    } else {
+        file
+    };
+    Some((file, Some(line.parse().ok()?), Some(column.parse().ok()?)))
+}
+
+fn line_is_vitest(frame: &str, file: &str) -> bool {
+    !frame.ends_with(')') && file.contains(' ') && !paths::is_absolute(file) && !file.starts_with("file:")
+}
+
+fn number(found: &Captures<'_>, name: &str) -> Option<u32> {
+    found.name(name)?.as_str().parse().ok()
+}
+
+/// Parts of a path that belong to libraries, runtimes and frameworks.
+const FOREIGN: &[&str] = &[
+    "node_modules/",
+    "node:",
+    "internal/process/",
+    "site-packages/",
+    "dist-packages/",
+    "/lib/python",
+    "/usr/lib/",
+    "/usr/share/",
+    "/usr/local/lib/",
+    "/usr/local/go/",
+    "/usr/include/",
+    "/go/pkg/mod/",
+    "/.cargo/registry/",
+    "/rustc/",
+    "/gems/",
+    "/rubygems/",
+    "vendor/bundle/",
+    "vendor/phpunit/",
+    "<frozen ",
+    "/libexec/bats",
+];
+
+/// Packages that are no place of the checkout.
+const JAVA_LIBRARIES: &[&str] = &[
+    "java.",
+    "javax.",
+    "jdk.",
+    "sun.",
+    "com.sun.",
+    "kotlin.",
+    "scala.",
+    "groovy.",
+    "org.junit.",
+    "junit.",
+    "org.opentest4j.",
+    "org.assertj.",
+    "org.hamcrest.",
+    "org.testng.",
+    "org.mockito.",
+    "org.apache.maven.",
+    "org.gradle.",
+    "org.springframework.",
+    "io.kotest.",
+    "org.spockframework.",
+    "com.google.common.truth.",
+];
+
+const SUFFIXES: &str = "js|jsx|ts|tsx|mjs|cjs|mts|cts|vue|svelte|py|rb|go|rs|java|kt|kts|scala|groovy|cs|fs|vb|php|c|cc|\
+                        cpp|cxx|h|hh|hpp|m|mm|swift|dart|ex|exs|erl|clj|lua|pl|pm|t|sh|bash|bats|jl|hs|robot|feature";
+
+/// A pattern of this file; one that does not compile matches nothing, and a test compiles each.
+fn pattern(text: &str) -> Regex {
+    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
+    Regex::new(text).expect("a valid pattern")
+}
+
+/// Python: `File "tests/a.py", line 3, in total`.
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"File "(?P<file>[^"]+)", line (?P<line>\d{1,9})"#));
+/// Most others: `tests/a.py:3: Error`, `in /src/A.cs:line 3`, `panicked at src/a.rs:3:5`.
+static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r#"(?P<file>(?:file://)?(?:[A-Za-z]:[\\/])?[^\s"'`()\[\]<>|:,=]+\.(?:{SUFFIXES})):(?:line )?(?P<line>\d{{1,9}})(?::(?P<column>\d{{1,9}}))?"#
+    ))
+});
+/// Perl and bats: `at t/orders.t line 3`, `in test file a.bats, line 3`.
+static WORDED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?P<file>[^\s()]+\.(?:{SUFFIXES})),? line (?P<line>\d{{1,9}})"
+    ))
+});
+/// Java: `at org.shop.OrderTest.total(OrderTest.java:3)`.
+static JAVA: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^at (?:[^\s/]+/)*(?P<class>[\w.$]+)\.[\w$<>]+\((?P<file>[\w$-]+\.(?:java|kt|scala|groovy)):(?P<line>\d{1,9})\)",
+    )
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(stack: &str) -> Option<String> {
+        let input = Input {
+            name: "r",
+            text: "",
+            root: Some("/repo"),
+            known_files: None,
+            modified: None,
+        };
+        input.location_in(stack).map(|at| {
+            format!(
+                "{}:{}:{}",
+                at.file,
+                at.line.unwrap_or_default(),
+                at.column.unwrap_or_default()
+            )
+        })
+    }
+
+    #[test]
+    fn the_nearest_own_frame_counts() {
+        for (stack, expected) in [
+            (
+                "Error: x\n    at fn (/repo/node_modules/a/i.js:1:2)\n    at Object.<anonymous> (/repo/src/a b.test.js:10:5)",
+                "src/a b.test.js:10:5",
+            ),
+            ("Error\n    at async /repo/src/a.mjs:10:5", "src/a.mjs:10:5"),
+            (
+                "AssertionError\n    at file:///repo/test/a.mjs:3:4",
+                "test/a.mjs:3:4",
+            ),
+            (" ❯ test/orders.test.js:7:3", "test/orders.test.js:7:3"),
+            (" ❯ total src/orders.js:7:3", "src/orders.js:7:3"),
+            (
+                "Traceback\n  File \"/usr/lib/python3/unittest.py\", line 5, in run\n  File \"/repo/tests/t.py\", line 9, in test_x\n  File \"/repo/venv/lib/python3.11/site-packages/x.py\", line 1",
+                "tests/t.py:9:0",
+            ),
+            (
+                "tests/test_orders.py:12: in total\ntests/helper.py:3: AssertionError",
+                "tests/helper.py:3:0",
+            ),
+            (
+                "java.lang.AssertionError\n\tat org.junit.Assert.fail(Assert.java:88)\n\tat app//org.shop.OrderTest.total(OrderTest.java:12)",
+                "OrderTest.java:12:0",
+            ),
+            (
+                "   at Shop.OrderTests.Total() in /repo/tests/OrderTests.cs:line 17",
+                "tests/OrderTests.cs:17:0",
+            ),
+            (
+                "Failure/Error: x\n# ./spec/order_spec.rb:12:in `block'",
+                "spec/order_spec.rb:12:0",
+            ),
+            ("    orders_test.go:17: total is 3", "orders_test.go:17:0"),
+            ("thread 'x' panicked at src/lib.rs:12:5:", "src/lib.rs:12:5"),
+            (
+                "# (in test file suite/orders.bats, line 4)",
+                "suite/orders.bats:4:0",
+            ),
+            ("#   at t/orders.t line 12.", "t/orders.t:12:0"),
+        ] {
+            assert_eq!(located(stack).as_deref(), Some(expected), "{stack}");
+        }
+        for stack in [
+            "connect ECONNREFUSED 127.0.0.1:9",
+            "at fn (/elsewhere/a.js:1:2)",
+            "",
+            "see https://example.com:443/a",
+        ] {
+            assert_eq!(located(stack), None, "{stack}");
+        }
+    }
+}

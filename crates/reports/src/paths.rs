@@ -1,0 +1,124 @@
+//! Paths as they are stored: with `/`, relative to the checkout where it is known.
+
+use std::borrow::Cow;
+
+use crate::{limits, text};
+
+/// The path with `/`, without `.` and `..`, relative to the root where it lies inside; else as the report writes it.
+pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
+    let path = normal(path);
+    let relative = root.and_then(|root| inside(&path, root)).map(str::to_owned);
+    text::bounded(&relative.unwrap_or(path), limits::NAME).into_owned()
+}
+
+/// The path relative to the root, where it lies inside it.
+pub(crate) fn within(path: &str, root: &str) -> Option<String> {
+    inside(&normal(path), root).map(str::to_owned)
+}
+
+/// A path below a folder; an absolute one stays itself.
+pub(crate) fn join(folder: &str, path: &str) -> String {
+    if is_absolute(path) {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", folder.trim_end_matches(['/', '\\']))
+    }
+}
+
+/// Whether the path begins at a root, Windows' drives included.
+pub(crate) fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '\\']) || has_drive(path)
+}
+
+fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+    let root = normal(root);
+    let root = root.trim_end_matches('/');
+    let head = path.get(..root.len())?;
+    let same = head == root || (has_drive(root) && head.eq_ignore_ascii_case(root));
+    let rest = path.get(root.len()..)?.strip_prefix('/')?;
+    (same && !rest.is_empty()).then_some(rest)
+}
+
+/// The path with `/` only, clean of control characters, a `file:` address as a path, `.` and `..` resolved.
+fn normal(path: &str) -> String {
+    let path = text::clean(path.trim());
+    let path = path.strip_prefix("file://").unwrap_or(&path);
+    let path: Cow<'_, str> = if path.contains('\\') && (has_drive(path) || !path.contains('/')) {
+        Cow::Owned(path.replace('\\', "/"))
+    } else {
+        Cow::Borrowed(path)
+    };
+    // A file address of a drive is `file:///C:/…`.
+    let path = match path.strip_prefix('/') {
+        Some(rest) if has_drive(rest) => rest,
+        _ => &path,
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." | "" => {}
+            ".." if kept.last().is_some_and(|last| *last != "..") => {
+                kept.pop();
+            }
+            part => kept.push(part),
+        }
+    }
+    let joined = kept.join("/");
+    if path.starts_with('/') {
+        format!("/{joined}")
+    } else {
+        joined
+    }
+}
+
+fn has_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_the_checkout_where_they_lie_inside() {
+        let root = Some("/home/runner/work/shop/shop");
+        for (path, expected) in [
+            ("/home/runner/work/shop/shop/tests/a.spec.ts", "tests/a.spec.ts"),
+            (
+                "/home/runner/work/shop/shop/tests/../e2e/./a.spec.ts",
+                "e2e/a.spec.ts",
+            ),
+            (
+                "/home/runner/work/shop/shop-two/a.spec.ts",
+                "/home/runner/work/shop/shop-two/a.spec.ts",
+            ),
+            ("file:///home/runner/work/shop/shop/src/a.mjs", "src/a.mjs"),
+            ("./spec/order_spec.rb", "spec/order_spec.rb"),
+            ("../outside/a.ts", "../outside/a.ts"),
+            ("tests/a.spec.ts", "tests/a.spec.ts"),
+        ] {
+            assert_eq!(stored(path, root), expected);
+        }
+        assert_eq!(
+            stored(
+                "/home/runner/work/shop/shop/a.ts",
+                Some("/home/runner/work/shop/shop/")
+            ),
+            "a.ts"
+        );
+        assert_eq!(stored("/a/b.ts", None), "/a/b.ts");
+    }
+
+    #[test]
+    fn windows_paths_are_understood() {
+        assert_eq!(
+            stored(r"D:\a\shop\tests\a.spec.ts", Some(r"d:\a\shop")),
+            "tests/a.spec.ts"
+        );
+        assert_eq!(stored("file:///D:/a/shop/a.ts", Some(r"D:\a\shop")), "a.ts");
+        assert_eq!(stored(r"tests\a.spec.ts", None), "tests/a.spec.ts");
+        assert_eq!(stored(r"/odd\name.ts", None), r"/odd\name.ts");
+        assert_eq!(join("/r/tests/", "a.ts"), "/r/tests/a.ts");
+        assert_eq!(join("/r", r"C:\a.ts"), r"C:\a.ts");
+    }
+}
