@@ -1,1 +1,175 @@
 //! The private Postgres cluster of the embedded default.
+//!
+//! [`Cluster::start`] makes a cluster in a directory, or finds the one that is already there, and starts it unless
+//! it runs. It listens on no network address, only on a socket in a directory that no other user may enter.
+//!
+//! Several programs may use one cluster at a time. Each holds a shared lock on `users.lock` while it does; the one
+//! that finds itself the last stops Postgres, whoever started it. So a command that started the cluster leaves it
+//! running for a server that came meanwhile, and a program that was killed holds nothing up, since the system
+//! releases its lock. A Postgres that a killed program left behind is used by the next one, which then stops it.
+
+mod account;
+mod binaries;
+mod error;
+mod init;
+mod install;
+mod layout;
+mod postmaster;
+mod probe;
+
+use std::{
+    ffi::OsString,
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+pub use error::ClusterError;
+pub use install::{Installer, install};
+
+use layout::Layout;
+use postmaster::Postmaster;
+
+/// The name of the superuser, the only role of the cluster.
+const ROLE: &str = "assay";
+
+/// How to start a cluster. What comes from the environment is given by the program.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The value of `PG_BIN`: the folder of `postgres` and `initdb`, searched before all others.
+    pub pg_bin: Option<PathBuf>,
+    /// The value of `PATH`.
+    pub path: Option<OsString>,
+    /// How much the data matter.
+    pub durability: Durability,
+    /// How long Postgres may take to answer, or to stop.
+    pub timeout: Duration,
+}
+
+impl Settings {
+    /// For real data, with these values of `PG_BIN` and `PATH`.
+    pub fn new(pg_bin: Option<PathBuf>, path: Option<OsString>) -> Self {
+        Self {
+            pg_bin,
+            path,
+            durability: Durability::Durable,
+            timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How much the data of a cluster matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// They survive a crash of the machine.
+    Durable,
+    /// They are for tests: nothing is flushed, and whoever has to start the cluster begins with an empty one.
+    Ephemeral,
+}
+
+/// A running cluster that this program uses. Dropping it is stopping it, with failures only logged.
+#[derive(Debug)]
+pub struct Cluster {
+    layout: Layout,
+    postmaster: Postmaster,
+    started_here: bool,
+    timeout: Duration,
+    /// The shared lock; none once the cluster was left.
+    lease: Option<File>,
+}
+
+impl Cluster {
+    /// Uses the cluster in `dir`, making and starting it where that is needed. Safe to call from several programs
+    /// at once.
+    pub fn start(dir: &Path, settings: &Settings) -> Result<Self, ClusterError> {
+        let layout = Layout::of(dir)?;
+        let _gate = layout.lock_gate()?;
+        let lease = layout.open_lock("users.lock")?;
+        lease
+            .lock_shared()
+            .map_err(|source| ClusterError::io("lock", layout.base(), source))?;
+        let (postmaster, started_here) = match Postmaster::running(&layout, settings.timeout)? {
+            Some(postmaster) => (postmaster, false),
+            None => (Postmaster::start(&layout, settings)?, true),
+        };
+        Ok(Self {
+            layout,
+            postmaster,
+            started_here,
+            timeout: settings.timeout,
+            lease: Some(lease),
+        })
+    }
+
+    /// The connection string of a database of the cluster. The database `assay` exists from the start.
+    pub fn url(&self, database: &str) -> String {
+        format!(
+            "postgresql:///{}?host={}&user={ROLE}",
+            percent_encoded(database.as_bytes()),
+            percent_encoded(self.layout.socket_dir().as_os_str().as_encoded_bytes()),
+        )
+    }
+
+    /// Whether this call started Postgres, rather than finding it running.
+    pub const fn started_here(&self) -> bool {
+        self.started_here
+    }
+
+    /// Where the cluster lies: the folder asked for, or the one that stands in for it where this program runs as
+    /// root and the server's user may not reach the folder asked for.
+    pub fn base(&self) -> &Path {
+        self.layout.base()
+    }
+
+    /// The process id of Postgres.
+    pub fn pid(&self) -> i32 {
+        self.postmaster.pid()
+    }
+
+    /// Leaves the cluster, and stops Postgres if no other program uses it.
+    pub fn stop(mut self) -> Result<(), ClusterError> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Result<(), ClusterError> {
+        let Some(lease) = self.lease.take() else {
+            return Ok(());
+        };
+        let _gate = self.layout.lock_gate()?;
+        match lease.try_lock() {
+            Ok(()) => self.postmaster.stop(&self.layout, self.timeout),
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Error(source)) => Err(ClusterError::io("lock", self.layout.base(), source)),
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Err(error) = self.leave() {
+            log::warn!("the private Postgres cluster was not stopped: {error}");
+        }
+    }
+}
+
+/// `bytes` with everything but unreserved characters percent-encoded.
+fn percent_encoded(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_encoded_for_a_connection_string() {
+        assert_eq!(percent_encoded("/tmp/a b".as_bytes()), "%2Ftmp%2Fa%20b");
+    }
+}

@@ -1,0 +1,103 @@
+//! The user that Postgres runs as: it refuses root.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, chown},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::Command,
+};
+
+use crate::ClusterError;
+
+/// A user's ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Whether it is another user than the one that this program runs as.
+    foreign: bool,
+}
+
+impl Account {
+    /// This program's own user, or where that is root, `postgres` or else `nobody`.
+    pub(crate) fn of_server() -> Result<Self, ClusterError> {
+        let uid = rustix::process::geteuid().as_raw();
+        if uid != 0 {
+            return Ok(Self {
+                uid,
+                gid: rustix::process::getegid().as_raw(),
+                foreign: false,
+            });
+        }
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        ["postgres", "nobody"]
+            .into_iter()
+            .find_map(|name| Self::listed(&users, name))
+            .ok_or(ClusterError::NoAccount)
+    }
+
+    /// The user of this name in a passwd file.
+    fn listed(users: &str, name: &str) -> Option<Self> {
+        users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let (user, _password) = (fields.next()?, fields.next()?);
+            let uid = fields.next()?.parse().ok()?;
+            let gid = fields.next()?.parse().ok()?;
+            (user == name && uid != 0).then_some(Self {
+                uid,
+                gid,
+                foreign: true,
+            })
+        })
+    }
+
+    /// Whether the user may pass through every folder above and including `dir`.
+    pub(crate) fn reaches(&self, dir: &Path) -> bool {
+        !self.foreign
+            || dir.ancestors().all(|folder| {
+                fs::metadata(folder).is_ok_and(|meta| {
+                    let needed = if meta.uid() == self.uid {
+                        0o100
+                    } else if meta.gid() == self.gid {
+                        0o010
+                    } else {
+                        0o001
+                    };
+                    meta.mode() & needed != 0
+                })
+            })
+    }
+
+    /// Gives a file or folder that this program made to the user.
+    pub(crate) fn give(&self, path: &Path) -> Result<(), ClusterError> {
+        if self.foreign {
+            chown(path, Some(self.uid), Some(self.gid))
+                .map_err(|source| ClusterError::io("give the database's user", path, source))?;
+        }
+        Ok(())
+    }
+
+    /// A command that runs as the user.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        if self.foreign {
+            command.uid(self.uid).gid(self.gid);
+        }
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_found_by_name_and_is_never_root() {
+        let users = "root:x:0:0::/root:/bin/sh\npostgres2:x:9:9::/:\npostgres:x:101:104::/:/bin/bash\nevil:x:0:0::/:\n";
+        let found = Account::listed(users, "postgres").unwrap();
+        assert_eq!((found.uid, found.gid), (101, 104));
+        assert_eq!(Account::listed(users, "evil"), None);
+        assert_eq!(Account::listed(users, "nobody"), None);
+    }
+}

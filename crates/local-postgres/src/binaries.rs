@@ -1,0 +1,147 @@
+//! Where the programs of Postgres are.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{ClusterError, Settings, install::Installer};
+
+/// The oldest version that the schema is written for.
+const OLDEST: u32 = 15;
+
+/// Folders of packages, each with at most one `*` in one of its parts.
+const PACKAGED: &[&str] = &[
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/lib/postgresql*/bin",
+    "/usr/libexec/postgresql*",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/opt/homebrew/opt/postgresql/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql/bin",
+    "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
+    "/Applications/Postgres.app/Contents/Versions/*/bin",
+    "/usr/local/pgsql/bin",
+    "/usr/bin",
+];
+
+/// A folder with `postgres` and `initdb`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binaries {
+    folder: PathBuf,
+    major: u32,
+}
+
+impl Binaries {
+    /// Finds the programs: `PG_BIN`, then `PATH`, then where packages put them, the newest first. Data that exist
+    /// need the version that wrote them.
+    pub(crate) fn find(settings: &Settings, data: &Path) -> Result<Self, ClusterError> {
+        let written_by = fs::read_to_string(data.join("PG_VERSION")).ok();
+        let mut other = None;
+        let candidates = settings.pg_bin.iter().cloned();
+        let on_path = settings.path.iter().flat_map(std::env::split_paths);
+        for folder in candidates
+            .chain(on_path)
+            .chain(PACKAGED.iter().flat_map(|place| matching(place)))
+        {
+            let Some(found) = Self::in_folder(&folder) else {
+                continue;
+            };
+            let fits = match &written_by {
+                Some(version) => version.trim() == found.major.to_string(),
+                None => found.major >= OLDEST,
+            };
+            if fits {
+                return Ok(found);
+            }
+            other.get_or_insert_with(|| format!("version {} in {}", found.major, found.folder.display()));
+        }
+        match written_by {
+            Some(version) => Err(ClusterError::OtherVersion {
+                needed: version.trim().to_owned(),
+                data: data.to_path_buf(),
+            }),
+            None => Err(ClusterError::NotFound {
+                found: other,
+                install: Installer::find(settings.path.as_deref()).map(|installer| installer.to_string()),
+            }),
+        }
+    }
+
+    /// The path of one of the programs.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn in_folder(folder: &Path) -> Option<Self> {
+        if !folder.join("initdb").is_file() {
+            return None;
+        }
+        let said = Command::new(folder.join("postgres"))
+            .arg("--version")
+            .output()
+            .ok()?;
+        let major = major(&String::from_utf8_lossy(&said.stdout))?;
+        Some(Self {
+            folder: folder.to_path_buf(),
+            major,
+        })
+    }
+}
+
+/// The major version in what `postgres --version` says: `postgres (PostgreSQL) 15.12 (Debian 15.12-0+deb12u2)`.
+fn major(said: &str) -> Option<u32> {
+    let version = said.split(") ").nth(1)?;
+    let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// The folders of a pattern with at most one `*`, the highest number in its place first.
+fn matching(pattern: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return vec![PathBuf::from(pattern)];
+    };
+    let (parent, prefix) = before.rsplit_once('/').unwrap_or(("", before));
+    let mut found: Vec<(u32, PathBuf)> = fs::read_dir(format!("{parent}/"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            let number = name.strip_prefix(prefix)?.split('.').next()?.parse().ok()?;
+            Some((number, PathBuf::from(format!("{parent}/{name}{after}"))))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, folder)| folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_every_packager_writes_them() {
+        assert_eq!(
+            major("postgres (PostgreSQL) 15.12 (Debian 15.12-0+deb12u2)\n"),
+            Some(15)
+        );
+        assert_eq!(major("postgres (PostgreSQL) 18beta1\n"), Some(18));
+        assert_eq!(major("something else"), None);
+    }
+
+    #[test]
+    fn the_newest_version_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        for version in ["9", "15", "101", "x"] {
+            fs::create_dir_all(dir.path().join(version).join("bin")).unwrap();
+        }
+        let pattern = format!("{}/*/bin", dir.path().display());
+        let names: Vec<_> = matching(&pattern)
+            .into_iter()
+            .map(|path| path.strip_prefix(dir.path()).unwrap().display().to_string())
+            .collect();
+        assert_eq!(names, ["101/bin", "15/bin", "9/bin"]);
+    }
+}

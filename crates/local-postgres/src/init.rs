@@ -1,0 +1,91 @@
+//! Making a cluster's data.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::{ClusterError, ROLE, binaries::Binaries, layout::Layout};
+
+/// Makes the data with `initdb`, and in them the database `assay`, and moves them into place once they are whole.
+pub(crate) fn make_data(layout: &Layout, binaries: &Binaries) -> Result<(), ClusterError> {
+    let unfinished = layout.unfinished_data();
+    remove_tree(&unfinished)?;
+    let mut initdb = layout.account.command(&binaries.program("initdb"));
+    initdb
+        .args([
+            "--no-sync",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--username",
+            ROLE,
+            "--pgdata",
+        ])
+        .arg(&unfinished);
+    run("initdb", initdb, None)?;
+    let mut single = layout.account.command(&binaries.program("postgres"));
+    single
+        .args(["--single", "-c", "fsync=off", "-D"])
+        .arg(&unfinished)
+        .arg("postgres");
+    run(
+        "postgres --single",
+        single,
+        Some(&format!("CREATE DATABASE {ROLE};\n")),
+    )?;
+    fs::rename(&unfinished, layout.data())
+        .map_err(|source| ClusterError::io("move into place", &unfinished, source))
+}
+
+/// Runs a program to its end with this input.
+fn run(program: &'static str, mut command: Command, input: Option<&str>) -> Result<(), ClusterError> {
+    let path = Path::new(command.get_program()).to_path_buf();
+    let failed = |source| ClusterError::io("run", &path, source);
+    let mut child = command
+        .current_dir("/")
+        .env("LC_ALL", "C")
+        .stdin(if input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        stdin.write_all(input.as_bytes()).map_err(failed)?;
+    }
+    let ended = child.wait_with_output().map_err(failed)?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    // In its single-user mode Postgres reports a failed statement on its output and still ends well.
+    if ended.status.success() && !said.contains("ERROR:") {
+        return Ok(());
+    }
+    Err(ClusterError::Program {
+        program,
+        output: tail(&said),
+    })
+}
+
+/// Removes a folder with everything in it, if it is there.
+pub(crate) fn remove_tree(path: &Path) -> Result<(), ClusterError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(ClusterError::io("remove", path, error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The last five lines.
+pub(crate) fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    lines
+        .get(lines.len().saturating_sub(5)..)
+        .unwrap_or_default()
+        .join("; ")
+}

@@ -1,0 +1,277 @@
+//! The Postgres process: making its data, starting, finding and stopping it.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::{
+    ClusterError, Durability, Settings,
+    binaries::Binaries,
+    init::{make_data, remove_tree, tail},
+    layout::Layout,
+    probe,
+};
+
+/// How often a process is looked at that starts or stops.
+const STEP: Duration = Duration::from_millis(10);
+
+/// The log is begun anew at a start once it is longer than this.
+const LONGEST_LOG: u64 = 10 * 1024 * 1024;
+
+/// A running Postgres.
+#[derive(Debug)]
+pub(crate) struct Postmaster {
+    pid: Pid,
+    /// Our child, to be reaped; none where another program started it.
+    child: Option<Child>,
+}
+
+impl Postmaster {
+    /// The process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// The Postgres that already runs in this layout, once it answers.
+    ///
+    /// A process id left behind by a crash may since belong to any other program, so it counts only where that is
+    /// a Postgres in this very folder; otherwise the files that name it are removed, since Postgres itself would
+    /// refuse to start beside them.
+    pub(crate) fn running(layout: &Layout, timeout: Duration) -> Result<Option<Self>, ClusterError> {
+        let Some(pid) = recorded_pid(layout) else {
+            return Ok(None);
+        };
+        let deadline = Instant::now() + timeout;
+        while is_postmaster(pid, &layout.data()) {
+            if probe::answers(&layout.socket()) {
+                return Ok(Some(Self { pid, child: None }));
+            }
+            if Instant::now() >= deadline {
+                return Err(no_answer(layout, timeout));
+            }
+            thread::sleep(STEP);
+        }
+        let socket = layout.socket();
+        let mut socket_lock = socket.clone().into_os_string();
+        socket_lock.push(".lock");
+        for stale in [layout.data().join("postmaster.pid"), socket_lock.into(), socket] {
+            remove_if_there(&stale)?;
+        }
+        Ok(None)
+    }
+
+    /// Starts Postgres, making its data first where there are none.
+    pub(crate) fn start(layout: &Layout, settings: &Settings) -> Result<Self, ClusterError> {
+        let data = layout.data();
+        if settings.durability == Durability::Ephemeral {
+            remove_tree(&data)?;
+        }
+        let binaries = Binaries::find(settings, &data)?;
+        if !data.join("PG_VERSION").is_file() {
+            make_data(layout, &binaries)?;
+        }
+        let deadline = Instant::now() + settings.timeout;
+        loop {
+            let mut child = launch(layout, &binaries, settings.durability)?;
+            loop {
+                if probe::answers(&layout.socket())
+                    && let Some(pid) = recorded_pid(layout)
+                {
+                    return Ok(Self {
+                        pid,
+                        child: Some(child),
+                    });
+                }
+                if Instant::now() >= deadline {
+                    end(&mut child);
+                    return Err(no_answer(layout, settings.timeout));
+                }
+                if matches!(child.try_wait(), Ok(Some(_))) {
+                    break;
+                }
+                thread::sleep(STEP);
+            }
+            // It ended. After a kill the processes of the former Postgres need a moment to notice; until then the
+            // new one refuses to start. Anything else will fail in the same way until the time is over.
+            if !log_end(layout).contains("still in use") {
+                return Err(no_answer(layout, settings.timeout));
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Ends every session and stops Postgres.
+    pub(crate) fn stop(&mut self, layout: &Layout, timeout: Duration) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + timeout;
+        if is_postmaster(self.pid, &layout.data())
+            && let Err(error) = kill_process(self.pid, Signal::INT)
+        {
+            log::debug!("Postgres could not be told to stop: {error}");
+        }
+        while !self.has_ended(layout) {
+            if Instant::now() >= deadline {
+                return Err(ClusterError::NotStopped {
+                    pid: self.pid(),
+                    waited: timeout,
+                });
+            }
+            thread::sleep(STEP);
+        }
+        Ok(())
+    }
+
+    fn has_ended(&mut self, layout: &Layout) -> bool {
+        match &mut self.child {
+            Some(child) => matches!(child.try_wait(), Ok(Some(_)) | Err(_)),
+            None => !is_postmaster(self.pid, &layout.data()),
+        }
+    }
+}
+
+/// Starts the process, apart from this program's terminal and process group: Ctrl-C must not stop the database
+/// before the program that uses it.
+fn launch(layout: &Layout, binaries: &Binaries, durability: Durability) -> Result<Child, ClusterError> {
+    let log = open_log(layout)?;
+    let log_too = log
+        .try_clone()
+        .map_err(|source| ClusterError::io("open", &layout.log(), source))?;
+    let program = binaries.program("postgres");
+    let mut command = layout.account.command(&program);
+    command
+        .arg("-D")
+        .arg(layout.data())
+        .arg("-k")
+        .arg(layout.socket_dir());
+    for setting in settings_of(durability) {
+        command.args(["-c", setting]);
+    }
+    command
+        .current_dir("/")
+        .env("LC_ALL", "C")
+        .env_remove("PGDATA")
+        .env_remove("PGPORT")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(log_too)
+        .spawn()
+        .map_err(|source| ClusterError::io("run", &program, source))
+}
+
+fn settings_of(durability: Durability) -> impl Iterator<Item = &'static str> {
+    let common = [
+        "listen_addresses=",
+        "port=5432",
+        "unix_socket_permissions=0700",
+        "cluster_name=assay",
+        "timezone=UTC",
+        "log_timezone=UTC",
+        "logging_collector=off",
+        "log_checkpoints=off",
+        // Statements carry what reports say, which belongs into no log.
+        "log_min_error_statement=panic",
+        // Compiling a plan costs more than the statements here take.
+        "jit=off",
+        "random_page_cost=1.1",
+    ];
+    let own: &[&str] = match durability {
+        Durability::Durable => &[
+            "max_connections=100",
+            "shared_buffers=256MB",
+            "work_mem=16MB",
+            "max_wal_size=2GB",
+            "wal_compression=on",
+        ],
+        Durability::Ephemeral => &[
+            "max_connections=400",
+            "shared_buffers=64MB",
+            "fsync=off",
+            "synchronous_commit=off",
+            "full_page_writes=off",
+            "wal_level=minimal",
+            "max_wal_senders=0",
+            "autovacuum=off",
+            "checkpoint_timeout=1h",
+        ],
+    };
+    common.into_iter().chain(own.iter().copied())
+}
+
+/// The process id that Postgres recorded.
+fn recorded_pid(layout: &Layout) -> Option<Pid> {
+    let recorded = fs::read_to_string(layout.data().join("postmaster.pid")).ok()?;
+    let pid: i32 = recorded.lines().next()?.trim().parse().ok()?;
+    if pid > 1 { Pid::from_raw(pid) } else { None }
+}
+
+/// Whether a process is a Postgres that works in this folder. Where the system does not tell, a living process is
+/// taken for one.
+fn is_postmaster(pid: Pid, data: &Path) -> bool {
+    if test_kill_process(pid).is_err() {
+        return false;
+    }
+    let process = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+    if let Ok(state) = fs::read_to_string(process.join("stat"))
+        && state
+            .rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('Z'))
+    {
+        return false; // it ended and waits to be reaped
+    }
+    match fs::read_to_string(process.join("comm")) {
+        Ok(name) => {
+            name.trim() == "postgres" && fs::read_link(process.join("cwd")).is_ok_and(|folder| folder == data)
+        }
+        Err(_) => !process.exists() && !Path::new("/proc/self").exists(),
+    }
+}
+
+fn open_log(layout: &Layout) -> Result<File, ClusterError> {
+    let path = layout.log();
+    let long = fs::metadata(&path).is_ok_and(|meta| meta.len() > LONGEST_LOG);
+    if long {
+        remove_if_there(&path)?;
+    }
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|source| ClusterError::io("open", &path, source))
+}
+
+fn no_answer(layout: &Layout, waited: Duration) -> ClusterError {
+    ClusterError::NoAnswer {
+        waited,
+        log: layout.log(),
+        output: log_end(layout),
+    }
+}
+
+fn log_end(layout: &Layout) -> String {
+    tail(&String::from_utf8_lossy(
+        &fs::read(layout.log()).unwrap_or_default(),
+    ))
+}
+
+fn end(child: &mut Child) {
+    if let Err(error) = child.kill().and_then(|()| child.wait().map(drop)) {
+        log::warn!("a Postgres that did not answer could not be ended: {error}");
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<(), ClusterError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(ClusterError::io("remove", path, error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
