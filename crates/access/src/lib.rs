@@ -1,1 +1,11 @@
-//! Read keys, plans, who may ask, and how often.
+//! Who may ask, and how often: read keys, plans and the rate limit.
+//!
+//! A request passes [`limit::RateLimiter::admit`], then [`check::PresentedKey::of_header`] (no look-up for what
+//! cannot be a read key), then [`check::PresentedKey::check`], which yields the [`check::Grant`] that everything
+//! else is read on behalf of.
+
+pub mod check;
+pub mod key;
+pub mod lifetime;
+pub mod limit;
+pub mod usage;

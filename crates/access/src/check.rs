@@ -1,0 +1,189 @@
+//! The check of a request's `Authorization` header.
+
+use assay_domain::{
+    id::KeyId,
+    key::{KeyHash, KeyKind},
+    project::Caller,
+    store::{Store, StoreError},
+    timestamp::Timestamp,
+};
+
+use crate::key;
+
+/// How long before its expiry a key's answers begin to tell of it.
+const NOTICE_DAYS: i64 = 7;
+
+/// The hash of a read key that a request presented: of the right shape, not yet looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PresentedKey(KeyHash);
+
+impl PresentedKey {
+    /// Reads the value of an `Authorization` header, without any look-up.
+    ///
+    /// Refuses with [`Refusal::MissingKey`] (no header, another scheme, an empty token),
+    /// [`Refusal::WrongKeyType`] (an ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
+    pub fn of_header(header: Option<&[u8]>) -> Result<Self, Refusal> {
+        let token = header.and_then(bearer_token).ok_or(Refusal::MissingKey)?;
+        let is_read = token.starts_with(key::READ_PREFIX.as_bytes());
+        if !is_read && token.starts_with(key::INGEST_PREFIX.as_bytes()) {
+            return Err(Refusal::WrongKeyType);
+        }
+        if !key::has_shape(KeyKind::Read, token) {
+            return Err(Refusal::InvalidKey);
+        }
+        Ok(Self(key::hash(token)))
+    }
+
+    /// Looks the key up and grants what it grants at `now`.
+    ///
+    /// Refuses, in this order, with [`Refusal::InvalidKey`] (unknown), [`Refusal::KeyRevoked`],
+    /// [`Refusal::KeyExpired`] or [`Refusal::TierTooLow`]. Blocks on the store.
+    pub fn check(&self, store: &dyn Store, now: Timestamp) -> Result<Grant, Refusal> {
+        let stored = store.key(&self.0)?.ok_or(Refusal::InvalidKey)?;
+        if stored.revoked_at.is_some() {
+            return Err(Refusal::KeyRevoked);
+        }
+        if stored.expires_at <= now {
+            return Err(Refusal::KeyExpired);
+        }
+        if !stored.plan.has_read_api() {
+            return Err(Refusal::TierTooLow);
+        }
+        Ok(Grant {
+            caller: Caller {
+                organization: stored.organization,
+                plan: stored.plan,
+            },
+            key: stored.id,
+            expires_at: stored.expires_at,
+        })
+    }
+}
+
+/// The token of a `Bearer` header, if it has one. The scheme may be in any case.
+fn bearer_token(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at(header.iter().position(u8::is_ascii_whitespace)?);
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"Bearer") && !token.is_empty()).then_some(token)
+}
+
+/// What a checked key grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// On whose behalf everything is read.
+    pub caller: Caller,
+    /// The key's public id.
+    pub key: KeyId,
+    /// When the key ceases to work.
+    pub expires_at: Timestamp,
+}
+
+impl Grant {
+    /// The expiry, where it is near enough that answers tell of it: from seven days before.
+    pub const fn expiry_notice(&self, now: Timestamp) -> Option<Timestamp> {
+        if now.unix_ms() >= self.expires_at.plus_days(-NOTICE_DAYS).unix_ms() {
+            Some(self.expires_at)
+        } else {
+            None
+        }
+    }
+}
+
+/// Why a request is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No bearer token.
+    #[error("no bearer key was sent")]
+    MissingKey,
+    /// An ingest key.
+    #[error("an ingest key was sent")]
+    WrongKeyType,
+    /// Not a read key's shape, or unknown.
+    #[error("the read key is not valid")]
+    InvalidKey,
+    /// Revoked, whether expired or not.
+    #[error("the read key was revoked")]
+    KeyRevoked,
+    /// Past its expiry.
+    #[error("the read key is past its expiry")]
+    KeyExpired,
+    /// The organization's plan does not include the read API.
+    #[error("the organization's plan does not include the read API")]
+    TierTooLow,
+    /// The key could not be looked up.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::plan::Plan;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+
+    fn refusal(header: &[u8]) -> String {
+        format!("{:?}", PresentedKey::of_header(Some(header)).unwrap_err())
+    }
+
+    #[test]
+    fn what_cannot_be_a_read_key_is_refused_without_a_look_up() {
+        assert!(matches!(PresentedKey::of_header(None), Err(Refusal::MissingKey)));
+        let (ingest, _) = key::mint(KeyKind::Ingest, NOW);
+        let (read, _) = key::mint(KeyKind::Read, NOW);
+        let read = read.reveal();
+        for (header, expected) in [
+            (String::new(), "MissingKey"),
+            ("Bearer".to_owned(), "MissingKey"),
+            ("Bearer ".to_owned(), "MissingKey"),
+            ("Bearer  \t ".to_owned(), "MissingKey"),
+            (format!("Basic {read}"), "MissingKey"),
+            (format!("Bearer{read}"), "MissingKey"),
+            (read.to_owned(), "MissingKey"),
+            (format!("Bearer {}", ingest.reveal()), "WrongKeyType"),
+            ("Bearer svc_".to_owned(), "WrongKeyType"),
+            ("Bearer svc_ro".to_owned(), "WrongKeyType"),
+            ("Bearer svc_ro_".to_owned(), "InvalidKey"),
+            (format!("Bearer {read}x"), "InvalidKey"),
+            (format!("Bearer {read}, Bearer {read}"), "InvalidKey"),
+            (format!("Bearer {}", read.to_uppercase()), "InvalidKey"),
+            ("Bearer other".to_owned(), "InvalidKey"),
+        ] {
+            assert_eq!(refusal(header.as_bytes()), expected, "{header:?}");
+        }
+        assert_eq!(refusal(b"Bearer \xff\xfe"), "InvalidKey");
+    }
+
+    #[test]
+    fn the_scheme_may_be_in_any_case() {
+        let (read, new) = key::mint(KeyKind::Read, NOW);
+        for scheme in ["Bearer", "bearer", "BEARER", "bEaReR  "] {
+            let header = format!("{scheme} {}", read.reveal());
+            let presented = PresentedKey::of_header(Some(header.as_bytes())).unwrap();
+            assert_eq!(presented, PresentedKey(new.hash));
+        }
+    }
+
+    #[test]
+    fn the_notice_begins_seven_days_before_the_expiry() {
+        let grant = Grant {
+            caller: Caller {
+                organization: assay_domain::id::OrganizationId(uuid::Uuid::nil()),
+                plan: Plan::Standard,
+            },
+            key: KeyId(uuid::Uuid::nil()),
+            expires_at: NOW.plus_days(7),
+        };
+        assert_eq!(grant.expiry_notice(NOW), Some(NOW.plus_days(7)));
+        assert_eq!(grant.expiry_notice(NOW.plus_ms(-1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_answered(header in any::<Vec<u8>>()) {
+            prop_assert!(PresentedKey::of_header(Some(&header)).is_err());
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Counting in this process.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState},
+    sync::{Mutex, PoisonError},
+};
+
+use assay_domain::timestamp::Timestamp;
+
+use super::{Admission, Admitting, RateLimiter, window_of};
+
+const SHARDS: u64 = 16;
+/// How many headers a shard counts in a window: about half a megabyte a shard at most.
+const HEADERS_PER_SHARD: usize = 16_384;
+
+/// Counts in sharded maps that are dropped at the end of each window.
+///
+/// Headers are known by a keyed 64-bit hash, so that nobody can choose headers that collide. Memory is bounded:
+/// a shard that is full forgets the headers seen once in this window, as random ones are; should it still be
+/// full, headers that are new to it are admitted uncounted.
+pub struct InProcess {
+    limit: u32,
+    hasher: RandomState,
+    shards: Vec<Mutex<Shard>>,
+}
+
+impl InProcess {
+    /// Admits `limit` requests a window and header; 0 admits all.
+    pub fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// Counts one request, without waiting for anything.
+    pub fn count(&self, authorization: &[u8], now: Timestamp) -> Admission {
+        if self.limit == 0 {
+            return Admission::Admitted;
+        }
+        let hash = self.hasher.hash_one(authorization);
+        // The top bits choose the shard; the map inside uses the lower ones.
+        let Some(shard) = usize::try_from(hash >> 60)
+            .ok()
+            .and_then(|index| self.shards.get(index))
+        else {
+            return Admission::Admitted;
+        };
+        let count = shard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .count(hash, window_of(now));
+        Admission::of(count, self.limit)
+    }
+}
+
+impl RateLimiter for InProcess {
+    fn admit<'a>(&'a self, authorization: &'a [u8], now: Timestamp) -> Admitting<'a> {
+        Box::pin(std::future::ready(self.count(authorization, now)))
+    }
+}
+
+#[derive(Default)]
+struct Shard {
+    window: i64,
+    /// How many requests came uncounted since the shard was full.
+    uncounted: usize,
+    counts: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
+}
+
+impl Shard {
+    /// The number of requests of this header in the window, this one included.
+    fn count(&mut self, hash: u64, window: i64) -> u32 {
+        // A thread that read the clock just before the window's end counts in the new window; a clock that was
+        // set back further begins anew.
+        if window > self.window || window < self.window - 1 {
+            *self = Self {
+                window,
+                ..Self::default()
+            };
+        }
+        if self.counts.len() >= HEADERS_PER_SHARD && !self.counts.contains_key(&hash) {
+            // Once a shardful of requests, so that the sweep costs each of them next to nothing.
+            if self.uncounted.is_multiple_of(HEADERS_PER_SHARD) {
+                self.counts.retain(|_, count| *count > 1);
+            }
+            if self.counts.len() >= HEADERS_PER_SHARD {
+                self.uncounted += 1;
+                return 1;
+            }
+            self.uncounted = 0;
+        }
+        match self.counts.entry(hash) {
+            Entry::Occupied(mut entry) => {
+                let count = entry.get().saturating_add(1);
+                entry.insert(count);
+                count
+            }
+            Entry::Vacant(entry) => *entry.insert(1),
+        }
+    }
+}
+
+/// Takes a key that is a hash already as it is.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Only `write_u64` is used; this keeps any other key correct, if slow.
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_360_000);
+
+    #[test]
+    fn the_sixty_first_request_of_a_window_is_refused() {
+        let limiter = InProcess::new(60);
+        for request in 0..60 {
+            let at = NOW.plus_ms(request * 999);
+            assert_eq!(limiter.count(b"Bearer a", at), Admission::Admitted, "{request}");
+        }
+        assert_eq!(
+            limiter.count(b"Bearer a", NOW.plus_ms(59_999)),
+            Admission::Refused
+        );
+        assert_eq!(
+            limiter.count(b"Bearer b", NOW.plus_ms(59_999)),
+            Admission::Admitted
+        );
+        assert_eq!(
+            limiter.count(b"Bearer a", NOW.plus_ms(60_000)),
+            Admission::Admitted
+        );
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_none() {
+        let limiter = InProcess::new(0);
+        assert!((0..1_000).all(|_| limiter.count(b"a", NOW) == Admission::Admitted));
+    }
+
+    #[test]
+    fn a_clock_that_lags_at_the_end_of_a_window_does_not_reset_it() {
+        let limiter = InProcess::new(1);
+        limiter.count(b"a", NOW);
+        assert_eq!(limiter.count(b"a", NOW.plus_ms(-1)), Admission::Refused);
+        assert_eq!(limiter.count(b"a", NOW), Admission::Refused);
+        assert_eq!(limiter.count(b"a", NOW.plus_ms(-3_600_000)), Admission::Admitted);
+    }
+
+    #[test]
+    fn random_headers_neither_grow_the_maps_nor_free_a_busy_header() {
+        let limiter = InProcess::new(60);
+        for _ in 0..60 {
+            limiter.count(b"busy", NOW);
+        }
+        for header in 0u32..400_000 {
+            limiter.count(&header.to_le_bytes(), NOW);
+        }
+        assert_eq!(limiter.count(b"busy", NOW), Admission::Refused);
+        for shard in &limiter.shards {
+            assert!(shard.lock().unwrap().counts.len() <= HEADERS_PER_SHARD);
+        }
+    }
+
+    #[test]
+    fn headers_that_repeat_do_not_grow_the_maps_either() {
+        let limiter = InProcess::new(60);
+        for header in 0u32..300_000 {
+            limiter.count(&header.to_le_bytes(), NOW);
+            limiter.count(&header.to_le_bytes(), NOW);
+        }
+        let counted: usize = limiter
+            .shards
+            .iter()
+            .map(|shard| shard.lock().unwrap().counts.len())
+            .sum();
+        assert!(counted <= HEADERS_PER_SHARD * 16);
+    }
+
+    #[test]
+    fn threads_admit_exactly_the_limit() {
+        let limiter = InProcess::new(60);
+        let admitted: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        (0..50)
+                            .filter(|_| limiter.count(b"a", NOW) == Admission::Admitted)
+                            .count()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(admitted, 60);
+    }
+
+    proptest! {
+        /// Against a plain count per header and window.
+        #[test]
+        fn counts_as_a_plain_map_does(
+            limit in 1u32..5,
+            requests in proptest::collection::vec((0u8..4, 0i64..40_000), 1..200),
+        ) {
+            let limiter = InProcess::new(limit);
+            let mut plain = HashMap::new();
+            let mut now = NOW;
+            for (header, pause) in requests {
+                now = now.plus_ms(pause);
+                let count = plain.entry((header, window_of(now))).or_insert(0u32);
+                *count += 1;
+                prop_assert_eq!(limiter.count(&[header], now), Admission::of(*count, limit));
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Counting in Redis, for several processes that share one limit.
+
+use std::{
+    fmt::Write as _,
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
+
+use assay_domain::timestamp::Timestamp;
+use redis::{
+    Client, RedisError, Script,
+    aio::{ConnectionManager, ConnectionManagerConfig},
+};
+use sha2::{Digest, Sha256};
+
+use super::{Admission, Admitting, InProcess, RateLimiter, WINDOW_MS, window_of};
+
+/// Adds one and lets the counter end by itself, in one step: a counter never stays without an end.
+const COUNT: &str = "local n = redis.call('INCR', KEYS[1])
+if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return n";
+/// How long a request waits for Redis.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
+const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long after a failure Redis is left alone, so that requests do not wait for what is down.
+const PAUSE_MS: i64 = 1_000;
+
+/// Counts in Redis, by a hash of the header. Where Redis fails it counts in this process, and says so in the
+/// log once a window.
+pub struct Redis {
+    limit: u32,
+    connection: ConnectionManager,
+    count: Script,
+    fallback: InProcess,
+    /// Redis is not asked before this time (Unix milliseconds).
+    paused_until: AtomicI64,
+    /// The last window in which a failure was logged.
+    logged: AtomicI64,
+}
+
+/// The address of Redis cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the address of Redis is not valid; expected redis://HOST:PORT/ or redis+unix:///PATH")]
+pub struct BadRedisUrl(#[source] RedisError);
+
+impl Redis {
+    /// Admits `limit` requests a window and header (0 admits all), counting at `url`. Connects on first use, so
+    /// that a server starts while Redis is down. Must be called within a Tokio runtime.
+    pub fn new(url: &str, limit: u32) -> Result<Self, BadRedisUrl> {
+        let config = ConnectionManagerConfig::new()
+            .set_response_timeout(Some(RESPONSE_TIMEOUT))
+            .set_connection_timeout(Some(CONNECTION_TIMEOUT))
+            .set_number_of_retries(0);
+        let client = Client::open(url).map_err(BadRedisUrl)?;
+        Ok(Self {
+            limit,
+            connection: ConnectionManager::new_lazy_with_config(client, config).map_err(BadRedisUrl)?,
+            count: Script::new(COUNT),
+            fallback: InProcess::new(limit),
+            paused_until: AtomicI64::new(i64::MIN),
+            logged: AtomicI64::new(i64::MIN),
+        })
+    }
+
+    async fn count(&self, authorization: &[u8], now: Timestamp) -> Admission {
+        if self.limit == 0 {
+            return Admission::Admitted;
+        }
+        if now.unix_ms() < self.paused_until.load(Ordering::Relaxed) {
+            return self.fallback.count(authorization, now);
+        }
+        let mut connection = self.connection.clone();
+        let counted: Result<u32, RedisError> = self
+            .count
+            .key(counter(authorization, window_of(now)))
+            .arg(2 * WINDOW_MS)
+            .invoke_async(&mut connection)
+            .await;
+        match counted {
+            Ok(count) => Admission::of(count, self.limit),
+            Err(error) => {
+                self.failed(&error, now);
+                self.fallback.count(authorization, now)
+            }
+        }
+    }
+
+    fn failed(&self, error: &RedisError, now: Timestamp) {
+        self.paused_until
+            .store(now.unix_ms().saturating_add(PAUSE_MS), Ordering::Relaxed);
+        if self.logged.swap(window_of(now), Ordering::Relaxed) != window_of(now) {
+            log::warn!("Redis does not answer, requests are counted in this process: {error}");
+        }
+    }
+}
+
+impl RateLimiter for Redis {
+    fn admit<'a>(&'a self, authorization: &'a [u8], now: Timestamp) -> Admitting<'a> {
+        Box::pin(self.count(authorization, now))
+    }
+}
+
+/// The name of a counter. Half a SHA-256 stands for the header: equal in every process, and no key in Redis.
+fn counter(authorization: &[u8], window: i64) -> String {
+    let mut name = format!("assay:limit:{window}:");
+    for byte in Sha256::digest(authorization).iter().take(16) {
+        // Writing to a String does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_does_not_show_the_header() {
+        let name = counter(b"Bearer svc_ro_secret", 29_920_006);
+        assert!(name.starts_with("assay:limit:29920006:") && !name.contains("secret"));
+        assert_eq!(name.len(), "assay:limit:29920006:".len() + 32);
+        assert_eq!(name, counter(b"Bearer svc_ro_secret", 29_920_006));
+        assert_ne!(name, counter(b"Bearer svc_ro_other", 29_920_006));
+    }
+
+    #[tokio::test]
+    async fn without_redis_this_process_counts() {
+        let limiter = Redis::new("redis+unix:///nowhere/at/all", 2).unwrap();
+        let now = Timestamp::from_unix_ms(1_795_200_360_000);
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            answers.push(limiter.admit(b"a", now).await);
+        }
+        assert_eq!(
+            answers,
+            [Admission::Admitted, Admission::Admitted, Admission::Refused]
+        );
+        assert!(limiter.paused_until.load(Ordering::Relaxed) > now.unix_ms());
+    }
+
+    #[test]
+    fn a_bad_address_is_refused_at_the_start() {
+        assert!(Redis::new("http://localhost", 60).is_err());
+    }
+}

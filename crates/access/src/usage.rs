@@ -1,0 +1,53 @@
+//! The day of a key's latest use.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use assay_domain::{
+    id::KeyId,
+    store::Store,
+    timestamp::{DAY_MS, Timestamp},
+};
+
+/// How long after a failure the day is noted again.
+const RETRY_MS: i64 = 60_000;
+
+/// Tells the store of a key's use once a day and process, so that a request is rarely also a write.
+#[derive(Debug, Default)]
+pub struct KeyUsage {
+    /// When the next use of a key is worth telling. Only keys that exist get here, which bounds the map.
+    due: Mutex<HashMap<KeyId, Timestamp>>,
+}
+
+impl KeyUsage {
+    /// Notes a use of `key` at `now`. A failure is logged and tried again later, never the request's. Blocks.
+    pub fn note(&self, store: &dyn Store, key: KeyId, now: Timestamp) {
+        if !self.claim(key, now) {
+            return;
+        }
+        if let Err(error) = store.key_used(key, now) {
+            log::warn!("the use of key {key} was not noted: {error}");
+            self.put(key, now.plus_ms(RETRY_MS));
+        }
+    }
+
+    /// Whether this use is the one to tell of; no other is until the day is over.
+    fn claim(&self, key: KeyId, now: Timestamp) -> bool {
+        let next_day = (now.unix_ms().div_euclid(DAY_MS) + 1) * DAY_MS;
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        if due.get(&key).is_some_and(|at| now < *at) {
+            return false;
+        }
+        due.insert(key, Timestamp::from_unix_ms(next_day));
+        true
+    }
+
+    fn put(&self, key: KeyId, at: Timestamp) {
+        self.due
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, at);
+    }
+}

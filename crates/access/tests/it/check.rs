@@ -1,0 +1,124 @@
+//! The check of a well-formed key against what is stored of it.
+
+use assay_access::{
+    check::{PresentedKey, Refusal},
+    key::{SecretKey, mint},
+    lifetime::Lifetime,
+    usage::KeyUsage,
+};
+use assay_domain::{
+    id::OrganizationId,
+    key::{KeyKind, StoredKey},
+    plan::Plan,
+    timestamp::Timestamp,
+};
+
+use crate::store::Keys;
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+
+fn a_key() -> (SecretKey, StoredKey, Keys) {
+    let (secret, new) = mint(KeyKind::Read, NOW);
+    let stored = StoredKey {
+        id: new.id,
+        organization: OrganizationId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap()),
+        plan: Plan::Pro,
+        expires_at: Lifetime::Thirty.expiry(NOW),
+        revoked_at: None,
+    };
+    (secret, stored, Keys::of(new.hash, stored))
+}
+
+fn presented(secret: &SecretKey) -> PresentedKey {
+    PresentedKey::of_header(Some(format!("Bearer {}", secret.reveal()).as_bytes())).unwrap()
+}
+
+#[test]
+fn a_good_key_grants_its_organization() {
+    let (secret, stored, keys) = a_key();
+    let grant = presented(&secret).check(&keys, NOW).unwrap();
+    assert_eq!(grant.caller.organization, stored.organization);
+    assert_eq!(grant.caller.plan, Plan::Pro);
+    assert_eq!((grant.key, grant.expires_at), (stored.id, stored.expires_at));
+}
+
+#[test]
+fn an_unknown_key_is_invalid() {
+    let (_, _, keys) = a_key();
+    let (other, _) = mint(KeyKind::Read, NOW);
+    assert!(matches!(
+        presented(&other).check(&keys, NOW),
+        Err(Refusal::InvalidKey)
+    ));
+}
+
+#[test]
+fn a_key_works_until_the_moment_of_its_expiry() {
+    let (secret, stored, keys) = a_key();
+    assert!(
+        presented(&secret)
+            .check(&keys, stored.expires_at.plus_ms(-1))
+            .is_ok()
+    );
+    let late = presented(&secret).check(&keys, stored.expires_at);
+    assert!(matches!(late, Err(Refusal::KeyExpired)));
+}
+
+#[test]
+fn revoked_comes_before_expired_and_both_before_the_plan() {
+    let (secret, _, keys) = a_key();
+    let late = NOW.plus_days(31);
+    keys.change(|key| key.plan = Plan::Free);
+    assert!(matches!(
+        presented(&secret).check(&keys, NOW),
+        Err(Refusal::TierTooLow)
+    ));
+    assert!(matches!(
+        presented(&secret).check(&keys, late),
+        Err(Refusal::KeyExpired)
+    ));
+    keys.change(|key| key.revoked_at = Some(NOW));
+    assert!(matches!(
+        presented(&secret).check(&keys, late),
+        Err(Refusal::KeyRevoked)
+    ));
+    keys.change(|key| (key.revoked_at, key.plan) = (None, Plan::Standard));
+    assert!(
+        presented(&secret).check(&keys, NOW).is_ok(),
+        "the same key works again after an upgrade"
+    );
+}
+
+#[test]
+fn a_failing_store_is_no_verdict_on_the_key() {
+    let (secret, _, keys) = a_key();
+    keys.fail(true);
+    assert!(matches!(
+        presented(&secret).check(&keys, NOW),
+        Err(Refusal::Store(_))
+    ));
+}
+
+#[test]
+fn a_use_is_noted_once_a_day() {
+    let (_, stored, keys) = a_key();
+    let usage = KeyUsage::default();
+    usage.note(&keys, stored.id, NOW);
+    usage.note(&keys, stored.id, NOW.plus_ms(1));
+    assert_eq!(keys.uses(), [NOW]);
+    usage.note(&keys, stored.id, NOW.plus_days(1));
+    assert_eq!(keys.uses(), [NOW, NOW.plus_days(1)]);
+}
+
+#[test]
+fn a_use_that_could_not_be_noted_is_noted_a_minute_later() {
+    let (_, stored, keys) = a_key();
+    let usage = KeyUsage::default();
+    keys.fail(true);
+    usage.note(&keys, stored.id, NOW);
+    keys.fail(false);
+    usage.note(&keys, stored.id, NOW.plus_ms(59_999));
+    assert!(keys.uses().is_empty());
+    usage.note(&keys, stored.id, NOW.plus_ms(60_000));
+    assert_eq!(keys.uses(), [NOW.plus_ms(60_000)]);
+}

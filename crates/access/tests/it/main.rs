@@ -1,0 +1,13 @@
+//! Access control against a store and against a real Redis.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "helpers of tests"
+)]
+
+mod check;
+mod redis;
+mod store;

@@ -1,0 +1,140 @@
+//! The limit shared through a real Redis.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use assay_access::limit::{Admission, RateLimiter, Redis};
+use assay_domain::timestamp::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_360_000);
+
+/// A private redis-server, ended with the test.
+struct Server {
+    folder: tempfile::TempDir,
+    process: Child,
+}
+
+impl Server {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let process = launch(folder.path());
+        Self { folder, process }
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.folder.path().join("s").display())
+    }
+
+    fn stop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn restart(&mut self) {
+        self.process = launch(self.folder.path());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn launch(folder: &Path) -> Child {
+    let socket = folder.join("s");
+    let _ = std::fs::remove_file(&socket);
+    let process = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(&socket)
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is needed: apt-get install -y redis-server");
+    let started = Instant::now();
+    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "redis-server did not start"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    process
+}
+
+async fn admitted(limiter: &Redis, requests: usize, at: Timestamp) -> usize {
+    let mut admitted = 0;
+    for _ in 0..requests {
+        if limiter.admit(b"Bearer a", at).await == Admission::Admitted {
+            admitted += 1;
+        }
+    }
+    admitted
+}
+
+#[tokio::test]
+async fn two_processes_share_one_budget_a_window() {
+    let server = Server::start();
+    let one = Redis::new(&server.url(), 60).unwrap();
+    let other = Redis::new(&server.url(), 60).unwrap();
+
+    assert_eq!(admitted(&one, 40, NOW).await, 40);
+    assert_eq!(admitted(&other, 40, NOW.plus_ms(30_000)).await, 20);
+    assert_eq!(admitted(&one, 1, NOW.plus_ms(59_999)).await, 0);
+    assert_eq!(other.admit(b"Bearer b", NOW).await, Admission::Admitted);
+    assert_eq!(admitted(&one, 1, NOW.plus_ms(60_000)).await, 1);
+}
+
+#[tokio::test]
+async fn every_counter_ends_by_itself() {
+    let server = Server::start();
+    let limiter = Redis::new(&server.url(), 60).unwrap();
+    admitted(&limiter, 3, NOW).await;
+
+    let mut connection = redis::Client::open(server.url())
+        .unwrap()
+        .get_connection()
+        .unwrap();
+    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let ends: i64 = redis::cmd("PTTL").arg(&names[0]).query(&mut connection).unwrap();
+    assert!((1..=120_000).contains(&ends), "{ends}");
+}
+
+#[tokio::test]
+async fn a_redis_that_goes_away_is_replaced_by_this_process_and_taken_up_again() {
+    let mut server = Server::start();
+    let limiter = Redis::new(&server.url(), 5).unwrap();
+    assert_eq!(admitted(&limiter, 5, NOW).await, 5);
+
+    server.stop();
+    let asked = Instant::now();
+    assert_eq!(
+        admitted(&limiter, 10, NOW.plus_ms(1)).await,
+        5,
+        "counted anew in this process"
+    );
+    assert!(
+        asked.elapsed() < Duration::from_secs(2),
+        "requests waited for a dead Redis"
+    );
+
+    server.restart();
+    // The first attempts after a restart may still meet the old connection, so give it a few pauses' time.
+    let mut later = NOW.plus_ms(60_000);
+    for _ in 0..20 {
+        limiter.admit(b"Bearer probe", later).await;
+        later = later.plus_ms(1_001);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut connection = redis::Client::open(server.url())
+        .unwrap()
+        .get_connection()
+        .unwrap();
+    let counters: i64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();
+    assert!(counters >= 1, "Redis is not used again");
+}

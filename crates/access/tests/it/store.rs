@@ -1,0 +1,149 @@
+//! A store that knows one key and nothing else.
+
+use std::sync::Mutex;
+
+use assay_domain::{
+    attempt::TestAttempts,
+    history::TestHistory,
+    id::{KeyId, ProjectId, RunId},
+    key::{KeyHash, StoredKey},
+    observation::History,
+    project::{Caller, Project, ProjectEntry},
+    run::{RunDetail, RunPage, RunQuery},
+    settings::Settings,
+    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    store::{FinalResult, Store, StoreError},
+    test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+    verdict::TestVerdict,
+    window::Window,
+};
+
+/// A store of one key. Every question but those about keys is a mistake of the code under test.
+pub(crate) struct Keys(Mutex<State>);
+
+struct State {
+    hash: KeyHash,
+    key: StoredKey,
+    fails: bool,
+    uses: Vec<Timestamp>,
+}
+
+impl Keys {
+    pub(crate) fn of(hash: KeyHash, key: StoredKey) -> Self {
+        Self(Mutex::new(State {
+            hash,
+            key,
+            fails: false,
+            uses: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut StoredKey) -> R) {
+        change(&mut self.0.lock().unwrap().key);
+    }
+
+    pub(crate) fn fail(&self, fails: bool) {
+        self.0.lock().unwrap().fails = fails;
+    }
+
+    pub(crate) fn uses(&self) -> Vec<Timestamp> {
+        self.0.lock().unwrap().uses.clone()
+    }
+}
+
+impl State {
+    fn answers(&self) -> Result<(), StoreError> {
+        if self.fails {
+            Err(StoreError::Unreachable("down".into()))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Store for Keys {
+    fn ready(&self) -> Result<(), StoreError> {
+        self.0.lock().unwrap().answers()
+    }
+
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
+        let state = self.0.lock().unwrap();
+        state.answers()?;
+        Ok((state.hash == *hash).then_some(state.key))
+    }
+
+    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
+        let mut state = self.0.lock().unwrap();
+        state.answers()?;
+        assert_eq!(state.key.id, key);
+        state.uses.push(now);
+        Ok(())
+    }
+
+    fn projects(&self, _: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
+        unreachable!()
+    }
+
+    fn project(&self, _: &Caller, _: ProjectId, _: Timestamp) -> Result<Option<Project>, StoreError> {
+        unreachable!()
+    }
+
+    fn settings(&self, _: &Project) -> Result<Settings, StoreError> {
+        unreachable!()
+    }
+
+    fn branches(&self, _: &Project) -> Result<Vec<String>, StoreError> {
+        unreachable!()
+    }
+
+    fn runs(&self, _: &Project, _: &RunQuery) -> Result<RunPage, StoreError> {
+        unreachable!()
+    }
+
+    fn run(&self, _: &Project, _: RunId) -> Result<Option<RunDetail>, StoreError> {
+        unreachable!()
+    }
+
+    fn attempts(
+        &self,
+        _: &Project,
+        _: RunId,
+        _: &TestSelector,
+    ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
+        unreachable!()
+    }
+
+    fn history(
+        &self,
+        _: &Project,
+        _: &TestSelector,
+        _: &Window,
+    ) -> Result<TestLookup<TestHistory>, StoreError> {
+        unreachable!()
+    }
+
+    fn verdict(&self, _: &Project, _: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
+        unreachable!()
+    }
+
+    fn signature(&self, _: &Project, _: &str, _: &Window) -> Result<Option<SignatureDetail>, StoreError> {
+        unreachable!()
+    }
+
+    fn signatures(&self, _: &Project, _: &SignatureQuery) -> Result<SignaturePage, StoreError> {
+        unreachable!()
+    }
+
+    fn observations(&self, _: &Project, _: Timestamp, _: Timestamp) -> Result<History, StoreError> {
+        unreachable!()
+    }
+
+    fn test_names(&self, _: &Project, _: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        unreachable!()
+    }
+
+    fn final_results(&self, _: &Project, _: &[(TestOrdinal, i32)]) -> Result<Vec<FinalResult>, StoreError> {
+        unreachable!()
+    }
+}
