@@ -34,6 +34,13 @@ impl Collector {
         }
     }
 
+    /// The place of a test among the tests and the attempts of its latest execution, if it was met before.
+    pub(crate) fn latest(&mut self, test: &TestName) -> Option<(usize, &mut Vec<Attempt>)> {
+        let place = *self.places.get(test)?;
+        let (_, executions) = self.tests.get_mut(place)?;
+        Some((place, executions.last_mut()?))
+    }
+
     /// How many tests there are.
     pub(crate) fn len(&self) -> usize {
         self.tests.len()

@@ -6,13 +6,19 @@
 mod collect;
 mod decode;
 mod files;
+mod go;
 mod input;
+mod junit;
 mod limits;
 mod location;
 mod paths;
 mod report;
+#[cfg(test)]
+mod testing;
 mod text;
 mod time;
+mod trx;
+mod xml;
 
 pub use files::KnownFiles;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile};

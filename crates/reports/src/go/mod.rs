@@ -1,0 +1,182 @@
+//! `go test -json`: one event a line, with what `go` prints beside it in between.
+
+mod event;
+mod output;
+mod package;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::ErrorDetail, recording::RunContext, run::RunState, test::TestName, timestamp::Timestamp,
+};
+
+pub(crate) use self::output::told_in;
+use self::{event::Event, output::Output, package::Package};
+use crate::{
+    collect::Collector,
+    input::Input,
+    limits,
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// What messages call the format.
+const FORMAT: &str = "go test -json";
+
+/// Reads a file. An error when no line of it is an event; what is cut off yields what is whole.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let mut reading = Reading::default();
+    let mut lines = input.text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        if !line.trim_start().starts_with('{') {
+            reading.text_line(line);
+            continue;
+        }
+        match Event::read(line) {
+            Ok(event) => reading.event(input, event)?,
+            Err(_) if lines.peek().is_none() && reading.events > 0 => reading.cut_off = true,
+            Err(error) if reading.events == 0 => {
+                return Err(input.broken(
+                    number + 1,
+                    FORMAT,
+                    format!("expected an object with an Action on each line ({error})"),
+                ));
+            }
+            Err(_) => reading.text_line(line),
+        }
+    }
+    if reading.events == 0 {
+        return Err(input.broken(1, FORMAT, "expected an object with an Action on each line, found none"));
+    }
+    Ok(reading.finish(input))
+}
+
+/// A file while it is read.
+#[derive(Debug, Default)]
+struct Reading {
+    events: usize,
+    packages: Vec<Package>,
+    places: HashMap<String, usize>,
+    tests: usize,
+    /// What the compiler said, by the import path that later events name.
+    builds: HashMap<String, Output>,
+    /// Lines that are no events and not yet told.
+    text: Output,
+    errors: Vec<ErrorDetail>,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    cut_off: bool,
+}
+
+impl Reading {
+    fn event(&mut self, input: &Input<'_>, event: Event<'_>) -> Result<(), ReadError> {
+        self.events += 1;
+        let at = time::lenient(&event.time);
+        self.first = self.first.or(at);
+        self.last = at.or(self.last);
+        if !event.import_path.is_empty() {
+            if event.action == "build-output" {
+                self.builds
+                    .entry(event.import_path.into_owned())
+                    .or_default()
+                    .push(&event.output);
+            }
+            return Ok(());
+        }
+        let place = match self.places.get(&*event.package) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(event.package.to_string(), self.packages.len());
+                self.packages.push(Package::new(&event.package));
+                self.packages.len() - 1
+            }
+        };
+        if let Some(package) = self.packages.get_mut(place) {
+            self.tests += package.event(&event, at);
+        }
+        if self.tests > limits::TESTS {
+            return Err(ReadError::TooLarge {
+                file: input.name.to_owned(),
+                what: "the number of tests",
+                limit: limits::TESTS.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// A line that is no event: `FAIL package [build failed]`, or what the compiler said of it before.
+    fn text_line(&mut self, line: &str) {
+        let failed = line.strip_prefix("FAIL\t").map(str::trim).filter(|rest| !rest.is_empty());
+        match failed {
+            Some(what) => {
+                let said = std::mem::take(&mut self.text);
+                self.error(what, &said.text());
+            }
+            None if line.trim().is_empty() || line.trim() == "FAIL" => {}
+            None => {
+                self.text.push(line);
+                self.text.push("\n");
+            }
+        }
+    }
+
+    fn error(&mut self, message: &str, said: &str) {
+        if self.errors.len() < limits::REPORT_ERRORS {
+            self.errors.push(ErrorDetail {
+                message: text::message(message),
+                stack: text::stack(said),
+                snippet: None,
+                location: None,
+            });
+        }
+    }
+
+    fn finish(mut self, input: &Input<'_>) -> Report {
+        let packages = std::mem::take(&mut self.packages);
+        let mut tests = Collector::default();
+        let mut unfinished = 0;
+        for package in packages {
+            unfinished += usize::from(package.is_unfinished());
+            for failure in package.own_failures() {
+                let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
+                self.error(&failure.message, &build.map_or(failure.said, Output::text));
+            }
+            let (name, attempts) = package.finish(input);
+            for (test, attempts) in attempts {
+                let name = text::joined([&*name, &*test]);
+                tests.add(TestName { name, file_path: None }, attempts);
+            }
+        }
+        for error in &mut self.errors {
+            error.location = error.stack.as_deref().and_then(|stack| input.location_in(stack));
+        }
+        let mut warnings = Vec::new();
+        if self.cut_off || unfinished > 0 {
+            warnings.push(format!(
+                "{}: cut off: {unfinished} packages have no result; what is whole was read",
+                input.name
+            ));
+        }
+        if let Some(line) = text::first_line(&self.text.text()) {
+            warnings.push(format!("{}: text between the events: {}", input.name, text::bounded(line, 300)));
+        }
+        Report {
+            format: Format::Go,
+            context: RunContext::default(),
+            run_key: None,
+            shard: None,
+            started_at: self.first,
+            finished_at: self.last,
+            state: if self.cut_off || unfinished > 0 {
+                RunState::Interrupted
+            } else {
+                RunState::Completed
+            },
+            errors: self.errors,
+            tests: tests.finish(),
+            warnings,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a test printed.
+
+use crate::limits;
+
+/// The head and the tail of an output.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Output {
+    head: String,
+    tail: String,
+    cut: bool,
+}
+
+impl Output {
+    pub(super) fn push(&mut self, text: &str) {
+        if self.tail.is_empty() && self.head.len() + text.len() <= limits::STACK {
+            self.head.push_str(text);
+            return;
+        }
+        self.tail.push_str(text);
+        if self.tail.len() > 2 * limits::STACK {
+            let cut = self.tail.len() - limits::STACK;
+            let cut = (cut..=self.tail.len())
+                .find(|at| self.tail.is_char_boundary(*at))
+                .unwrap_or(cut);
+            self.tail = self.tail.split_off(cut);
+            self.cut = true;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn text(&self) -> String {
+        let gap = if self.cut { "\n…\n" } else { "" };
+        format!("{}{gap}{}", self.head, self.tail)
+    }
+}
+
+/// What a test's output tells of its failure: the panic where there is one, else all that it printed, without the
+/// lines by which `go test` frames it.
+pub(crate) fn told_in(output: &str) -> String {
+    let told: Vec<&str> = output.lines().filter(|line| !is_frame(line)).collect();
+    if let Some(panic) = told.iter().position(|line| line.starts_with("panic: ")) {
+        return told
+            .iter()
+            .skip(panic)
+            .take_while(|line| !line.trim().is_empty() && !line.starts_with("goroutine "))
+            .copied()
+            .collect::<Vec<_>>()
+            .join("\n");
+    }
+    let indented = told
+        .iter()
+        .all(|line| line.trim().is_empty() || line.starts_with("    "));
+    told.iter()
+        .map(|line| if indented { line.get(4..).unwrap_or_default() } else { line })
+        .collect::<Vec<_>>()
+        .join("\n")
+        .trim()
+        .to_owned()
+}
+
+fn is_frame(line: &str) -> bool {
+    const FRAMES: &[&str] = &[
+        "=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ", "--- PASS: ", "--- FAIL: ", "--- SKIP: ", "--- BENCH: ",
+        "exit status ", "FAIL\t", "ok  \t", "coverage: ",
+    ];
+    let line = line.trim_start();
+    line == "FAIL" || line == "PASS" || FRAMES.iter().any(|frame| line.starts_with(frame))
+}

@@ -1,0 +1,341 @@
+//! The tests of a package.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    timestamp::Timestamp,
+};
+
+use super::{
+    event::Event,
+    output::{Output, told_in},
+};
+use crate::{input::Input, text, time};
+
+/// A package: each time that its tests were run, in order. A second time is a rerun of what failed.
+#[derive(Debug)]
+pub(super) struct Package {
+    name: String,
+    runs: Vec<PackageRun>,
+}
+
+/// A failure of a package that is none of its tests'.
+pub(super) struct OwnFailure {
+    pub(super) message: String,
+    pub(super) said: String,
+    /// The import path of the build that failed.
+    pub(super) build: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct PackageRun {
+    tests: Vec<Test>,
+    places: HashMap<String, usize>,
+    output: Output,
+    /// The first line of a panic.
+    panic: Option<String>,
+    ended: Option<AttemptStatus>,
+    failed_build: Option<String>,
+}
+
+#[derive(Debug)]
+struct Test {
+    name: String,
+    /// One, or several with `-count`.
+    executions: Vec<Execution>,
+}
+
+#[derive(Debug, Default)]
+struct Execution {
+    started_at: Option<Timestamp>,
+    status: Option<AttemptStatus>,
+    duration_ms: Option<u64>,
+    output: Output,
+}
+
+impl Package {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            runs: vec![PackageRun::default()],
+        }
+    }
+
+    /// Takes an event; answers how many tests it brought.
+    pub(super) fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) -> usize {
+        let ended = self.runs.last().is_none_or(|run| run.ended.is_some());
+        if ended && matches!(&*event.action, "start" | "run") {
+            self.runs.push(PackageRun::default());
+        }
+        self.runs.last_mut().map_or(0, |run| {
+            if event.test.is_empty() {
+                run.own_event(event, at);
+                0
+            } else {
+                run.test_event(event, at)
+            }
+        })
+    }
+
+    /// Whether the last run of the tests has no result.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.runs.last().is_some_and(|run| run.ended.is_none())
+    }
+
+    pub(super) fn own_failures(&self) -> impl Iterator<Item = OwnFailure> + '_ {
+        self.runs
+            .iter()
+            .filter(|run| run.ended.is_some_and(AttemptStatus::is_failure) && !run.has_failed_test())
+            .map(|run| {
+                let said = run.output.text();
+                let told = match (&run.failed_build, told_in(&said)) {
+                    (Some(_), _) => "build failed".to_owned(),
+                    (None, told) if told.is_empty() => last_words(&said),
+                    (None, told) => told,
+                };
+                OwnFailure {
+                    message: format!("{}: {told}", self.name),
+                    said,
+                    build: run.failed_build.clone(),
+                }
+            })
+    }
+
+    /// The package's name, and its tests with their attempts.
+    pub(super) fn finish(self, input: &Input<'_>) -> (String, Vec<(String, Vec<Attempt>)>) {
+        let mut tests: Vec<(String, Vec<Attempt>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for run in self.runs {
+            for (name, mut attempts) in run.finish(input) {
+                match places.get(&name).and_then(|place| tests.get_mut(*place)) {
+                    Some((_, earlier)) => earlier.append(&mut attempts),
+                    None => {
+                        places.insert(name.clone(), tests.len());
+                        tests.push((name, attempts));
+                    }
+                }
+            }
+        }
+        (self.name, tests)
+    }
+}
+
+impl PackageRun {
+    fn own_event(&mut self, event: &Event<'_>, at: Option<Timestamp>) {
+        match &*event.action {
+            "output" => {
+                self.note_panic(&event.output);
+                self.output.push(&event.output);
+            }
+            "pass" | "fail" | "skip" => {
+                let status = status_of(&event.action);
+                self.ended = status;
+                if !event.failed_build.is_empty() {
+                    self.failed_build = Some(event.failed_build.to_string());
+                }
+                self.close_open_tests(status.unwrap_or(AttemptStatus::Failed), at);
+            }
+            _ => {}
+        }
+    }
+
+    fn test_event(&mut self, event: &Event<'_>, at: Option<Timestamp>) -> usize {
+        let before = self.tests.len();
+        if event.action == "output" {
+            self.note_panic(&event.output);
+        }
+        let place = match self.places.get(&*event.test) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(event.test.to_string(), before);
+                self.tests.push(Test {
+                    name: event.test.to_string(),
+                    executions: vec![Execution::default()],
+                });
+                before
+            }
+        };
+        if let Some(test) = self.tests.get_mut(place) {
+            test.event(event, at);
+        }
+        self.tests.len() - before
+    }
+
+    fn note_panic(&mut self, output: &str) {
+        if self.panic.is_none() && output.starts_with("panic: ") {
+            self.panic = text::message(output);
+        }
+    }
+
+    fn has_timed_out(&self) -> bool {
+        self.panic.as_deref().is_some_and(is_timeout)
+    }
+
+    /// A test that is still open when its package ends was cut short by a panic, a timeout or an exit, unless its own
+    /// output says how it ended: a print without a line break hides that from `go test`.
+    fn close_open_tests(&mut self, package: AttemptStatus, at: Option<Timestamp>) {
+        let cut_short = match package {
+            AttemptStatus::Failed if self.has_timed_out() => AttemptStatus::TimedOut,
+            other => other,
+        };
+        for test in &mut self.tests {
+            let name = &test.name;
+            for execution in test.executions.iter_mut().filter(|execution| execution.status.is_none()) {
+                let output = execution.output.text();
+                let says = |word: &str| output.contains(&format!("--- {word}: {name} ("));
+                execution.status = Some(if says("PASS") {
+                    AttemptStatus::Passed
+                } else if says("SKIP") {
+                    AttemptStatus::Skipped
+                } else if says("FAIL") {
+                    AttemptStatus::Failed
+                } else {
+                    cut_short
+                });
+                execution.duration_ms = at
+                    .zip(execution.started_at)
+                    .and_then(|(end, start)| u64::try_from(end.since_ms(start)).ok());
+            }
+        }
+    }
+
+    fn has_failed_test(&self) -> bool {
+        self.tests.iter().any(Test::failed)
+    }
+
+    /// The tests that are no groups of others: a group fails with what is in it, so it counts as a test only where it
+    /// failed by itself.
+    fn finish(self, input: &Input<'_>) -> Vec<(String, Vec<Attempt>)> {
+        // Whether each group has a failed test in it.
+        let mut groups: HashMap<usize, bool> = HashMap::new();
+        for test in &self.tests {
+            for (slash, _) in test.name.match_indices('/') {
+                let around = test.name.get(..slash).and_then(|name| self.places.get(name));
+                if let Some(place) = around {
+                    *groups.entry(*place).or_default() |= test.failed();
+                }
+            }
+        }
+        let panic = self.panic;
+        self.tests
+            .into_iter()
+            .enumerate()
+            .filter(|(place, test)| match groups.get(place) {
+                Some(has_failed_test) => test.failed() && !has_failed_test,
+                None => true,
+            })
+            .map(|(_, test)| test.finish(input, panic.as_deref()))
+            .collect()
+    }
+}
+
+impl Test {
+    fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) {
+        let again = event.action == "run" && self.executions.last().is_none_or(|last| last.status.is_some());
+        if again {
+            self.executions.push(Execution::default());
+        }
+        let Some(execution) = self.executions.last_mut() else { return };
+        match &*event.action {
+            "run" => execution.started_at = at,
+            "output" => execution.output.push(&event.output),
+            action => {
+                let Some(mut status) = status_of(action) else { return };
+                if status == AttemptStatus::Failed {
+                    if execution.output.text().lines().any(is_timeout) {
+                        status = AttemptStatus::TimedOut;
+                    }
+                } else {
+                    execution.output.clear();
+                }
+                execution.status = Some(status);
+                execution.duration_ms = event.elapsed.and_then(|seconds| time::duration_ms(seconds * 1000.0));
+            }
+        }
+    }
+
+    fn failed(&self) -> bool {
+        self.executions
+            .iter()
+            .any(|execution| execution.status.is_some_and(AttemptStatus::is_failure))
+    }
+
+    /// Executions by `-count` are no retries: those that failed come last, so that any failure fails the test.
+    fn finish(self, input: &Input<'_>, panic: Option<&str>) -> (String, Vec<Attempt>) {
+        let mut attempts: Vec<Attempt> = self
+            .executions
+            .into_iter()
+            .map(|execution| execution.finish(input, panic))
+            .collect();
+        attempts.sort_by_key(|attempt| (!attempt.status.is_skip(), attempt.status.is_failure()));
+        (self.name, attempts)
+    }
+}
+
+impl Execution {
+    fn finish(self, input: &Input<'_>, panic: Option<&str>) -> Attempt {
+        let status = self.status.unwrap_or(AttemptStatus::Interrupted);
+        let mut errors = Vec::new();
+        if status.is_failure() {
+            errors.extend(error(input, &self.output.text(), panic));
+        }
+        Attempt {
+            status,
+            duration_ms: self.duration_ms,
+            started_at: self.started_at,
+            browser: None,
+            errors,
+        }
+    }
+}
+
+fn error(input: &Input<'_>, output: &str, panic: Option<&str>) -> Option<ErrorDetail> {
+    let message = text::message(&told_in(output)).or_else(|| panic.map(str::to_owned));
+    let stack = text::stack(output).filter(|stack| Some(stack) != message.as_ref());
+    let location = test_line(output).or_else(|| input.location_in(output));
+    (message.is_some() || stack.is_some()).then_some(ErrorDetail {
+        message,
+        stack,
+        snippet: None,
+        location,
+    })
+}
+
+/// The first `orders_test.go:17:`, which Go writes without its folder.
+fn test_line(output: &str) -> Option<Location> {
+    output.lines().find_map(|line| {
+        let (file, rest) = line.trim_start().split_once(".go:")?;
+        let (number, _) = rest.split_once(':')?;
+        let plain = file.ends_with("_test") && !file.contains(['/', ' ', '\\']);
+        plain.then_some(())?;
+        Some(Location {
+            file: format!("{file}.go"),
+            line: Some(number.parse().ok()?),
+            column: None,
+        })
+    })
+}
+
+fn is_timeout(line: &str) -> bool {
+    line.starts_with("panic: test timed out after")
+}
+
+/// The last line of an output that only frames, such as `exit status 3`.
+fn last_words(said: &str) -> String {
+    said.lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("exit status"))
+        .or_else(|| text::first_line(said))
+        .unwrap_or("failed")
+        .to_owned()
+}
+
+fn status_of(action: &str) -> Option<AttemptStatus> {
+    match action {
+        "pass" | "bench" => Some(AttemptStatus::Passed),
+        "fail" => Some(AttemptStatus::Failed),
+        "skip" => Some(AttemptStatus::Skipped),
+        _ => None,
+    }
+}

@@ -1,0 +1,132 @@
+//! A case's attempts.
+
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
+
+use super::{
+    case::{Case, Child, ChildKind},
+    dialect::Dialect,
+    errors, playwright,
+    suite::Suite,
+    vitest,
+};
+use crate::{input::Input, limits, time};
+
+/// The attempts that a case tells of, the final one last; at least one.
+pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: Case<'_>) -> Vec<Attempt> {
+    let reading = Attempts {
+        input,
+        dialect,
+        browser: match dialect {
+            Dialect::Playwright => playwright::project(suite, &case),
+            _ => None,
+        },
+        reruns: case.has(ChildKind::Rerun),
+    };
+    if case.children.is_empty() && case.output.is_empty() {
+        return vec![reading.attempt(status_by_attributes(&case), case.time, case.timestamp)];
+    }
+    reading.of_children(&case)
+}
+
+/// What CTest and GoogleTest say of a case without outcomes.
+fn status_by_attributes(case: &Case<'_>) -> AttemptStatus {
+    if matches!(case.status, "disabled" | "notrun") || case.result == "suppressed" {
+        AttemptStatus::Skipped
+    } else {
+        AttemptStatus::Passed
+    }
+}
+
+struct Attempts<'i> {
+    input: &'i Input<'i>,
+    dialect: Dialect,
+    browser: Option<String>,
+    /// Later attempts have outcomes of their own.
+    reruns: bool,
+}
+
+impl Attempts<'_> {
+    fn of_children(&self, case: &Case<'_>) -> Vec<Attempt> {
+        let of_kind = |kind: ChildKind| case.children.iter().filter(move |child| child.kind == kind);
+        let mut attempts: Vec<Attempt> = of_kind(ChildKind::Flaky).map(|child| self.of_child(child)).collect();
+        if case.has(ChildKind::Skipped) {
+            attempts.push(self.attempt(AttemptStatus::Skipped, case.time, case.timestamp));
+        } else if case.has(ChildKind::Error) {
+            attempts.append(&mut self.failed(case));
+        } else if attempts.is_empty() && case.has(ChildKind::Rerun) {
+            // Nothing but reruns: the first attempt's outcome is missing.
+        } else {
+            attempts.push(self.attempt(status_by_attributes(case), case.time, case.timestamp));
+        }
+        attempts.extend(of_kind(ChildKind::Rerun).map(|child| self.of_child(child)));
+        attempts
+    }
+
+    /// The case's own failures: several errors of one attempt, except Vitest's.
+    fn failed(&self, case: &Case<'_>) -> Vec<Attempt> {
+        let children: Vec<&Child<'_>> = case
+            .children
+            .iter()
+            .filter(|child| child.kind == ChildKind::Error)
+            .collect();
+        let kept = if self.dialect == Dialect::Vitest {
+            limits::ATTEMPTS
+        } else {
+            limits::ERRORS
+        };
+        let mut status = AttemptStatus::Failed;
+        let mut errors: Vec<ErrorDetail> = Vec::new();
+        for child in children.iter().take(kept) {
+            let error = self.error(child);
+            if errors::status(self.dialect, child, error.as_ref()) == AttemptStatus::TimedOut {
+                status = AttemptStatus::TimedOut;
+            }
+            errors.extend(error);
+        }
+        if errors.is_empty() {
+            errors.extend(errors::of_output(self.input, &case.output));
+        }
+        let executions = match self.dialect {
+            Dialect::Vitest if !errors.is_empty() => vitest::attempts(errors),
+            _ => vec![errors],
+        };
+        let last = executions.len().saturating_sub(1);
+        executions
+            .into_iter()
+            .enumerate()
+            .map(|(at, errors)| {
+                // The time is that of all attempts together: it is told once.
+                let time = if at == last { case.time } else { None };
+                let mut attempt = self.attempt(status, time, case.timestamp.filter(|_| at == 0));
+                attempt.errors = errors;
+                attempt
+            })
+            .collect()
+    }
+
+    /// An attempt that has an outcome of its own.
+    fn of_child(&self, child: &Child<'_>) -> Attempt {
+        let error = self.error(child);
+        let status = errors::status(self.dialect, child, error.as_ref());
+        let mut attempt = self.attempt(status, child.time, child.timestamp);
+        attempt.errors.extend(error);
+        attempt
+    }
+
+    fn error(&self, child: &Child<'_>) -> Option<ErrorDetail> {
+        match self.dialect {
+            Dialect::Playwright => errors::of_playwright(self.input, child, self.reruns),
+            _ => errors::of(self.input, self.dialect, child),
+        }
+    }
+
+    fn attempt(&self, status: AttemptStatus, time: Option<&str>, timestamp: Option<&str>) -> Attempt {
+        Attempt {
+            status,
+            duration_ms: time.and_then(time::seconds_to_ms),
+            started_at: timestamp.and_then(time::lenient),
+            browser: self.browser.clone(),
+            errors: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A test case as it is written.
+
+use std::borrow::Cow;
+
+use crate::xml::{Tag, decode};
+
+/// A `testcase` element.
+#[derive(Debug, Default)]
+pub(super) struct Case<'a> {
+    pub(super) name: Cow<'a, str>,
+    /// `None` where there is no such attribute; tools also write it empty.
+    pub(super) classname: Option<Cow<'a, str>>,
+    /// The raw value.
+    pub(super) file: Option<&'a str>,
+    pub(super) time: Option<&'a str>,
+    pub(super) timestamp: Option<&'a str>,
+    pub(super) status: &'a str,
+    pub(super) result: &'a str,
+    pub(super) children: Vec<Child<'a>>,
+    /// Standard output, kept where the case says nothing else.
+    pub(super) output: Cow<'a, str>,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(tag: Tag<'a>) -> Self {
+        let mut case = Self::default();
+        for (key, value) in tag.attributes() {
+            match key {
+                "name" => case.name = decode(value),
+                "classname" => case.classname = Some(decode(value)),
+                "file" => case.file = Some(value),
+                "time" => case.time = Some(value),
+                "timestamp" => case.timestamp = Some(value),
+                "status" => case.status = value,
+                "result" => case.result = value,
+                _ => {}
+            }
+        }
+        case
+    }
+
+    /// The class name; empty where there is none.
+    pub(super) fn class(&self) -> &str {
+        self.classname.as_deref().unwrap_or_default()
+    }
+
+    /// CTest writes an empty failure beside its status, and what happened only to the output.
+    pub(super) fn explains_itself_in_its_output(&self) -> bool {
+        self.status == "fail"
+    }
+
+    /// Whether an outcome of this kind is among the children.
+    pub(super) fn has(&self, kind: ChildKind) -> bool {
+        self.children.iter().any(|child| child.kind == kind)
+    }
+}
+
+/// An outcome inside a case, or an error of a suite.
+#[derive(Debug)]
+pub(super) struct Child<'a> {
+    pub(super) kind: ChildKind,
+    pub(super) message: Cow<'a, str>,
+    /// The `type` attribute.
+    pub(super) type_name: Cow<'a, str>,
+    pub(super) time: Option<&'a str>,
+    pub(super) timestamp: Option<&'a str>,
+    pub(super) text: Cow<'a, str>,
+    /// The text of a `stackTrace` element inside.
+    pub(super) stack: Cow<'a, str>,
+}
+
+/// What an element inside a case says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChildKind {
+    /// `failure` or `error`: the case, or its first attempt, failed.
+    Error,
+    /// `skipped`.
+    Skipped,
+    /// `flakyFailure` or `flakyError`: an earlier attempt of a case that passed.
+    Flaky,
+    /// `rerunFailure` or `rerunError`: a later attempt of a case that failed.
+    Rerun,
+}
+
+impl ChildKind {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "failure" | "error" => Some(Self::Error),
+            "skipped" => Some(Self::Skipped),
+            "flakyFailure" | "flakyError" => Some(Self::Flaky),
+            "rerunFailure" | "rerunError" => Some(Self::Rerun),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Child<'a> {
+    pub(super) fn new(kind: ChildKind, tag: Tag<'a>) -> Self {
+        let mut child = Self {
+            kind,
+            message: Cow::Borrowed(""),
+            type_name: Cow::Borrowed(""),
+            time: None,
+            timestamp: None,
+            text: Cow::Borrowed(""),
+            stack: Cow::Borrowed(""),
+        };
+        for (key, value) in tag.attributes() {
+            match key {
+                "message" => child.message = decode(value),
+                "type" => child.type_name = decode(value),
+                "time" => child.time = Some(value),
+                "timestamp" => child.timestamp = Some(value),
+                _ => {}
+            }
+        }
+        child
+    }
+
+    /// The stack trace, or the text in its place.
+    pub(super) fn body(&self) -> &str {
+        if self.stack.is_empty() { &self.text } else { &self.stack }
+    }
+}

@@ -1,0 +1,129 @@
+//! Which tool wrote a suite.
+
+use super::{case::Case, suite::Suite};
+use crate::xml::Tag;
+
+/// A tool whose files follow rules of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Playwright's JUnit reporter: the project is the host name, the file is the class name.
+    Playwright,
+    /// Vitest: the file is the class name, every failure is an attempt's.
+    Vitest,
+    /// pytest, whose reruns are repeated cases without their errors.
+    Pytest,
+    /// Maven Surefire and Failsafe.
+    Surefire,
+    /// Gradle, whose retries are repeated cases.
+    Gradle,
+    /// cargo-nextest.
+    Nextest,
+    /// gotestsum, whose reruns are repeated cases.
+    Gotestsum,
+    /// go-junit-report, whose repeats are `-count`.
+    GoJunitReport,
+    /// Mocha's JUnit reporter: one of name and class name is the full title, the other its last part.
+    Mocha,
+    /// jest-junit.
+    Jest,
+    /// Node's test runner, whose titles are the names of the suites.
+    NodeTest,
+    /// Perl's prove, whose numbered names mean something only within their script.
+    Prove,
+    /// CTest.
+    Ctest,
+    /// Any other tool.
+    Other,
+}
+
+impl Dialect {
+    /// The tool that wrote a suite, told by what only its writer does: most put the attributes of a suite into an
+    /// order of their own.
+    pub(super) fn of_suite(tag: &Tag<'_>, name: &str, around: Option<Self>) -> Self {
+        let has = |wanted: &str| tag.attributes().any(|(key, _)| key == wanted);
+        if tag.name == "testsuites" {
+            return if has("uuid") {
+                Self::Nextest
+            } else {
+                match name {
+                    "pytest tests" => Self::Pytest,
+                    "jest tests" => Self::Jest,
+                    "Mocha Tests" => Self::Mocha,
+                    _ => around.unwrap_or(Self::Other),
+                }
+            };
+        }
+        match around {
+            Some(Self::Other) | None => {}
+            Some(known) => return known,
+        }
+        if tag
+            .attributes()
+            .any(|(key, value)| key.ends_with("noNamespaceSchemaLocation") && value.contains("surefire"))
+        {
+            return Self::Surefire;
+        }
+        ORDERS
+            .iter()
+            .find(|(order, _)| begins_with(tag, order))
+            .map_or(Self::Other, |(_, dialect)| *dialect)
+    }
+
+    /// The tool that wrote a case, where only the case tells.
+    pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
+        match suite.dialect {
+            Self::Other | Self::NodeTest if case.class() == "test" && (suite.gathers || suite.dialect == Self::NodeTest) => {
+                Self::NodeTest
+            }
+            Self::NodeTest => Self::Other,
+            Self::Other if case.classname.is_none() && is_tap(&case.name) => Self::Prove,
+            known => known,
+        }
+    }
+}
+
+/// The attributes that a suite begins with, per tool; the longer orders first.
+const ORDERS: &[(&[&str], Dialect)] = &[
+    (
+        &["name", "timestamp", "hostname", "tests", "failures", "skipped", "time", "errors"],
+        Dialect::Playwright,
+    ),
+    (
+        &["name", "timestamp", "hostname", "tests", "failures", "errors", "skipped", "time"],
+        Dialect::Vitest,
+    ),
+    (
+        &["name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname"],
+        Dialect::Pytest,
+    ),
+    (
+        &["name", "errors", "failures", "skipped", "timestamp", "time", "tests"],
+        Dialect::Jest,
+    ),
+    (
+        &["name", "tests", "skipped", "failures", "errors", "timestamp", "hostname", "time"],
+        Dialect::Gradle,
+    ),
+    (
+        &["name", "time", "disabled", "errors", "tests", "failures", "skipped", "hostname"],
+        Dialect::NodeTest,
+    ),
+    (
+        &["name", "tests", "failures", "disabled", "skipped", "hostname", "time", "timestamp"],
+        Dialect::Ctest,
+    ),
+    (&["name", "tests", "failures", "errors", "id", "hostname"], Dialect::GoJunitReport),
+    (&["name", "timestamp", "tests", "file", "time", "failures"], Dialect::Mocha),
+    (&["name", "timestamp", "tests", "time", "failures"], Dialect::Mocha),
+];
+
+fn begins_with(tag: &Tag<'_>, order: &[&str]) -> bool {
+    let mut keys = tag.attributes().map(|(key, _)| key);
+    order.iter().all(|wanted| keys.next() == Some(*wanted))
+}
+
+/// `3` or `3 - adds up`.
+fn is_tap(name: &str) -> bool {
+    let rest = name.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < name.len() && (rest.is_empty() || rest.starts_with(" - ") || rest.starts_with(' '))
+}

@@ -1,0 +1,213 @@
+//! What an outcome says of a failure.
+
+use std::borrow::Cow;
+
+use assay_domain::attempt::{AttemptStatus, ErrorDetail};
+
+use super::{case::Child, dialect::Dialect, playwright};
+use crate::{go, input::Input, text};
+
+/// The error that an outcome tells; none where it tells nothing.
+pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Option<ErrorDetail> {
+    let body = match dialect {
+        Dialect::Surefire => unescaped_twice(child.body()),
+        _ => Cow::Borrowed(child.body()),
+    };
+    let message = message(dialect, child, &body);
+    let stack = text::stack(&body).filter(|stack| Some(stack) != message.as_ref());
+    detail(input, message, stack)
+}
+
+/// The error that Playwright's outcome tells; `first_attempt` where others have outcomes of their own.
+pub(super) fn of_playwright(input: &Input<'_>, child: &Child<'_>, first_attempt: bool) -> Option<ErrorDetail> {
+    let parts = playwright::parts(child.body(), first_attempt);
+    // Older versions, and an unexpected pass, have the place of the test in the attribute.
+    let message = if child.type_name == "FAILURE" || child.message.trim().is_empty() {
+        parts.message.as_deref().and_then(text::message)
+    } else {
+        None
+    };
+    let message = message.or_else(|| text::message(&child.message));
+    let stack = text::stack(&parts.stack).filter(|stack| Some(stack) != message.as_ref());
+    let mut error = detail(input, message, stack)?;
+    error.snippet = parts.snippet;
+    Some(error)
+}
+
+/// The error of a case that says what happened only in its output, as CTest does.
+pub(super) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> {
+    let output = output.replace("[NON-XML-CHAR-0x1B]", "\u{1b}");
+    let stack = text::stack(&output)?;
+    let message = text::message(&told_in(&stack));
+    let stack = Some(stack).filter(|stack| Some(stack) != message.as_ref());
+    detail(input, message, stack)
+}
+
+/// How an attempt with these outcomes ended: timed out where the tool is known to say so, else failed.
+pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
+    let message = error
+        .and_then(|error| error.message.as_deref())
+        .unwrap_or(&child.message);
+    let message = text::first_line(message).unwrap_or_default();
+    let says = |before: &str, after: &str| {
+        message
+            .find(before)
+            .and_then(|at| message.get(at + before.len()..))
+            .is_some_and(|rest| rest.contains(after))
+    };
+    let timed_out = match dialect {
+        Dialect::Nextest => child.type_name == "test timeout",
+        Dialect::Playwright => says("Test timeout of ", " exceeded") || says("Timeout of ", "ms exceeded"),
+        Dialect::Vitest => says("Test timed out in ", ""),
+        Dialect::Pytest => says("Failed: Timeout (>", ""),
+        Dialect::Jest => says("Exceeded timeout of ", ""),
+        Dialect::Mocha => says("Timeout of ", "ms exceeded"),
+        Dialect::Surefire | Dialect::Gradle => child.type_name.ends_with("TestTimedOutException"),
+        Dialect::Other => {
+            child.type_name.ends_with("TestTimedOutException")
+                || says("Test timeout of ", " exceeded")
+                || says("Exceeded timeout of ", "")
+                || says("Test timed out in ", "")
+                || says("Timeout of ", "ms exceeded")
+                || says("Failed: Timeout (>", "")
+        }
+        Dialect::Gotestsum
+        | Dialect::GoJunitReport
+        | Dialect::NodeTest
+        | Dialect::Prove
+        | Dialect::Ctest => false,
+    };
+    if timed_out {
+        AttemptStatus::TimedOut
+    } else {
+        AttemptStatus::Failed
+    }
+}
+
+fn detail(input: &Input<'_>, message: Option<String>, stack: Option<String>) -> Option<ErrorDetail> {
+    if message.is_none() && stack.is_none() {
+        return None;
+    }
+    let location = stack
+        .as_deref()
+        .and_then(|stack| input.location_in(stack))
+        .or_else(|| message.as_deref().and_then(|message| input.location_in(message)));
+    Some(ErrorDetail {
+        message,
+        stack,
+        snippet: None,
+        location,
+    })
+}
+
+/// The `message` attribute, else the first line of the text, else the type; more where a tool's attribute says
+/// nothing of the failure.
+fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
+    let attribute = match dialect {
+        Dialect::Surefire => unescaped_twice(&child.message),
+        _ => Cow::Borrowed(&*child.message),
+    };
+    let told = match dialect {
+        // Every failure's attribute is `Failed`.
+        Dialect::Gotestsum | Dialect::GoJunitReport if attribute == "Failed" => {
+            text::message(&go::told_in(body)).or_else(|| text::message(&attribute))
+        }
+        // The error itself is in the text, behind pytest's mark.
+        Dialect::Pytest if attribute == "collection failure" => {
+            let raised = body.lines().rev().find_map(|line| line.strip_prefix("E  "));
+            text::message(&raised.map_or(attribute.clone().into_owned(), |raised| {
+                format!("{attribute}: {}", raised.trim())
+            }))
+        }
+        // The attribute ends with the place; what was asserted follows in the text.
+        Dialect::Nextest if attribute.contains("panicked at ") => text::message(panic_in(body)),
+        // Python's `None`, written as a text.
+        _ if attribute == "None" => None,
+        _ => text::message(&attribute),
+    };
+    told.or_else(|| first_line(body).and_then(text::message))
+        .or_else(|| text::message(&attribute))
+        .or_else(|| text::message(&child.type_name))
+}
+
+/// The first line of a text that says something: PHPUnit's repeats the test's name, and Jest's heading is the same
+/// for every suite that failed to run.
+fn first_line(body: &str) -> Option<&str> {
+    let first = text::first_line(body)?;
+    let names_test = first.contains("::") && !first.contains(' ') && first.contains('\\');
+    if names_test || first == "● Test suite failed to run" {
+        body.lines()
+            .map(str::trim)
+            .skip_while(|line| *line != first)
+            .skip(1)
+            .find(|line| !line.is_empty())
+            .or(Some(first))
+    } else {
+        Some(first)
+    }
+}
+
+/// A Rust panic without its backtrace.
+fn panic_in(body: &str) -> &str {
+    let end = ["\nstack backtrace:", "\nnote: "]
+        .iter()
+        .filter_map(|mark| body.find(mark))
+        .min()
+        .unwrap_or(body.len());
+    body.get(..end).unwrap_or(body)
+}
+
+/// What an output tells of a failure: GoogleTest's first one, else the first line that speaks of one, else the last.
+fn told_in(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    if let Some(start) = lines.iter().position(|line| line.ends_with(": Failure")) {
+        return lines
+            .iter()
+            .skip(start)
+            .enumerate()
+            .take_while(|(at, line)| *at == 0 || !(line.starts_with('[') || line.ends_with(": Failure")))
+            .map(|(_, line)| *line)
+            .collect::<Vec<_>>()
+            .join("\n");
+    }
+    let speaks = |line: &&&str| {
+        let line = line.to_ascii_lowercase();
+        ["error", "fail", "assert", "exception", "panic"].iter().any(|word| line.contains(word))
+    };
+    lines
+        .iter()
+        .find(speaks)
+        .or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty()))
+        .map_or_else(String::new, |line| (*line).to_owned())
+}
+
+/// Surefire escapes control characters twice, in stack traces without the semicolon's meaning: `&#7;`, `&amp#7;`.
+fn unescaped_twice(text: &str) -> Cow<'_, str> {
+    if !text.contains("&#") && !text.contains("&amp#") {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("&#").into_iter().chain(rest.find("&amp#")).min() {
+        let (before, reference) = rest.split_at(at);
+        kept.push_str(before);
+        let digits = reference
+            .trim_start_matches("&amp#")
+            .trim_start_matches("&#");
+        let control = digits
+            .split_once(';')
+            .filter(|(number, _)| number.parse::<u8>().is_ok_and(|code| code < 32));
+        match control {
+            Some((_, after)) => {
+                kept.push(char::REPLACEMENT_CHARACTER);
+                rest = after;
+            }
+            None => {
+                kept.push('&');
+                rest = reference.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    kept.push_str(rest);
+    Cow::Owned(kept)
+}

@@ -1,0 +1,324 @@
+//! JUnit XML, as some thirty tools write it.
+//!
+//! There is no standard, so the reader takes what comes: any order of attributes, suites at any depth, several
+//! outcomes in a case. What only one tool means by it is a rule of its [`Dialect`].
+
+mod attempts;
+mod case;
+mod dialect;
+mod errors;
+#[cfg(test)]
+mod hostile;
+pub(crate) mod names;
+mod playwright;
+mod repeats;
+mod span;
+mod suite;
+#[cfg(test)]
+mod tests;
+mod vitest;
+
+use std::borrow::Cow;
+
+use assay_domain::{attempt::ErrorDetail, recording::RunContext, run::RunState};
+
+use self::{
+    case::{Case, Child, ChildKind},
+    dialect::Dialect,
+    names::Names,
+    repeats::Repeats,
+    span::Span,
+    suite::Suite,
+};
+use crate::{
+    input::Input,
+    limits,
+    report::{Format, ReadError, Report},
+    xml::{Node, Tag, Xml, append},
+};
+
+/// What messages call the format.
+const FORMAT: &str = "JUnit XML";
+
+/// Reads a file. An error when it is not XML with a root `testsuites` or `testsuite`, when its elements do not match,
+/// or when a limit is exceeded; a file that is merely cut off yields what is whole.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let mut reading = Reading::new(input);
+    while let Some(node) = reading.next()? {
+        reading.take(node)?;
+    }
+    reading.finish()
+}
+
+/// A file while it is read.
+struct Reading<'a> {
+    input: Input<'a>,
+    xml: Xml<'a>,
+    /// The open elements, the innermost last.
+    open: Vec<Open>,
+    suites: Vec<Suite<'a>>,
+    case: Option<Case<'a>>,
+    child: Option<Child<'a>>,
+    roots: usize,
+    suites_seen: usize,
+    cut_off: bool,
+    span: Span,
+    names: Names<'a>,
+    tests: Repeats,
+    errors: Vec<ErrorDetail>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Suite,
+    Properties,
+    Case,
+    /// An outcome of a case.
+    Child,
+    /// The stack trace in an outcome of a case.
+    Stack,
+    /// Output of a case that is worth keeping.
+    Output,
+    /// An error of a suite.
+    SuiteError,
+    /// Markup inside a text, which itself means nothing.
+    Markup,
+    /// Of no interest, and neither is what is in it.
+    Other,
+}
+
+impl<'a> Reading<'a> {
+    fn new(input: &Input<'a>) -> Self {
+        Self {
+            input: *input,
+            xml: Xml::new(input, FORMAT),
+            open: Vec::new(),
+            suites: Vec::new(),
+            case: None,
+            child: None,
+            roots: 0,
+            suites_seen: 0,
+            cut_off: false,
+            span: Span::default(),
+            names: Names::default(),
+            tests: Repeats::default(),
+            errors: Vec::new(),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Node<'a>>, ReadError> {
+        match self.xml.next()? {
+            Node::End => Ok(None),
+            Node::CutOff => {
+                self.cut_off = true;
+                Ok(None)
+            }
+            node @ (Node::Open(_) | Node::Close | Node::Text(_)) => Ok(Some(node)),
+        }
+    }
+
+    fn take(&mut self, node: Node<'a>) -> Result<(), ReadError> {
+        match node {
+            Node::Open(tag) => {
+                let open = self.opened(tag)?;
+                self.open.push(open);
+            }
+            Node::Close => {
+                if let Some(closed) = self.open.pop() {
+                    self.closed(closed)?;
+                }
+            }
+            Node::Text(text) => self.text(text),
+            Node::End | Node::CutOff => {}
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, tag: Tag<'a>) -> Result<Open, ReadError> {
+        Ok(match self.open.last() {
+            None => self.root(tag)?,
+            Some(Open::Suite) => match tag.name {
+                "testcase" => {
+                    self.case = Some(Case::new(tag));
+                    Open::Case
+                }
+                "testsuite" | "testsuites" => self.suite(tag),
+                "properties" => Open::Properties,
+                "error" | "failure" => {
+                    self.child = Some(Child::new(ChildKind::Error, tag));
+                    Open::SuiteError
+                }
+                _ => Open::Other,
+            },
+            Some(Open::Properties) => {
+                if tag.attribute("name").as_deref() == Some("go.version")
+                    && let Some(suite) = self.suites.last_mut()
+                {
+                    suite.written_by_go();
+                }
+                Open::Other
+            }
+            Some(Open::Case) => self.in_case(tag),
+            Some(Open::Child | Open::SuiteError) => match tag.name {
+                "stackTrace" => Open::Stack,
+                "system-out" | "system-err" => Open::Other,
+                _ => Open::Markup,
+            },
+            Some(Open::Stack | Open::Output | Open::Markup) => Open::Markup,
+            Some(Open::Other) => Open::Other,
+        })
+    }
+
+    fn root(&mut self, tag: Tag<'a>) -> Result<Open, ReadError> {
+        self.roots += 1;
+        match tag.name {
+            "testsuites" | "testsuite" => Ok(self.suite(tag)),
+            other => Err(self.xml.broken_here(format!(
+                "expected <testsuites> or <testsuite> as the root, found <{other}>"
+            ))),
+        }
+    }
+
+    fn suite(&mut self, tag: Tag<'a>) -> Open {
+        let suite = Suite::new(tag, self.suites.last(), self.suites_seen);
+        self.suites_seen += 1;
+        self.span.suite(&suite);
+        self.suites.push(suite);
+        Open::Suite
+    }
+
+    fn in_case(&mut self, tag: Tag<'a>) -> Open {
+        if let Some(kind) = ChildKind::named(tag.name) {
+            self.child = Some(Child::new(kind, tag));
+            Open::Child
+        } else if tag.name == "system-out" && self.case.as_ref().is_some_and(Case::explains_itself_in_its_output) {
+            Open::Output
+        } else {
+            Open::Other
+        }
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) {
+        // Markup belongs to the innermost text around it.
+        let around = self.open.iter().rev().find(|open| **open != Open::Markup);
+        match around {
+            Some(Open::Child | Open::SuiteError) => {
+                if let Some(child) = &mut self.child {
+                    append(&mut child.text, text);
+                }
+            }
+            Some(Open::Stack) => {
+                if let Some(child) = &mut self.child {
+                    append(&mut child.stack, text);
+                }
+            }
+            Some(Open::Output) => {
+                if let Some(case) = &mut self.case {
+                    append(&mut case.output, text);
+                }
+            }
+            Some(Open::Suite | Open::Properties | Open::Case | Open::Markup | Open::Other) | None => {}
+        }
+    }
+
+    fn closed(&mut self, closed: Open) -> Result<(), ReadError> {
+        match closed {
+            Open::Suite => {
+                self.suites.pop();
+            }
+            Open::Case => return self.close_case(),
+            Open::Child => {
+                if let (Some(case), Some(child)) = (&mut self.case, self.child.take()) {
+                    case.children.push(child);
+                }
+            }
+            Open::SuiteError => self.close_suite_error(),
+            Open::Properties | Open::Stack | Open::Output | Open::Markup | Open::Other => {}
+        }
+        Ok(())
+    }
+
+    fn close_case(&mut self) -> Result<(), ReadError> {
+        let (Some(case), Some(suite)) = (self.case.take(), self.suites.last()) else {
+            return Ok(());
+        };
+        if self.tests.len() >= limits::TESTS {
+            return Err(ReadError::TooLarge {
+                file: self.input.name.to_owned(),
+                what: "the number of tests",
+                limit: format!("{} (line {})", limits::TESTS, self.xml.line()),
+            });
+        }
+        self.span.case(&case);
+        let dialect = Dialect::of_case(suite, &case);
+        let test = self.names.test(&self.input, dialect, &self.suites, &case);
+        let execution = attempts::of(&self.input, dialect, suite, case);
+        self.tests.add(dialect, suite.number, test, execution);
+        Ok(())
+    }
+
+    fn close_suite_error(&mut self) {
+        let Some(child) = self.child.take() else { return };
+        let dialect = self.suites.last().map_or(Dialect::Other, |suite| suite.dialect);
+        let mut error = errors::of(&self.input, dialect, &child);
+        if let (Some(error), Some(suite)) = (&mut error, self.suites.last())
+            && let Some(message) = &mut error.message
+            && !suite.name.is_empty()
+        {
+            *message = format!("{}: {message}", suite.name);
+        }
+        if let Some(error) = error
+            && self.errors.len() < limits::REPORT_ERRORS
+        {
+            self.errors.push(error);
+        }
+    }
+
+    fn finish(self) -> Result<Report, ReadError> {
+        if self.roots == 0 {
+            let found = if self.input.text.trim().is_empty() {
+                "the file is empty"
+            } else {
+                "the file has no whole element"
+            };
+            return Err(self
+                .input
+                .broken(1, FORMAT, format!("{found}; expected <testsuites> or <testsuite>")));
+        }
+        let mut warnings = Vec::new();
+        if self.cut_off {
+            warnings.push(format!(
+                "{}: cut off in line {}; what is whole was read",
+                self.input.name,
+                self.input.text.lines().count()
+            ));
+        }
+        if self.roots > 1 {
+            warnings.push(format!("{}: {} reports in one file; all were read", self.input.name, self.roots));
+        }
+        let tests = self.tests.finish();
+        if tests.is_empty() && self.errors.is_empty() && !self.cut_off {
+            warnings.push(format!(
+                "{}: no test in it; some tools write such a report when the tests do not load",
+                self.input.name
+            ));
+        }
+        Ok(Report {
+            format: Format::Junit,
+            context: RunContext::default(),
+            run_key: None,
+            shard: None,
+            started_at: self.span.started_at(),
+            finished_at: self.span.finished_at(),
+            state: if self.cut_off {
+                RunState::Interrupted
+            } else {
+                RunState::Completed
+            },
+            errors: self.errors,
+            tests,
+            warnings,
+        })
+    }
+}

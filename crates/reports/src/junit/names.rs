@@ -1,0 +1,173 @@
+//! What a case is called and where it stands.
+
+use std::borrow::Cow;
+
+use assay_domain::test::TestName;
+
+use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
+use crate::{input::Input, text, xml};
+
+/// Names and files of cases. Neighbours mostly stand in the same file, so the last one is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    last_file: Option<(&'a str, String)>,
+    last_class: Option<(String, Option<String>)>,
+}
+
+impl<'a> Names<'a> {
+    /// The name and file of a case; `suites` are those around it, the innermost last.
+    pub(super) fn test(
+        &mut self,
+        input: &Input<'_>,
+        dialect: Dialect,
+        suites: &[Suite<'a>],
+        case: &Case<'a>,
+    ) -> TestName {
+        let suite = suites.last();
+        match dialect {
+            Dialect::Playwright => playwright::test(input, suite, case),
+            Dialect::Vitest => TestName {
+                name: text::joined([&*case.name]),
+                file_path: self
+                    .written_file(input, suite, case)
+                    .or_else(|| source_file(case.class()).map(|file| input.stored_path(file))),
+            },
+            Dialect::NodeTest => {
+                let titles = suites
+                    .iter()
+                    .filter(|suite| !suite.gathers)
+                    .map(|suite| &*suite.name);
+                TestName {
+                    name: text::joined(titles.chain([&*case.name])),
+                    file_path: self.written_file(input, suite, case),
+                }
+            }
+            // A package that fails by itself is a case without its name.
+            Dialect::Gotestsum if case.class().is_empty() => TestName {
+                name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
+                file_path: None,
+            },
+            Dialect::Prove => TestName {
+                name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
+                file_path: self.file(input, suite, case),
+            },
+            Dialect::Pytest
+            | Dialect::Surefire
+            | Dialect::Gradle
+            | Dialect::Nextest
+            | Dialect::Gotestsum
+            | Dialect::GoJunitReport
+            | Dialect::Mocha
+            | Dialect::Jest
+            | Dialect::Ctest
+            | Dialect::Other => TestName {
+                name: text::joined(parts(dialect, case.class(), &case.name)),
+                file_path: self.file(input, suite, case),
+            },
+        }
+    }
+
+    /// The file that the report tells, else the one file of the checkout that the class name fits.
+    fn file(&mut self, input: &Input<'_>, suite: Option<&Suite<'a>>, case: &Case<'a>) -> Option<String> {
+        self.written_file(input, suite, case)
+            .or_else(|| self.known_file(input, case))
+    }
+
+    fn written_file(&mut self, input: &Input<'_>, suite: Option<&Suite<'a>>, case: &Case<'a>) -> Option<String> {
+        let raw = [case.file, suite.and_then(|suite| suite.file)]
+            .into_iter()
+            .flatten()
+            .find(|file| !file.trim().is_empty())?;
+        match &self.last_file {
+            Some((last, stored)) if *last == raw => Some(stored.clone()),
+            _ => {
+                let stored = input.stored_path(&xml::decode(raw));
+                self.last_file = Some((raw, stored.clone()));
+                Some(stored).filter(|stored| !stored.is_empty())
+            }
+        }
+    }
+
+    fn known_file(&mut self, input: &Input<'_>, case: &Case<'a>) -> Option<String> {
+        let files = input.known_files?;
+        // pytest names a module that did not load in the name, beside an empty class name.
+        let dotted = if case.class().is_empty() { &*case.name } else { case.class() };
+        match &self.last_class {
+            Some((last, file)) if last == dotted => file.clone(),
+            _ => {
+                let file = files.of_dotted(dotted).map(str::to_owned);
+                self.last_class = Some((dotted.to_owned(), file.clone()));
+                file
+            }
+        }
+    }
+}
+
+/// Class name and name, without the one that the other already begins with.
+pub(crate) fn class_and_name<'a>(class: &'a str, name: &'a str) -> [&'a str; 2] {
+    if class.trim().is_empty() || begins_with(name, class) {
+        ["", name]
+    } else if name.trim().is_empty() || begins_with(class, name) {
+        [class, ""]
+    } else {
+        [class, name]
+    }
+}
+
+/// As [`class_and_name`]; Mocha's reporter has the full title in one and its last part in the other.
+fn parts<'a>(dialect: Dialect, class: &'a str, name: &'a str) -> [&'a str; 2] {
+    match class_and_name(class, name) {
+        [class, name] if dialect == Dialect::Mocha && ends_with(name, class) => ["", name],
+        [class, name] if dialect == Dialect::Mocha && ends_with(class, name) => [class, ""],
+        parts => parts,
+    }
+}
+
+/// Whether a name begins with a whole part: `Order.total` begins with `Order`, `Orders` does not.
+fn begins_with(name: &str, part: &str) -> bool {
+    name.strip_prefix(part)
+        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+fn ends_with(name: &str, part: &str) -> bool {
+    name.strip_suffix(part).is_some_and(|rest| rest.ends_with(' '))
+}
+
+/// The path, where it has a source file's suffix.
+pub(super) fn source_file(path: &str) -> Option<&str> {
+    const SUFFIXES: &[&str] = &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"];
+    let (_, suffix) = path.rsplit_once('.')?;
+    SUFFIXES.contains(&suffix).then_some(path)
+}
+
+/// A title path that a tool joined with a separator of its own, joined with ours.
+pub(super) fn rejoined<'a>(titles: &'a str, separator: &str) -> Cow<'a, str> {
+    if titles.contains(separator) {
+        Cow::Owned(text::joined(titles.split(separator)))
+    } else {
+        Cow::Borrowed(titles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_the_other_begins_with_is_left_out() {
+        for (class, name, expected) in [
+            ("org.shop.OrderTest", "addsUp", "org.shop.OrderTest > addsUp"),
+            ("org.shop.OrderTest", "org.shop.OrderTest", "org.shop.OrderTest"),
+            ("Shop.OrderTests", "Shop.OrderTests.Total", "Shop.OrderTests.Total"),
+            ("orders totals", "orders", "orders totals"),
+            ("Order", "Orders add up", "Order > Orders add up"),
+            ("", "tests.test_broken", "tests.test_broken"),
+            ("org.shop.OrderTest", "", "org.shop.OrderTest"),
+            ("adds up", "orders adds up", "adds up > orders adds up"),
+        ] {
+            assert_eq!(text::joined(parts(Dialect::Other, class, name)), expected);
+        }
+        assert_eq!(text::joined(parts(Dialect::Mocha, "adds up", "orders adds up")), "orders adds up");
+        assert_eq!(text::joined(parts(Dialect::Mocha, "orders adds up", "adds up")), "orders adds up");
+    }
+}

@@ -1,0 +1,126 @@
+//! What only Playwright's reporter writes: project and titles in other places, and one text for everything.
+
+use std::borrow::Cow;
+
+use assay_domain::test::TestName;
+
+use super::{case::Case, names, suite::Suite};
+use crate::{input::Input, text};
+
+/// What Playwright puts between titles.
+const SEPARATOR: &str = " › ";
+
+/// The name as Playwright's JSON has it: project, file, titles.
+pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>) -> TestName {
+    if let Some(old) = Old::of(case.class()) {
+        return TestName {
+            name: text::joined([old.project, old.file, &names::rejoined(old.titles, SEPARATOR)]),
+            file_path: Some(input.stored_path(old.file)),
+        };
+    }
+    let project = suite.map_or("", |suite| &*suite.hostname);
+    // `includeProjectInTestName` puts it before the titles as well.
+    let titles = case
+        .name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_prefix(project)?.strip_prefix("] "))
+        .unwrap_or(&case.name);
+    TestName {
+        name: text::joined([project, case.class(), &names::rejoined(titles, SEPARATOR)]),
+        file_path: names::source_file(case.class()).map(|file| input.stored_path(file)),
+    }
+}
+
+/// The project that a case ran in, which names the browser.
+pub(super) fn project(suite: &Suite<'_>, case: &Case<'_>) -> Option<String> {
+    text::title(Old::of(case.class()).map_or(&suite.hostname, |old| old.project))
+}
+
+/// The class name up to 1.30: `[project] › file:line:column › titles`.
+struct Old<'a> {
+    project: &'a str,
+    file: &'a str,
+    titles: &'a str,
+}
+
+impl<'a> Old<'a> {
+    fn of(class: &'a str) -> Option<Self> {
+        let (project, rest) = match class.strip_prefix('[').and_then(|class| class.split_once("] › ")) {
+            Some(split) => split,
+            None => ("", class),
+        };
+        let (place, titles) = rest.split_once(SEPARATOR)?;
+        let (place, column) = place.rsplit_once(':')?;
+        let (file, line) = place.rsplit_once(':')?;
+        let numbers = [line, column]
+            .iter()
+            .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+        numbers.then_some(Self { project, file, titles })
+    }
+}
+
+/// The parts of the text of a failure, which joins all attempts and all errors of each.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    /// The text of the first attempt, or of all where they have no elements of their own; without indentation.
+    pub(super) stack: Cow<'a, str>,
+    /// The first code frame.
+    pub(super) snippet: Option<String>,
+    /// The first line that says what went wrong.
+    pub(super) message: Option<String>,
+}
+
+/// Takes a text apart; `first_attempt` where the other attempts have elements of their own.
+pub(super) fn parts(body: &str, first_attempt: bool) -> Parts<'_> {
+    let clean = text::clean(body);
+    let mut lines: Vec<&str> = clean
+        .trim_matches('\n')
+        .lines()
+        .map(|line| line.strip_prefix("    ").unwrap_or(line))
+        .collect();
+    // `  [project] › file:1:2 › titles ────` repeats what the case says.
+    if lines.first().is_some_and(|line| line.contains(SEPARATOR) && line.ends_with(['─', '=', ' '])) {
+        lines.remove(0);
+    }
+    if first_attempt
+        && let Some(end) = lines.iter().position(|line| is_retry_rule(line))
+    {
+        lines.truncate(end);
+    }
+    let message = lines
+        .iter()
+        .map(|line| line.trim())
+        .find(|line| !line.is_empty())
+        .map(str::to_owned);
+    Parts {
+        snippet: snippet(&lines),
+        message,
+        stack: Cow::Owned(lines.join("\n")),
+    }
+}
+
+/// `Retry #1 ─────`.
+fn is_retry_rule(line: &str) -> bool {
+    line.strip_prefix("Retry #")
+        .is_some_and(|rest| rest.trim_end().ends_with(['─', '-']))
+}
+
+/// The first run of lines such as `> 12 | expect(…)` and `     |  ^`.
+fn snippet(lines: &[&str]) -> Option<String> {
+    let start = lines.iter().position(|line| is_frame_line(line))?;
+    let frame: Vec<&str> = lines
+        .iter()
+        .skip(start)
+        .take_while(|line| is_frame_line(line))
+        .copied()
+        .collect();
+    text::snippet(&frame.join("\n"))
+}
+
+fn is_frame_line(line: &str) -> bool {
+    let Some((gutter, _)) = line.split_once('|') else {
+        return false;
+    };
+    let number = gutter.trim_start().trim_start_matches('>').trim();
+    gutter.ends_with(' ') && gutter.len() <= 12 && number.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,73 @@
+//! Cases that stand in a file several times.
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+};
+
+use super::dialect::Dialect;
+use crate::{collect::Collector, report::ReportedTest};
+
+/// The cases of a file, each name and file once. The same case again in its suite is a retry where the tool is known
+/// to report retries so; else it is another execution of a test that merely shares its name.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    tests: Collector,
+    /// The number of the suite in which each test, by its place, was met last.
+    suites: Vec<usize>,
+}
+
+impl Repeats {
+    pub(super) fn len(&self) -> usize {
+        self.tests.len()
+    }
+
+    pub(super) fn add(&mut self, dialect: Dialect, suite: usize, test: TestName, mut attempts: Vec<Attempt>) {
+        let Some((place, earlier)) = self.tests.latest(&test) else {
+            self.tests.add(test, attempts);
+            self.suites.push(suite);
+            return;
+        };
+        let same_suite = self.suites.get_mut(place).is_some_and(|last| std::mem::replace(last, suite) == suite);
+        match dialect {
+            Dialect::Pytest if same_suite => pytest(earlier, attempts),
+            Dialect::Gradle | Dialect::Gotestsum if same_suite => earlier.append(&mut attempts),
+            // jest-junit tells a suite that failed to run twice, once in each of its ways.
+            Dialect::Jest if same_suite && test.name.starts_with("Test suite failed to run") => {
+                if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
+                    last.errors.extend(again.errors);
+                }
+            }
+            _ => self.tests.add(test, attempts),
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<ReportedTest> {
+        self.tests.finish()
+    }
+}
+
+/// pytest writes a failure of the test and one of its teardown as two cases, and pytest-rerunfailures writes a failed
+/// attempt that is run again as an empty case, as if it had passed.
+fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
+    let Some(last) = earlier.last_mut() else { return };
+    let teardown = attempts
+        .first()
+        .and_then(|attempt| attempt.errors.first()?.message.as_deref())
+        .is_some_and(|message| message.starts_with("failed on teardown with"));
+    if teardown && last.status.is_failure() {
+        last.errors.extend(attempts.into_iter().flat_map(|attempt| attempt.errors));
+        return;
+    }
+    if last.status == AttemptStatus::Passed {
+        last.status = AttemptStatus::Failed;
+        last.errors.push(ErrorDetail {
+            message: Some(LOST.to_owned()),
+            ..ErrorDetail::default()
+        });
+    }
+    earlier.append(&mut attempts);
+}
+
+/// What stands for an error that a report does not tell.
+const LOST: &str = "failed and was run again; the report does not tell the error of this attempt";
