@@ -37,9 +37,32 @@ impl Output {
     }
 }
 
-/// What a test's output tells of its failure: the panic where there is one, else all that it printed, without the
-/// lines by which `go test` frames it.
+/// What an output tells of a failure: the panic where there is one, else all that was printed without the lines by
+/// which `go test` frames it, else what those lines say of it, such as `exit status 3` or `build failed`.
 pub(crate) fn told_in(output: &str) -> String {
+    let told = printed_in(output);
+    if told.is_empty() { framed_in(output) } else { told }
+}
+
+fn framed_in(output: &str) -> String {
+    let bracketed = |line: &str| {
+        let (_, said) = line.strip_prefix("FAIL\t")?.strip_suffix(']')?.rsplit_once('[')?;
+        Some(said.to_owned())
+    };
+    output
+        .lines()
+        .map(str::trim)
+        .find_map(|line| {
+            if line.starts_with("exit status ") {
+                Some(line.to_owned())
+            } else {
+                bracketed(line)
+            }
+        })
+        .unwrap_or_default()
+}
+
+fn printed_in(output: &str) -> String {
     let told: Vec<&str> = output.lines().filter(|line| !is_frame(line)).collect();
     if let Some(panic) = told.iter().position(|line| line.starts_with("panic: ")) {
         return told

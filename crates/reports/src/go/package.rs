@@ -91,7 +91,7 @@ impl Package {
                 let said = run.output.text();
                 let told = match (&run.failed_build, told_in(&said)) {
                     (Some(_), _) => "build failed".to_owned(),
-                    (None, told) if told.is_empty() => last_words(&said),
+                    (None, told) if told.is_empty() => "failed".to_owned(),
                     (None, told) => told,
                 };
                 OwnFailure {
@@ -319,16 +319,6 @@ fn test_line(output: &str) -> Option<Location> {
 
 fn is_timeout(line: &str) -> bool {
     line.starts_with("panic: test timed out after")
-}
-
-/// The last line of an output that only frames, such as `exit status 3`.
-fn last_words(said: &str) -> String {
-    said.lines()
-        .map(str::trim)
-        .find(|line| line.starts_with("exit status"))
-        .or_else(|| text::first_line(said))
-        .unwrap_or("failed")
-        .to_owned()
 }
 
 fn status_of(action: &str) -> Option<AttemptStatus> {

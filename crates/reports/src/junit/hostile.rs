@@ -57,7 +57,7 @@ fn encodings_are_recognised() {
         only(&report).0.to_owned()
     };
     assert_eq!(name("hostile/latin1.xml"), "Müller");
-    assert_eq!(name("hostile/cp1252-undeclared.xml"), "café €");
+    assert_eq!(name("hostile/cp1252-undeclared.xml"), "café –");
     assert_eq!(name("hostile/utf8-bom.xml"), "x");
     assert_eq!(name("hostile/namespaced.xml"), "x");
     for swapped in [false, true] {
