@@ -5,14 +5,21 @@
 
 mod collect;
 mod decode;
+mod detect;
 mod files;
+mod import;
 mod input;
+mod json;
 mod limits;
 mod location;
 mod paths;
+mod playwright;
 mod report;
 mod text;
 mod time;
 
+pub mod ci;
+
 pub use files::KnownFiles;
-pub use report::{Format, ReadError, Report, ReportedTest, SourceFile};
+pub use import::{NamedReport, Options, looks_like_report, read, read_each};
+pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
