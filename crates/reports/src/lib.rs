@@ -5,20 +5,25 @@
 
 mod collect;
 mod decode;
+mod detect;
 mod files;
 mod go;
+mod import;
 mod input;
+mod json;
 mod junit;
 mod limits;
 mod location;
 mod paths;
+mod playwright;
 mod report;
-#[cfg(test)]
-mod testing;
 mod text;
 mod time;
 mod trx;
 mod xml;
 
+pub mod ci;
+
 pub use files::KnownFiles;
-pub use report::{Format, ReadError, Report, ReportedTest, SourceFile};
+pub use import::{NamedReport, Options, looks_like_report, read, read_each};
+pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -38,6 +38,59 @@ pub enum Format {
     Allure,
 }
 
+impl Format {
+    /// Every format.
+    pub const ALL: &'static [Self] = &[
+        Self::Playwright,
+        Self::Junit,
+        Self::Ctrf,
+        Self::Jest,
+        Self::Go,
+        Self::Trx,
+        Self::Allure,
+    ];
+
+    /// Its word on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Playwright => "playwright",
+            Self::Junit => "junit",
+            Self::Ctrf => "ctrf",
+            Self::Jest => "jest",
+            Self::Go => "go",
+            Self::Trx => "trx",
+            Self::Allure => "allure",
+        }
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = UnknownFormat;
+
+    /// Reads a format's word; Vitest's JSON is Jest's.
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        if word == "vitest" {
+            return Ok(Self::Jest);
+        }
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|format| format.as_str() == word)
+            .ok_or(UnknownFormat)
+    }
+}
+
+/// A word that names no format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of playwright, junit, ctrf, jest, vitest, go, trx, allure")]
+pub struct UnknownFormat;
+
 /// One shard's results (or an unsharded run's), whatever wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -77,6 +130,16 @@ impl Report {
             errors: Vec::new(),
             tests: Vec::new(),
             warnings: Vec::new(),
+        }
+    }
+
+    /// Notes that the file was cut off in a line, if it was.
+    pub(crate) fn cut_off(&mut self, line: Option<usize>) {
+        if let Some(line) = line {
+            self.state = RunState::Interrupted;
+            self.warnings.push(format!(
+                "The report is cut off in line {line}; what it holds whole was read."
+            ));
         }
     }
 

@@ -133,7 +133,9 @@ impl<'a> Xml<'a> {
                     return Err(self.broken_here(format!("expected </{expected}>, found </{found}>")));
                 }
                 Err(Error::IllFormed(IllFormedError::UnmatchedEndTag(found))) => {
-                    return Err(self.broken_here(format!("</{found}> closes an element that was never opened")));
+                    return Err(
+                        self.broken_here(format!("</{found}> closes an element that was never opened"))
+                    );
                 }
                 Err(
                     error @ (Error::Io(_)
@@ -148,7 +150,10 @@ impl<'a> Xml<'a> {
 
     /// The error of a document that is broken where the walk stands.
     pub(crate) fn broken_here(&self, problem: String) -> ReadError {
-        let at = self.reader.error_position().max(u64::try_from(self.position()).unwrap_or(u64::MAX));
+        let at = self
+            .reader
+            .error_position()
+            .max(u64::try_from(self.position()).unwrap_or(u64::MAX));
         self.input
             .broken_at(usize::try_from(at).unwrap_or(usize::MAX), self.format, problem)
     }
@@ -284,7 +289,10 @@ mod tests {
             ("plain", "plain"),
             ("a &lt;b&gt; &amp;&quot;&apos;", "a <b> &\"'"),
             ("&#65;&#x42;&#X43;", "ABC"),
-            ("&#0;&#x1F;&#xFFFE;&#xD800;&#99999999999;&#;", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+            (
+                "&#0;&#x1F;&#xFFFE;&#xD800;&#99999999999;&#;",
+                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+            ),
             ("a&nbsp;b", "a&nbsp;b"),
             ("?a=1&b=2;c", "?a=1&b=2;c"),
             ("a & b; &&amp;", "a & b; &&"),
@@ -309,7 +317,9 @@ mod tests {
                 Node::Open(tag) => format!(
                     "<{}{}>",
                     tag.name,
-                    tag.attributes().map(|(key, value)| format!(" {key}={}", decode(value))).collect::<String>()
+                    tag.attributes()
+                        .map(|(key, value)| format!(" {key}={}", decode(value)))
+                        .collect::<String>()
                 ),
                 Node::Close => "</>".into(),
                 Node::Text(text) => text.into_owned(),
@@ -325,23 +335,37 @@ mod tests {
     #[test]
     fn elements_without_content_close_too() {
         assert_eq!(
-            nodes("\u{feff}<?xml version='1.0'?><j:a x=\"1>2\" y='&lt;'>t&amp;<b/><![CDATA[<c>]]></j:a>").unwrap(),
+            nodes("\u{feff}<?xml version='1.0'?><j:a x=\"1>2\" y='&lt;'>t&amp;<b/><![CDATA[<c>]]></j:a>")
+                .unwrap(),
             ["<a x=1>2 y=<>", "t", "&", "<b>", "</>", "<c>", "</>"]
         );
     }
 
     #[test]
     fn what_is_no_attribute_is_left_out() {
-        assert_eq!(nodes("<a x=1 =\"2\" y=\"3\" z/>").unwrap().first().unwrap(), "<a y=3>");
+        assert_eq!(
+            nodes("<a x=1 =\"2\" y=\"3\" z/>").unwrap().first().unwrap(),
+            "<a y=3>"
+        );
     }
 
     #[test]
     fn a_cut_is_told_from_a_break() {
-        for cut in ["<a><b", "<a><![CDATA[x", "<a x='1", "<a><!-- x", "<a>x", "<!DOCTYPE a [<!ENTITY"] {
+        for cut in [
+            "<a><b",
+            "<a><![CDATA[x",
+            "<a x='1",
+            "<a><!-- x",
+            "<a>x",
+            "<!DOCTYPE a [<!ENTITY",
+        ] {
             assert_eq!(nodes(cut).unwrap().last().unwrap(), "cut", "{cut}");
         }
         let error = nodes("<a>\n<b>\n</c></a>").unwrap_err().to_string();
-        assert_eq!(error, "r.xml:3: not a readable XML report: expected </b>, found </c>");
+        assert_eq!(
+            error,
+            "r.xml:3: not a readable XML report: expected </b>, found </c>"
+        );
         assert!(nodes("<a/></a>").is_err());
     }
 

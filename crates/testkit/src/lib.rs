@@ -1,1 +1,21 @@
-//! Development only: a database per test, seeds, the real programs, snapshots.
+//! Development only: a database per test, the real programs, an HTTP client.
+//!
+//! [`TestDatabase::new`] gives an empty, migrated database of the test's own and drops it at the end.
+//! [`Server::start`] runs the real server over it, [`Cli`] the real command line.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "this crate is only ever part of tests, which read the environment and end by panics"
+)]
+
+mod cluster;
+mod database;
+mod http;
+mod program;
+
+pub use database::TestDatabase;
+pub use http::{Client, Response};
+pub use program::{Cli, Server, program};

@@ -3,8 +3,6 @@
 mod event;
 mod output;
 mod package;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 
@@ -48,7 +46,11 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         }
     }
     if reading.events == 0 {
-        return Err(input.broken(1, FORMAT, "expected an object with an Action on each line, found none"));
+        return Err(input.broken(
+            1,
+            FORMAT,
+            "expected an object with an Action on each line, found none",
+        ));
     }
     Ok(reading.finish(input))
 }
@@ -108,7 +110,10 @@ impl Reading {
 
     /// A line that is no event: `FAIL package [build failed]`, or what the compiler said of it before.
     fn text_line(&mut self, line: &str) {
-        let failed = line.strip_prefix("FAIL\t").map(str::trim).filter(|rest| !rest.is_empty());
+        let failed = line
+            .strip_prefix("FAIL\t")
+            .map(str::trim)
+            .filter(|rest| !rest.is_empty());
         match failed {
             Some(what) => {
                 let said = std::mem::take(&mut self.text);
@@ -146,7 +151,13 @@ impl Reading {
             let (name, attempts) = package.finish(input);
             for (test, attempts) in attempts {
                 let name = text::joined([&*name, &*test]);
-                tests.add(TestName { name, file_path: None }, attempts);
+                tests.add(
+                    TestName {
+                        name,
+                        file_path: None,
+                    },
+                    attempts,
+                );
             }
         }
         for error in &mut self.errors {
@@ -160,7 +171,11 @@ impl Reading {
             ));
         }
         if let Some(line) = text::first_line(&self.text.text()) {
-            warnings.push(format!("{}: text between the events: {}", input.name, text::bounded(line, 300)));
+            warnings.push(format!(
+                "{}: text between the events: {}",
+                input.name,
+                text::bounded(line, 300)
+            ));
         }
         Report {
             format: Format::Go,

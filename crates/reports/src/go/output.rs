@@ -77,7 +77,13 @@ fn printed_in(output: &str) -> String {
         .iter()
         .all(|line| line.trim().is_empty() || line.starts_with("    "));
     told.iter()
-        .map(|line| if indented { line.get(4..).unwrap_or_default() } else { line })
+        .map(|line| {
+            if indented {
+                line.get(4..).unwrap_or_default()
+            } else {
+                line
+            }
+        })
         .collect::<Vec<_>>()
         .join("\n")
         .trim()
@@ -86,8 +92,18 @@ fn printed_in(output: &str) -> String {
 
 fn is_frame(line: &str) -> bool {
     const FRAMES: &[&str] = &[
-        "=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ", "--- PASS: ", "--- FAIL: ", "--- SKIP: ", "--- BENCH: ",
-        "exit status ", "FAIL\t", "ok  \t", "coverage: ",
+        "=== RUN ",
+        "=== PAUSE ",
+        "=== CONT ",
+        "=== NAME ",
+        "--- PASS: ",
+        "--- FAIL: ",
+        "--- SKIP: ",
+        "--- BENCH: ",
+        "exit status ",
+        "FAIL\t",
+        "ok  \t",
+        "coverage: ",
     ];
     let line = line.trim_start();
     line == "FAIL" || line == "PASS" || FRAMES.iter().any(|frame| line.starts_with(frame))

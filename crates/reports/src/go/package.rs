@@ -175,13 +175,18 @@ impl PackageRun {
     /// A test that is still open when its package ends was cut short by a panic, a timeout or an exit, unless its own
     /// output says how it ended: a print without a line break hides that from `go test`.
     fn close_open_tests(&mut self, package: AttemptStatus, at: Option<Timestamp>) {
-        let cut_short = match package {
-            AttemptStatus::Failed if self.has_timed_out() => AttemptStatus::TimedOut,
-            other => other,
+        let cut_short = if package.is_failure() && self.has_timed_out() {
+            AttemptStatus::TimedOut
+        } else {
+            package
         };
         for test in &mut self.tests {
             let name = &test.name;
-            for execution in test.executions.iter_mut().filter(|execution| execution.status.is_none()) {
+            for execution in test
+                .executions
+                .iter_mut()
+                .filter(|execution| execution.status.is_none())
+            {
                 let output = execution.output.text();
                 let says = |word: &str| output.contains(&format!("--- {word}: {name} ("));
                 execution.status = Some(if says("PASS") {
@@ -236,12 +241,16 @@ impl Test {
         if again {
             self.executions.push(Execution::default());
         }
-        let Some(execution) = self.executions.last_mut() else { return };
+        let Some(execution) = self.executions.last_mut() else {
+            return;
+        };
         match &*event.action {
             "run" => execution.started_at = at,
             "output" => execution.output.push(&event.output),
             action => {
-                let Some(mut status) = status_of(action) else { return };
+                let Some(mut status) = status_of(action) else {
+                    return;
+                };
                 if status == AttemptStatus::Failed {
                     if execution.output.text().lines().any(is_timeout) {
                         status = AttemptStatus::TimedOut;
@@ -250,7 +259,9 @@ impl Test {
                     execution.output.clear();
                 }
                 execution.status = Some(status);
-                execution.duration_ms = event.elapsed.and_then(|seconds| time::duration_ms(seconds * 1000.0));
+                execution.duration_ms = event
+                    .elapsed
+                    .and_then(|seconds| time::duration_ms(seconds * 1000.0));
             }
         }
     }

@@ -16,9 +16,10 @@ pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: C
     let reading = Attempts {
         input,
         dialect,
-        browser: match dialect {
-            Dialect::Playwright => playwright::project(suite, &case),
-            _ => None,
+        browser: if dialect == Dialect::Playwright {
+            playwright::project(suite, &case)
+        } else {
+            None
         },
         reruns: case.has(ChildKind::Rerun),
     };
@@ -48,7 +49,9 @@ struct Attempts<'i> {
 impl Attempts<'_> {
     fn of_children(&self, case: &Case<'_>) -> Vec<Attempt> {
         let of_kind = |kind: ChildKind| case.children.iter().filter(move |child| child.kind == kind);
-        let mut attempts: Vec<Attempt> = of_kind(ChildKind::Flaky).map(|child| self.of_child(child)).collect();
+        let mut attempts: Vec<Attempt> = of_kind(ChildKind::Flaky)
+            .map(|child| self.of_child(child))
+            .collect();
         if case.has(ChildKind::Skipped) {
             attempts.push(self.attempt(AttemptStatus::Skipped, case.time, case.timestamp));
         } else if case.has(ChildKind::Error) {
@@ -86,9 +89,10 @@ impl Attempts<'_> {
         if errors.is_empty() {
             errors.extend(errors::of_output(self.input, &case.output));
         }
-        let executions = match self.dialect {
-            Dialect::Vitest if !errors.is_empty() => vitest::attempts(errors),
-            _ => vec![errors],
+        let executions = if self.dialect == Dialect::Vitest && !errors.is_empty() {
+            vitest::attempts(errors)
+        } else {
+            vec![errors]
         };
         let last = executions.len().saturating_sub(1);
         executions
@@ -114,9 +118,10 @@ impl Attempts<'_> {
     }
 
     fn error(&self, child: &Child<'_>) -> Option<ErrorDetail> {
-        match self.dialect {
-            Dialect::Playwright => errors::of_playwright(self.input, child, self.reruns),
-            _ => errors::of(self.input, self.dialect, child),
+        if self.dialect == Dialect::Playwright {
+            errors::of_playwright(self.input, child, self.reruns)
+        } else {
+            errors::of(self.input, self.dialect, child)
         }
     }
 

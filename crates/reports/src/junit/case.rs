@@ -119,6 +119,10 @@ impl<'a> Child<'a> {
 
     /// The stack trace, or the text in its place.
     pub(super) fn body(&self) -> &str {
-        if self.stack.is_empty() { &self.text } else { &self.stack }
+        if self.stack.is_empty() {
+            &self.text
+        } else {
+            &self.stack
+        }
     }
 }

@@ -71,13 +71,16 @@ impl Dialect {
 
     /// The tool that wrote a case, where only the case tells.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
-        match suite.dialect {
-            Self::Other | Self::NodeTest if case.class() == "test" && (suite.gathers || suite.dialect == Self::NodeTest) => {
-                Self::NodeTest
-            }
-            Self::NodeTest => Self::Other,
-            Self::Other if case.classname.is_none() && is_tap(&case.name) => Self::Prove,
-            known => known,
+        let known = suite.dialect;
+        let may_be_node = known == Self::NodeTest || (known == Self::Other && suite.gathers);
+        if may_be_node && case.class() == "test" {
+            Self::NodeTest
+        } else if known == Self::NodeTest {
+            Self::Other
+        } else if known == Self::Other && case.classname.is_none() && is_tap(&case.name) {
+            Self::Prove
+        } else {
+            known
         }
     }
 }
@@ -85,36 +88,100 @@ impl Dialect {
 /// The attributes that a suite begins with, per tool; the longer orders first.
 const ORDERS: &[(&[&str], Dialect)] = &[
     (
-        &["name", "timestamp", "hostname", "tests", "failures", "skipped", "time", "errors"],
+        &[
+            "name",
+            "timestamp",
+            "hostname",
+            "tests",
+            "failures",
+            "skipped",
+            "time",
+            "errors",
+        ],
         Dialect::Playwright,
     ),
     (
-        &["name", "timestamp", "hostname", "tests", "failures", "errors", "skipped", "time"],
+        &[
+            "name",
+            "timestamp",
+            "hostname",
+            "tests",
+            "failures",
+            "errors",
+            "skipped",
+            "time",
+        ],
         Dialect::Vitest,
     ),
     (
-        &["name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname"],
+        &[
+            "name",
+            "errors",
+            "failures",
+            "skipped",
+            "tests",
+            "time",
+            "timestamp",
+            "hostname",
+        ],
         Dialect::Pytest,
     ),
     (
-        &["name", "errors", "failures", "skipped", "timestamp", "time", "tests"],
+        &[
+            "name",
+            "errors",
+            "failures",
+            "skipped",
+            "timestamp",
+            "time",
+            "tests",
+        ],
         Dialect::Jest,
     ),
     (
-        &["name", "tests", "skipped", "failures", "errors", "timestamp", "hostname", "time"],
+        &[
+            "name",
+            "tests",
+            "skipped",
+            "failures",
+            "errors",
+            "timestamp",
+            "hostname",
+            "time",
+        ],
         Dialect::Gradle,
     ),
     (
-        &["name", "time", "disabled", "errors", "tests", "failures", "skipped", "hostname"],
+        &[
+            "name", "time", "disabled", "errors", "tests", "failures", "skipped", "hostname",
+        ],
         Dialect::NodeTest,
     ),
     (
-        &["name", "tests", "failures", "disabled", "skipped", "hostname", "time", "timestamp"],
+        &[
+            "name",
+            "tests",
+            "failures",
+            "disabled",
+            "skipped",
+            "hostname",
+            "time",
+            "timestamp",
+        ],
         Dialect::Ctest,
     ),
-    (&["name", "tests", "failures", "errors", "id", "hostname"], Dialect::GoJunitReport),
-    (&["name", "timestamp", "tests", "file", "time", "failures"], Dialect::Mocha),
-    (&["name", "timestamp", "tests", "time", "failures"], Dialect::Mocha),
+    (
+        &["name", "tests", "failures", "errors", "id", "hostname"],
+        Dialect::GoJunitReport,
+    ),
+    (
+        &["name", "timestamp", "tests", "file", "time", "failures"],
+        Dialect::Mocha,
+    ),
+    (
+        &["name", "timestamp", "tests", "time", "failures"],
+        Dialect::Mocha,
+    ),
 ];
 
 fn begins_with(tag: &Tag<'_>, order: &[&str]) -> bool {

@@ -9,17 +9,18 @@ use crate::{go, input::Input, text};
 
 /// The error that an outcome tells; none where it tells nothing.
 pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Option<ErrorDetail> {
-    let body = match dialect {
-        Dialect::Surefire => unescaped_twice(child.body()),
-        _ => Cow::Borrowed(child.body()),
-    };
+    let body = written(dialect, child.body());
     let message = message(dialect, child, &body);
     let stack = text::stack(&body).filter(|stack| Some(stack) != message.as_ref());
     detail(input, message, stack)
 }
 
 /// The error that Playwright's outcome tells; `first_attempt` where others have outcomes of their own.
-pub(super) fn of_playwright(input: &Input<'_>, child: &Child<'_>, first_attempt: bool) -> Option<ErrorDetail> {
+pub(super) fn of_playwright(
+    input: &Input<'_>,
+    child: &Child<'_>,
+    first_attempt: bool,
+) -> Option<ErrorDetail> {
     let parts = playwright::parts(child.body(), first_attempt);
     // Older versions, and an unexpected pass, have the place of the test in the attribute.
     let message = if child.type_name == "FAILURE" || child.message.trim().is_empty() {
@@ -71,11 +72,9 @@ pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDe
                 || says("Timeout of ", "ms exceeded")
                 || says("Failed: Timeout (>", "")
         }
-        Dialect::Gotestsum
-        | Dialect::GoJunitReport
-        | Dialect::NodeTest
-        | Dialect::Prove
-        | Dialect::Ctest => false,
+        Dialect::Gotestsum | Dialect::GoJunitReport | Dialect::NodeTest | Dialect::Prove | Dialect::Ctest => {
+            false
+        }
     };
     if timed_out {
         AttemptStatus::TimedOut
@@ -103,31 +102,43 @@ fn detail(input: &Input<'_>, message: Option<String>, stack: Option<String>) -> 
 /// The `message` attribute, else the first line of the text, else the type; more where a tool's attribute says
 /// nothing of the failure.
 fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
-    let attribute = match dialect {
-        Dialect::Surefire => unescaped_twice(&child.message),
-        _ => Cow::Borrowed(&*child.message),
-    };
-    let told = match dialect {
-        // Every failure's attribute is `Failed`.
-        Dialect::Gotestsum | Dialect::GoJunitReport if attribute == "Failed" => {
-            text::message(&go::told_in(body)).or_else(|| text::message(&attribute))
-        }
-        // The error itself is in the text, behind pytest's mark.
-        Dialect::Pytest if attribute == "collection failure" => {
-            let raised = body.lines().rev().find_map(|line| line.strip_prefix("E  "));
-            text::message(&raised.map_or(attribute.clone().into_owned(), |raised| {
-                format!("{attribute}: {}", raised.trim())
-            }))
-        }
-        // The attribute ends with the place; what was asserted follows in the text.
-        Dialect::Nextest if attribute.contains("panicked at ") => text::message(panic_in(body)),
-        // Python's `None`, written as a text.
-        _ if attribute == "None" => None,
-        _ => text::message(&attribute),
-    };
-    told.or_else(|| first_line(body).and_then(text::message))
+    let attribute = written(dialect, &child.message);
+    of_dialect(dialect, &attribute, body)
+        .or_else(|| first_line(body).and_then(text::message))
         .or_else(|| text::message(&attribute))
         .or_else(|| text::message(&child.type_name))
+}
+
+/// The message where the attribute tells one; none where the text tells more.
+fn of_dialect(dialect: Dialect, attribute: &str, body: &str) -> Option<String> {
+    let by_go = matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport);
+    if by_go && attribute == "Failed" {
+        // Every failure has this attribute.
+        text::message(&go::told_in(body)).or_else(|| text::message(attribute))
+    } else if dialect == Dialect::Pytest && attribute == "collection failure" {
+        // The error itself is in the text, behind pytest's mark.
+        match body.lines().rev().find_map(|line| line.strip_prefix("E  ")) {
+            Some(raised) => text::message(&format!("{attribute}: {}", raised.trim())),
+            None => text::message(attribute),
+        }
+    } else if dialect == Dialect::Nextest && attribute.contains("panicked at ") {
+        // The attribute ends with the place; what was asserted follows in the text.
+        text::message(panic_in(body))
+    } else if attribute == "None" {
+        // Python's, written as a text.
+        None
+    } else {
+        text::message(attribute)
+    }
+}
+
+/// A text as it was meant.
+fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
+    if dialect == Dialect::Surefire {
+        unescaped_twice(text)
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The first line of a text that says something: PHPUnit's repeats the test's name, and Jest's heading is the same
@@ -172,7 +183,9 @@ fn told_in(output: &str) -> String {
     }
     let speaks = |line: &&&str| {
         let line = line.to_ascii_lowercase();
-        ["error", "fail", "assert", "exception", "panic"].iter().any(|word| line.contains(word))
+        ["error", "fail", "assert", "exception", "panic"]
+            .iter()
+            .any(|word| line.contains(word))
     };
     lines
         .iter()
@@ -191,9 +204,7 @@ fn unescaped_twice(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find("&#").into_iter().chain(rest.find("&amp#")).min() {
         let (before, reference) = rest.split_at(at);
         kept.push_str(before);
-        let digits = reference
-            .trim_start_matches("&amp#")
-            .trim_start_matches("&#");
+        let digits = reference.trim_start_matches("&amp#").trim_start_matches("&#");
         let control = digits
             .split_once(';')
             .filter(|(number, _)| number.parse::<u8>().is_ok_and(|code| code < 32));

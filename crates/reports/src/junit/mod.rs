@@ -7,15 +7,11 @@ mod attempts;
 mod case;
 mod dialect;
 mod errors;
-#[cfg(test)]
-mod hostile;
 pub(crate) mod names;
 mod playwright;
 mod repeats;
 mod span;
 mod suite;
-#[cfg(test)]
-mod tests;
 mod vitest;
 
 use std::borrow::Cow;
@@ -192,7 +188,12 @@ impl<'a> Reading<'a> {
         if let Some(kind) = ChildKind::named(tag.name) {
             self.child = Some(Child::new(kind, tag));
             Open::Child
-        } else if tag.name == "system-out" && self.case.as_ref().is_some_and(Case::explains_itself_in_its_output) {
+        } else if tag.name == "system-out"
+            && self
+                .case
+                .as_ref()
+                .is_some_and(Case::explains_itself_in_its_output)
+        {
             Open::Output
         } else {
             Open::Other
@@ -282,9 +283,11 @@ impl<'a> Reading<'a> {
             } else {
                 "the file has no whole element"
             };
-            return Err(self
-                .input
-                .broken(1, FORMAT, format!("{found}; expected <testsuites> or <testsuite>")));
+            return Err(self.input.broken(
+                1,
+                FORMAT,
+                format!("{found}; expected <testsuites> or <testsuite>"),
+            ));
         }
         let mut warnings = Vec::new();
         if self.cut_off {
@@ -295,7 +298,10 @@ impl<'a> Reading<'a> {
             ));
         }
         if self.roots > 1 {
-            warnings.push(format!("{}: {} reports in one file; all were read", self.input.name, self.roots));
+            warnings.push(format!(
+                "{}: {} reports in one file; all were read",
+                self.input.name, self.roots
+            ));
         }
         let tests = self.tests.finish();
         if tests.is_empty() && self.errors.is_empty() && !self.cut_off {

@@ -73,7 +73,12 @@ impl<'a> Names<'a> {
             .or_else(|| self.known_file(input, case))
     }
 
-    fn written_file(&mut self, input: &Input<'_>, suite: Option<&Suite<'a>>, case: &Case<'a>) -> Option<String> {
+    fn written_file(
+        &mut self,
+        input: &Input<'_>,
+        suite: Option<&Suite<'a>>,
+        case: &Case<'a>,
+    ) -> Option<String> {
         let raw = [case.file, suite.and_then(|suite| suite.file)]
             .into_iter()
             .flatten()
@@ -91,7 +96,11 @@ impl<'a> Names<'a> {
     fn known_file(&mut self, input: &Input<'_>, case: &Case<'a>) -> Option<String> {
         let files = input.known_files?;
         // pytest names a module that did not load in the name, beside an empty class name.
-        let dotted = if case.class().is_empty() { &*case.name } else { case.class() };
+        let dotted = if case.class().is_empty() {
+            &*case.name
+        } else {
+            case.class()
+        };
         match &self.last_class {
             Some((last, file)) if last == dotted => file.clone(),
             _ => {
@@ -135,7 +144,9 @@ fn ends_with(name: &str, part: &str) -> bool {
 
 /// The path, where it has a source file's suffix.
 pub(super) fn source_file(path: &str) -> Option<&str> {
-    const SUFFIXES: &[&str] = &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"];
+    const SUFFIXES: &[&str] = &[
+        "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte",
+    ];
     let (_, suffix) = path.rsplit_once('.')?;
     SUFFIXES.contains(&suffix).then_some(path)
 }
@@ -158,7 +169,11 @@ mod tests {
         for (class, name, expected) in [
             ("org.shop.OrderTest", "addsUp", "org.shop.OrderTest > addsUp"),
             ("org.shop.OrderTest", "org.shop.OrderTest", "org.shop.OrderTest"),
-            ("Shop.OrderTests", "Shop.OrderTests.Total", "Shop.OrderTests.Total"),
+            (
+                "Shop.OrderTests",
+                "Shop.OrderTests.Total",
+                "Shop.OrderTests.Total",
+            ),
             ("orders totals", "orders", "orders totals"),
             ("Order", "Orders add up", "Order > Orders add up"),
             ("", "tests.test_broken", "tests.test_broken"),
@@ -167,7 +182,13 @@ mod tests {
         ] {
             assert_eq!(text::joined(parts(Dialect::Other, class, name)), expected);
         }
-        assert_eq!(text::joined(parts(Dialect::Mocha, "adds up", "orders adds up")), "orders adds up");
-        assert_eq!(text::joined(parts(Dialect::Mocha, "orders adds up", "adds up")), "orders adds up");
+        assert_eq!(
+            text::joined(parts(Dialect::Mocha, "adds up", "orders adds up")),
+            "orders adds up"
+        );
+        assert_eq!(
+            text::joined(parts(Dialect::Mocha, "orders adds up", "adds up")),
+            "orders adds up"
+        );
     }
 }

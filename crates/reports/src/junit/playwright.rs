@@ -55,7 +55,11 @@ impl<'a> Old<'a> {
         let numbers = [line, column]
             .iter()
             .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
-        numbers.then_some(Self { project, file, titles })
+        numbers.then_some(Self {
+            project,
+            file,
+            titles,
+        })
     }
 }
 
@@ -79,12 +83,13 @@ pub(super) fn parts(body: &str, first_attempt: bool) -> Parts<'_> {
         .map(|line| line.strip_prefix("    ").unwrap_or(line))
         .collect();
     // `  [project] › file:1:2 › titles ────` repeats what the case says.
-    if lines.first().is_some_and(|line| line.contains(SEPARATOR) && line.ends_with(['─', '=', ' '])) {
+    if lines
+        .first()
+        .is_some_and(|line| line.contains(SEPARATOR) && line.ends_with(['─', '=', ' ']))
+    {
         lines.remove(0);
     }
-    if first_attempt
-        && let Some(end) = lines.iter().position(|line| is_retry_rule(line))
-    {
+    if first_attempt && let Some(end) = lines.iter().position(|line| is_retry_rule(line)) {
         lines.truncate(end);
     }
     let message = lines

@@ -28,17 +28,23 @@ impl Repeats {
             self.suites.push(suite);
             return;
         };
-        let same_suite = self.suites.get_mut(place).is_some_and(|last| std::mem::replace(last, suite) == suite);
-        match dialect {
-            Dialect::Pytest if same_suite => pytest(earlier, attempts),
-            Dialect::Gradle | Dialect::Gotestsum if same_suite => earlier.append(&mut attempts),
+        let same_suite = self
+            .suites
+            .get_mut(place)
+            .is_some_and(|last| std::mem::replace(last, suite) == suite);
+        if !same_suite {
+            self.tests.add(test, attempts);
+        } else if dialect == Dialect::Pytest {
+            pytest(earlier, attempts);
+        } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
+            earlier.append(&mut attempts);
+        } else if dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run") {
             // jest-junit tells a suite that failed to run twice, once in each of its ways.
-            Dialect::Jest if same_suite && test.name.starts_with("Test suite failed to run") => {
-                if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
-                    last.errors.extend(again.errors);
-                }
+            if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
+                last.errors.extend(again.errors);
             }
-            _ => self.tests.add(test, attempts),
+        } else {
+            self.tests.add(test, attempts);
         }
     }
 
@@ -56,7 +62,8 @@ fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
         .and_then(|attempt| attempt.errors.first()?.message.as_deref())
         .is_some_and(|message| message.starts_with("failed on teardown with"));
     if teardown && last.status.is_failure() {
-        last.errors.extend(attempts.into_iter().flat_map(|attempt| attempt.errors));
+        last.errors
+            .extend(attempts.into_iter().flat_map(|attempt| attempt.errors));
         return;
     }
     if last.status == AttemptStatus::Passed {

@@ -9,7 +9,9 @@ pub(super) fn attempts(errors: Vec<ErrorDetail>) -> Vec<Vec<ErrorDetail>> {
     let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
     for error in errors {
         match attempts.last_mut() {
-            Some(attempt) if attempt.last().is_some_and(|last| stands_behind(&error, last)) => attempt.push(error),
+            Some(attempt) if attempt.last().is_some_and(|last| stands_behind(&error, last)) => {
+                attempt.push(error)
+            }
             _ => attempts.push(vec![error]),
         }
     }

@@ -1,0 +1,59 @@
+//! Buildkite and CircleCI.
+
+use super::Reading;
+
+pub(super) fn circle(read: &mut Reading<'_>) {
+    read.branch(&["CIRCLE_BRANCH"]);
+    read.commit(&["CIRCLE_SHA1"]);
+    read.pull_request(&["CIRCLE_PR_NUMBER"], &[]);
+    if read.found.context.pull_request_number.is_none() {
+        // The address of the pull request; its number alone is set on forks only.
+        let address = read.get("CIRCLE_PULL_REQUEST").unwrap_or_default();
+        let number = address
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .and_then(|last| last.parse().ok());
+        if number.is_some() {
+            read.note("pullRequestNumber", "CIRCLE_PULL_REQUEST");
+            read.found.context.pull_request_number = number;
+        }
+    }
+    own_commit_is_tested(read, "CIRCLE_SHA1");
+    read.run(&["CIRCLE_WORKFLOW_ID"]);
+    read.shard("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0);
+    let root = read.get("CIRCLE_WORKING_DIRECTORY");
+    // Written as `~/project`; reports hold the whole path.
+    let home = read.get("HOME").unwrap_or_default();
+    read.found.workspace_root = root.map(|root| match root.strip_prefix('~') {
+        Some(rest) if !home.is_empty() => format!("{}{rest}", home.trim_end_matches('/')),
+        _ => root,
+    });
+    if read.found.workspace_root.is_some() {
+        read.note("root", "CIRCLE_WORKING_DIRECTORY");
+    }
+    read.found.run_url = read.get("CIRCLE_BUILD_URL");
+}
+
+pub(super) fn buildkite(read: &mut Reading<'_>) {
+    read.branch(&["BUILDKITE_BRANCH"]);
+    read.commit(&["BUILDKITE_COMMIT"]);
+    // Reads `false` where there is none.
+    read.pull_request(&["BUILDKITE_PULL_REQUEST"], &[]);
+    own_commit_is_tested(read, "BUILDKITE_COMMIT");
+    read.found.context.commit_message = read.first("commitMessage", &["BUILDKITE_MESSAGE"]);
+    read.found.context.author_name = read.first("authorName", &["BUILDKITE_BUILD_AUTHOR"]);
+    read.run(&["BUILDKITE_BUILD_ID"]);
+    read.attempt("BUILDKITE_RETRY_COUNT", 0);
+    read.shard("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0);
+    read.root(&["BUILDKITE_BUILD_CHECKOUT_PATH"]);
+    read.found.run_url = read.get("BUILDKITE_BUILD_URL");
+}
+
+/// These services check the head out, never a merge of it.
+fn own_commit_is_tested(read: &mut Reading<'_>, variable: &'static str) {
+    if read.found.context.pull_request_number.is_some() && read.found.context.commit_sha.is_some() {
+        read.found.context.tested_revision = read.found.context.commit_sha.clone();
+        read.note("testedRevision", variable);
+    }
+}

@@ -1,0 +1,81 @@
+//! GitHub Actions, which keeps half of what is wanted in the event file.
+
+use serde_json::Value;
+
+use super::Reading;
+use crate::text;
+
+pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    read.branch(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]);
+    read.commit(&["GITHUB_SHA"]);
+    read.run(&["GITHUB_RUN_ID"]);
+    read.attempt("GITHUB_RUN_ATTEMPT", 1);
+    read.root(&["GITHUB_WORKSPACE"]);
+    if let (Some(server), Some(repository), Some(run)) = (
+        read.get("GITHUB_SERVER_URL"),
+        read.get("GITHUB_REPOSITORY"),
+        read.get("GITHUB_RUN_ID"),
+    ) {
+        read.found.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
+    }
+    let event = read
+        .get("GITHUB_EVENT_PATH")
+        .and_then(|path| event_file(&path))
+        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    if let Some(event) = event {
+        from_event(read, &event);
+    }
+    if read.found.context.pull_request_number.is_none() {
+        // `refs/pull/118/merge`
+        let reference = read.get("GITHUB_REF").unwrap_or_default();
+        let number = reference
+            .strip_prefix("refs/pull/")
+            .and_then(|rest| rest.split('/').next()?.parse().ok());
+        if number.is_some() {
+            read.found.context.pull_request_number = number;
+            read.note("pullRequestNumber", "GITHUB_REF");
+        }
+    }
+}
+
+/// The event's name decides what in its file belongs to the commit under test.
+fn from_event(read: &mut Reading<'_>, event: &Value) {
+    const FILE: &str = "GITHUB_EVENT_PATH";
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(text::title);
+    let context = &mut read.found.context;
+    let mut notes = Vec::new();
+    if event.pointer("/pull_request/head/sha").is_some() {
+        context.tested_revision = text("/pull_request/head/sha");
+        context.pull_request_title = text("/pull_request/title");
+        context.pull_request_number = ["/pull_request/number", "/number"]
+            .iter()
+            .find_map(|path| event.pointer(path)?.as_i64());
+        context.branch = context.branch.take().or_else(|| text("/pull_request/head/ref"));
+        notes.extend(["testedRevision", "pullRequestTitle", "pullRequestNumber"]);
+    } else if event.pointer("/workflow_run/head_sha").is_some() {
+        // The variables are those of the default branch; what ran is in the event.
+        context.commit_sha = text("/workflow_run/head_sha");
+        context.tested_revision = None;
+        context.branch = text("/workflow_run/head_branch").or_else(|| context.branch.take());
+        context.commit_message = text("/workflow_run/head_commit/message");
+        context.author_name = text("/workflow_run/head_commit/author/name");
+        context.pull_request_number = event
+            .pointer("/workflow_run/pull_requests/0/number")
+            .and_then(Value::as_i64);
+        notes.extend(["commitSha", "branch", "commitMessage"]);
+    }
+    if event.pointer("/merge_group/head_sha").is_some() {
+        context.commit_message = text("/merge_group/head_commit/message");
+        context.author_name = text("/merge_group/head_commit/author/name");
+        notes.push("commitMessage");
+    }
+    if event.pointer("/head_commit/message").is_some() {
+        context.commit_message = text("/head_commit/message");
+        context.author_name = text("/head_commit/author/name");
+        notes.extend(["commitMessage", "authorName"]);
+    }
+    for value in notes {
+        read.note(value, FILE);
+    }
+    // On `pull_request_target` the commit is the base's: what a checkout of the head tests is the tested revision.
+}

@@ -1,0 +1,59 @@
+//! GitLab CI and Azure Pipelines.
+
+use super::Reading;
+
+pub(super) fn gitlab(read: &mut Reading<'_>) {
+    read.branch(&[
+        "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME",
+        "CI_COMMIT_BRANCH",
+        "CI_COMMIT_REF_NAME",
+    ]);
+    read.commit(&["CI_COMMIT_SHA"]);
+    read.pull_request(&["CI_MERGE_REQUEST_IID"], &["CI_MERGE_REQUEST_TITLE"]);
+    if read.found.context.pull_request_number.is_some() {
+        // Empty in a plain merge request pipeline, which tests the head itself.
+        let head = read.first(
+            "testedRevision",
+            &["CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"],
+        );
+        read.found.context.tested_revision = head;
+    }
+    read.found.context.commit_message = read.first("commitMessage", &["CI_COMMIT_MESSAGE"]);
+    let author = read.first("authorName", &["CI_COMMIT_AUTHOR"]);
+    // `Jo Doe <jo@example.org>`
+    read.found.context.author_name = author
+        .map(|author| author.split(" <").next().unwrap_or_default().trim().to_owned())
+        .filter(|name| !name.is_empty());
+    read.run(&["CI_PIPELINE_ID"]);
+    read.shard("CI_NODE_INDEX", "CI_NODE_TOTAL", 1);
+    read.root(&["CI_PROJECT_DIR"]);
+    read.found.run_url = read.get("CI_PIPELINE_URL");
+}
+
+pub(super) fn azure(read: &mut Reading<'_>) {
+    read.branch(&["SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH"]);
+    read.commit(&["BUILD_SOURCEVERSION"]);
+    read.pull_request(
+        &[
+            "SYSTEM_PULLREQUEST_PULLREQUESTNUMBER",
+            "SYSTEM_PULLREQUEST_PULLREQUESTID",
+        ],
+        &[],
+    );
+    read.found.context.tested_revision = read.first("testedRevision", &["SYSTEM_PULLREQUEST_SOURCECOMMITID"]);
+    read.found.context.commit_message = read.first("commitMessage", &["BUILD_SOURCEVERSIONMESSAGE"]);
+    read.found.context.author_name = read.first("authorName", &["BUILD_SOURCEVERSIONAUTHOR"]);
+    read.run(&["BUILD_BUILDID"]);
+    read.attempt("SYSTEM_JOBATTEMPT", 1);
+    read.shard("SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1);
+    read.root(&["BUILD_SOURCESDIRECTORY"]);
+    if let (Some(server), Some(project), Some(build)) = (
+        read.get("SYSTEM_TEAMFOUNDATIONSERVERURI")
+            .or_else(|| read.get("SYSTEM_COLLECTIONURI")),
+        read.get("SYSTEM_TEAMPROJECT"),
+        read.get("BUILD_BUILDID"),
+    ) {
+        let server = server.trim_end_matches('/');
+        read.found.run_url = Some(format!("{server}/{project}/_build/results?buildId={build}"));
+    }
+}

@@ -1,0 +1,191 @@
+//! What CI's environment variables tell of a run.
+//!
+//! Pure: the caller hands over a look-up of variables and one of the event file. Every value that is taken names its
+//! source, so that a program can say why a run is on the branch that it is on.
+
+mod buildkite_circle;
+mod github;
+mod gitlab_azure;
+mod others;
+
+use assay_domain::{
+    recording::{RunContext, ShardIndex},
+    run::CiProvider,
+};
+
+use crate::text;
+
+/// What a CI environment tells.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CiContext {
+    /// The CI service; none outside of CI.
+    pub provider: Option<CiProvider>,
+    /// The run's context.
+    pub context: RunContext,
+    /// What all shards of one logical run share: provider, run id and attempt. The suite's name is not part of it.
+    pub run_key: Option<String>,
+    /// Which attempt of the CI run this is, from 1, where the service counts them.
+    pub attempt: Option<u32>,
+    /// The job's place among its parallel siblings. A report's own shard goes before it.
+    pub shard: Option<ShardIndex>,
+    /// The checkout's root.
+    pub workspace_root: Option<String>,
+    /// The CI run's page.
+    pub run_url: Option<String>,
+    /// Which variable each value came from: (value, variable), such as (`branch`, `GITHUB_HEAD_REF`).
+    pub sources: Vec<(&'static str, &'static str)>,
+}
+
+/// Reads the environment of whichever CI service it is of; empty outside of CI.
+///
+/// `var` looks a variable up; `event_file` reads the file of that path, which GitHub Actions names.
+pub fn detect(
+    var: &dyn Fn(&str) -> Option<String>,
+    event_file: &dyn Fn(&str) -> Option<Vec<u8>>,
+) -> CiContext {
+    let mut read = Reading {
+        var,
+        found: CiContext::default(),
+        run_id: None,
+    };
+    let set = |name: &str| var(name).is_some_and(|value| !matches!(value.trim(), "" | "false" | "0"));
+    if set("GITHUB_ACTIONS") {
+        read.begin(CiProvider::GithubActions, "GITHUB_ACTIONS");
+        github::read(&mut read, event_file);
+    } else if set("GITLAB_CI") {
+        read.begin(CiProvider::GitlabCi, "GITLAB_CI");
+        gitlab_azure::gitlab(&mut read);
+    } else if set("CIRCLECI") {
+        read.begin(CiProvider::Circleci, "CIRCLECI");
+        buildkite_circle::circle(&mut read);
+    } else if set("BUILDKITE") {
+        read.begin(CiProvider::Buildkite, "BUILDKITE");
+        buildkite_circle::buildkite(&mut read);
+    } else if set("TF_BUILD") {
+        read.begin(CiProvider::AzurePipelines, "TF_BUILD");
+        gitlab_azure::azure(&mut read);
+    } else if set("BITBUCKET_BUILD_NUMBER") {
+        read.begin(CiProvider::BitbucketPipelines, "BITBUCKET_BUILD_NUMBER");
+        others::bitbucket(&mut read);
+    } else if set("TEAMCITY_VERSION") {
+        read.begin(CiProvider::Teamcity, "TEAMCITY_VERSION");
+        others::teamcity(&mut read);
+    } else if set("JENKINS_URL") {
+        read.begin(CiProvider::Jenkins, "JENKINS_URL");
+        others::jenkins(&mut read);
+    } else if set("CI") {
+        // Some service that is not known: nothing it says can be relied on.
+        read.begin(CiProvider::Other, "CI");
+    }
+    read.finish()
+}
+
+/// An environment while it is read.
+struct Reading<'a> {
+    var: &'a dyn Fn(&str) -> Option<String>,
+    found: CiContext,
+    run_id: Option<String>,
+}
+
+impl Reading<'_> {
+    fn begin(&mut self, provider: CiProvider, variable: &'static str) {
+        self.found.provider = Some(provider);
+        self.found.context.ci_provider = Some(provider);
+        self.note("ciProvider", variable);
+    }
+
+    fn finish(mut self) -> CiContext {
+        if let (Some(provider), Some(run)) = (self.found.provider, self.run_id) {
+            let attempt = self
+                .found
+                .attempt
+                .map(|attempt| format!("/{attempt}"))
+                .unwrap_or_default();
+            self.found.run_key = Some(format!("{provider}/{run}{attempt}"));
+        }
+        self.found
+    }
+
+    fn note(&mut self, value: &'static str, variable: &'static str) {
+        self.found.sources.push((value, variable));
+    }
+
+    /// A variable's value; empty ones are not set.
+    fn get(&self, variable: &str) -> Option<String> {
+        (self.var)(variable)
+            .as_deref()
+            .map(str::trim)
+            .and_then(text::title)
+    }
+
+    /// The first of the variables that is set, noted as the source of a value.
+    fn first(&mut self, value: &'static str, variables: &[&'static str]) -> Option<String> {
+        let (variable, found) = variables.iter().find_map(|name| Some((*name, self.get(name)?)))?;
+        self.note(value, variable);
+        Some(found)
+    }
+
+    /// The same for a whole number.
+    fn number(&mut self, value: &'static str, variables: &[&'static str]) -> Option<i64> {
+        let (variable, found) = variables
+            .iter()
+            .find_map(|name| Some((*name, self.get(name)?.parse::<i64>().ok()?)))?;
+        self.note(value, variable);
+        Some(found)
+    }
+
+    fn branch(&mut self, variables: &[&'static str]) {
+        let found = self.first("branch", variables);
+        self.found.context.branch = found.map(|branch| {
+            let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
+            branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
+        });
+    }
+
+    fn commit(&mut self, variables: &[&'static str]) {
+        self.found.context.commit_sha = self.first("commitSha", variables).filter(|sha| sha != "HEAD");
+    }
+
+    fn pull_request(&mut self, numbers: &[&'static str], titles: &[&'static str]) {
+        self.found.context.pull_request_number = self
+            .number("pullRequestNumber", numbers)
+            .filter(|number| *number > 0);
+        if self.found.context.pull_request_number.is_some() {
+            self.found.context.pull_request_title = self.first("pullRequestTitle", titles);
+        }
+    }
+
+    fn run(&mut self, variables: &[&'static str]) {
+        self.run_id = self.first("runKey", variables);
+    }
+
+    fn root(&mut self, variables: &[&'static str]) {
+        self.found.workspace_root = self.first("root", variables);
+    }
+
+    /// The attempt, counted by the service from `base`.
+    fn attempt(&mut self, variable: &'static str, base: i64) {
+        let attempt = self.number("attempt", &[variable]);
+        self.found.attempt = attempt
+            .and_then(|number| u32::try_from(number - base + 1).ok())
+            .filter(|number| *number > 0);
+    }
+
+    /// The shard, counted by the service from `base`; a single job is no shard.
+    fn shard(&mut self, index: &'static str, total: &'static str, base: i64) {
+        let number = |name: &str| self.get(name).and_then(|text| text.parse::<i64>().ok());
+        let (Some(at), Some(of)) = (number(index), number(total)) else {
+            return;
+        };
+        let (Ok(at), Ok(of)) = (u32::try_from(at - base + 1), u32::try_from(of)) else {
+            return;
+        };
+        if of > 1 && at >= 1 && at <= of {
+            self.note("shard", index);
+            self.found.shard = Some(ShardIndex {
+                index: at,
+                total: Some(of),
+            });
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Jenkins, Bitbucket Pipelines and TeamCity.
+
+use super::Reading;
+
+pub(super) fn jenkins(read: &mut Reading<'_>) {
+    read.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_BRANCH"]);
+    // A merge of the pull request is built where Jenkins is told so, and no variable names its head.
+    read.commit(&["GIT_COMMIT"]);
+    read.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
+    read.run(&["BUILD_TAG"]);
+    read.root(&["WORKSPACE"]);
+    read.found.run_url = read.get("BUILD_URL");
+}
+
+pub(super) fn bitbucket(read: &mut Reading<'_>) {
+    read.branch(&["BITBUCKET_BRANCH"]);
+    read.commit(&["BITBUCKET_COMMIT"]);
+    read.pull_request(&["BITBUCKET_PR_ID"], &[]);
+    read.run(&["BITBUCKET_PIPELINE_UUID", "BITBUCKET_BUILD_NUMBER"]);
+    read.shard("BITBUCKET_PARALLEL_STEP", "BITBUCKET_PARALLEL_STEP_COUNT", 0);
+    read.root(&["BITBUCKET_CLONE_DIR"]);
+}
+
+pub(super) fn teamcity(read: &mut Reading<'_>) {
+    // TeamCity hands the branch over only where the build's settings make it a variable; these are the usual names.
+    read.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
+    read.commit(&["BUILD_VCS_NUMBER"]);
+    read.pull_request(&["TEAMCITY_PULLREQUEST_NUMBER"], &["TEAMCITY_PULLREQUEST_TITLE"]);
+    read.run(&["TEAMCITY_BUILD_ID", "BUILD_URL"]);
+    if read.run_id.is_none()
+        && let (Some(configuration), Some(number)) =
+            (read.get("TEAMCITY_BUILDCONF_NAME"), read.get("BUILD_NUMBER"))
+    {
+        read.run_id = Some(format!("{configuration}#{number}"));
+        read.note("runKey", "BUILD_NUMBER");
+    }
+    read.found.run_url = read.get("BUILD_URL");
+}

@@ -1,0 +1,135 @@
+//! Which format a text is of, by its content.
+
+use crate::{json, report::Format};
+
+/// The format of a text, or what else it seems to be.
+pub(crate) fn detect(text: &str) -> Result<Format, String> {
+    let head = text.trim_start_matches('\u{feff}').trim_start();
+    if head.is_empty() {
+        return Err("the file is empty: its reporter crashed or never ran".to_owned());
+    }
+    if !head.starts_with(['{', '['])
+        && let Some(format) = xml(head)
+    {
+        return Ok(format);
+    }
+    let mut hint = None;
+    for at in json::openings(text) {
+        match object(text.get(at..).unwrap_or_default()) {
+            Ok(format) => return Ok(format),
+            Err(known) => hint = hint.or(known),
+        }
+    }
+    Err(hint
+        .or_else(|| other(head))
+        .map_or_else(|| format!("expected {KNOWN}"), str::to_owned))
+}
+
+/// What can be read, for messages.
+pub(crate) const KNOWN: &str =
+    "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX or an Allure results folder";
+
+/// The XML format by its outermost element; text before it, such as log lines, is skipped.
+fn xml(text: &str) -> Option<Format> {
+    // A namespace prefix may stand before a name.
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        rest = rest.get(at + 1..)?;
+        let name = rest
+            .split(|c: char| c.is_whitespace() || matches!(c, '>' | '/'))
+            .next()
+            .unwrap_or_default();
+        match name.rsplit(':').next().unwrap_or_default() {
+            "testsuites" | "testsuite" | "testcase" => return Some(Format::Junit),
+            "TestRun" => return Some(Format::Trx),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The format of a JSON object by its keys; otherwise what it is instead, where that is known.
+fn object(text: &str) -> Result<Format, Option<&'static str>> {
+    let mut seen = Seen::default();
+    for (depth, key) in json::keys(text) {
+        if let Some(format) = seen.add(depth, key) {
+            return Ok(format);
+        }
+    }
+    Err(seen.hint())
+}
+
+/// The keys seen so far that matter.
+#[derive(Default)]
+struct Seen<'a> {
+    outer: Vec<&'a str>,
+    inner: Vec<&'a str>,
+}
+
+impl<'a> Seen<'a> {
+    fn add(&mut self, depth: usize, key: &'a str) -> Option<Format> {
+        let keys = match depth {
+            1 => &mut self.outer,
+            2 => &mut self.inner,
+            _ => return None,
+        };
+        if keys.len() < 500 && !keys.contains(&key) {
+            keys.push(key);
+        }
+        self.format()
+    }
+
+    fn format(&self) -> Option<Format> {
+        let has = |key: &str| self.outer.contains(&key);
+        let inside = |key: &str| self.inner.contains(&key);
+        if has("suites") && (has("config") || has("errors")) {
+            Some(Format::Playwright)
+        } else if has("reportFormat")
+            || (has("results") && inside("tests") && (inside("summary") || inside("tool")))
+        {
+            Some(Format::Ctrf)
+        } else if has("testResults") {
+            Some(Format::Jest)
+        } else if has("Action") && (has("Package") || has("ImportPath") || has("Test")) {
+            Some(Format::Go)
+        } else if has("uuid") && has("status") && (has("historyId") || has("fullName") || has("start")) {
+            Some(Format::Allure)
+        } else {
+            None
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        let has = |key: &str| self.outer.contains(&key);
+        if has("stats") && (has("passes") || has("failures")) {
+            Some(
+                "this is Mocha's JSON, which keeps no attempts; write mocha-junit-reporter's XML or CTRF instead",
+            )
+        } else if has("stats") && has("results") {
+            Some("this is mochawesome's JSON; write mocha-junit-reporter's XML or CTRF instead")
+        } else if has("examples") && has("summary") {
+            Some("this is RSpec's JSON; write RspecJunitFormatter's XML instead")
+        } else if has("type") && has("event") {
+            Some("this is libtest's JSON; use the JUnit XML of a nextest profile instead")
+        } else if has("collectors") || (has("exitcode") && has("tests")) {
+            Some("this is pytest-json-report's; write `--junitxml` or CTRF instead")
+        } else if has("uuid") && (has("befores") || has("afters") || has("children")) {
+            Some("this is an Allure container, which holds no results; import the folder that it lies in")
+        } else {
+            None
+        }
+    }
+}
+
+/// What a text without any report in it seems to be.
+fn other(text: &str) -> Option<&'static str> {
+    if text.starts_with("PK") {
+        Some("this is an archive; a Playwright blob report is imported as the JSON of each shard instead")
+    } else if text.starts_with("TAP version") || text.starts_with("1..") || text.starts_with("ok 1") {
+        Some("this is TAP, which tells neither times nor files; write JUnit XML instead")
+    } else if text.starts_with("=== RUN") || text.starts_with("--- ") {
+        Some("this is the text of `go test -v`; use `go test -json` instead")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,50 @@
+//! What Playwright's `captureGitInfo` and its forerunner left in `config.metadata`.
+
+use assay_domain::recording::RunContext;
+use serde_json::Value;
+
+use crate::text;
+
+/// The run's context, as far as the metadata tells it.
+pub(super) fn context(metadata: &Value) -> RunContext {
+    let told = |path: &str| {
+        metadata
+            .pointer(path)
+            .and_then(Value::as_str)
+            .and_then(text::title)
+    };
+    // Before 1.51 a plug-in wrote flat keys with a dot in them.
+    let flat = |key: &str| metadata.get(key).and_then(Value::as_str).and_then(text::title);
+    RunContext {
+        // A checkout of a commit is on no branch, which git calls HEAD.
+        branch: told("/ci/branch")
+            .or_else(|| told("/gitCommit/branch"))
+            .filter(|branch| branch != "HEAD"),
+        commit_sha: told("/ci/commitHash")
+            .or_else(|| told("/gitCommit/hash"))
+            .or_else(|| flat("revision.id")),
+        commit_message: told("/gitCommit/subject").or_else(|| flat("revision.subject")),
+        author_name: told("/gitCommit/author/name").or_else(|| flat("revision.author")),
+        pull_request_number: told("/ci/prHref").as_deref().and_then(last_number),
+        pull_request_title: told("/ci/prTitle"),
+        ..RunContext::default()
+    }
+}
+
+/// The address of the CI build, which all shards of it share.
+pub(super) fn build(metadata: &Value) -> Option<String> {
+    metadata
+        .pointer("/ci/buildHref")
+        .and_then(Value::as_str)
+        .and_then(text::title)
+}
+
+fn last_number(address: &str) -> Option<i64> {
+    address
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()?
+        .parse()
+        .ok()
+        .filter(|number| *number > 0)
+}

@@ -1,0 +1,235 @@
+//! Playwright's JSON report, from 1.20 on.
+
+mod error;
+mod git;
+mod model;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    recording::ShardIndex,
+    run::RunState,
+    test::TestName,
+};
+
+use self::model::{Config, File, Spec, Suite, Test, TestResult};
+use crate::{
+    collect::Collector,
+    input::Input,
+    json::{self, Shape},
+    paths,
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// The report of one run or shard.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let shape = Shape {
+        format: "Playwright JSON",
+        key: "suites",
+        whole: "tests",
+    };
+    let parsed = json::parse::<File>(input, shape)?;
+    let file = parsed.value;
+    let config = file.config.unwrap_or_default();
+    let mut report = Report::empty(Format::Playwright);
+    report.context = git::context(&config.metadata);
+    report.shard = shard(&config);
+    report.run_key = report.shard.and_then(|_| git::build(&config.metadata));
+    report.errors = file
+        .errors
+        .iter()
+        .map(|error| error::of_report(input, error))
+        .collect();
+
+    let mut reading = Reading {
+        input,
+        config: &config,
+        report,
+        tests: Collector::default(),
+        never_started: 0,
+    };
+    for suite in &file.suites {
+        reading.suite(suite, &mut Vec::new(), suite.file.as_deref());
+    }
+    let never_started = reading.never_started;
+    let (mut report, tests) = (reading.report, reading.tests);
+    report.tests = tests.finish();
+    if let Some(stats) = file.stats {
+        let start = stats.start_time.as_deref().and_then(time::lenient);
+        report.widen(start, stats.duration.and_then(time::duration_ms));
+    }
+    if never_started > 0 {
+        report.warnings.push(format!(
+            "{never_started} tests were never started; they are stored as skipped."
+        ));
+    }
+    report.cut_off(parsed.cut_at);
+    Ok(report)
+}
+
+fn shard(config: &Config) -> Option<ShardIndex> {
+    let shard = config.shard.as_ref()?;
+    let index = shard.current?;
+    Some(ShardIndex {
+        index,
+        total: shard.total.filter(|total| *total >= index),
+    })
+}
+
+/// A report while it is read.
+struct Reading<'a> {
+    input: &'a Input<'a>,
+    config: &'a Config,
+    report: Report,
+    tests: Collector,
+    never_started: usize,
+}
+
+impl Reading<'_> {
+    /// Reads a suite with everything in it; `titles` are those around it. Its depth is bounded by the JSON parser's.
+    fn suite<'s>(&mut self, suite: &'s Suite, titles: &mut Vec<&'s str>, file: Option<&str>) {
+        titles.push(suite.title.as_deref().unwrap_or_default());
+        let file = suite.file.as_deref().or(file);
+        for spec in &suite.specs {
+            self.spec(spec, titles, file);
+        }
+        for inner in &suite.suites {
+            self.suite(inner, titles, file);
+        }
+        titles.pop();
+    }
+
+    fn spec(&mut self, spec: &Spec, titles: &[&str], file: Option<&str>) {
+        let file_path = spec
+            .file
+            .as_deref()
+            .or(file)
+            .filter(|file| !file.trim().is_empty())
+            .map(|file| self.path(file));
+        for test in &spec.tests {
+            let project = test.project_name.as_deref().unwrap_or_default();
+            let title = spec.title.as_deref().unwrap_or_default();
+            let parts = std::iter::once(project)
+                .chain(titles.iter().copied())
+                .chain(std::iter::once(title));
+            let name = TestName {
+                name: text::joined(parts),
+                file_path: file_path.clone(),
+            };
+            let attempts = self.attempts(test);
+            self.tests.add(name, attempts);
+        }
+    }
+
+    /// A spec's file stands below the test folder, which need not be the checkout.
+    fn path(&self, file: &str) -> String {
+        let joined = self
+            .config
+            .root_dir
+            .as_deref()
+            .map(|folder| paths::join(folder, file));
+        let inside = joined
+            .zip(self.input.root)
+            .and_then(|(path, root)| paths::within(&path, root));
+        inside.unwrap_or_else(|| self.input.stored_path(file))
+    }
+
+    fn attempts(&mut self, test: &Test) -> Vec<Attempt> {
+        let browser = test.project_name.as_deref().and_then(text::title);
+        let expected = test.expected_status.as_deref().unwrap_or("passed");
+        if test.results.is_empty() {
+            self.never_started += 1;
+            if expected != "skipped" {
+                self.report.state = RunState::Interrupted;
+            }
+            let status = AttemptStatus::Skipped;
+            return vec![Attempt {
+                status,
+                duration_ms: None,
+                started_at: None,
+                browser,
+                errors: Vec::new(),
+            }];
+        }
+        let mut attempts: Vec<Attempt> = test
+            .results
+            .iter()
+            .map(|result| self.attempt(result, expected, browser.clone()))
+            .collect();
+        agree(&mut attempts, test.status.as_deref());
+        attempts
+    }
+
+    fn attempt(&mut self, result: &TestResult, expected: &str, browser: Option<String>) -> Attempt {
+        let duration_ms = result.duration.and_then(time::duration_ms);
+        let started_at = result.start_time.as_deref().and_then(time::lenient);
+        self.report.widen(started_at, duration_ms);
+        let raw = raw_status(result);
+        if raw == AttemptStatus::Interrupted {
+            self.report.state = RunState::Interrupted;
+        }
+        let (status, errors) = match (expected, raw) {
+            ("failed", AttemptStatus::Failed) => (AttemptStatus::Passed, Vec::new()),
+            ("failed", AttemptStatus::Passed) => (AttemptStatus::Failed, vec![unexpected_pass()]),
+            (_, AttemptStatus::Passed | AttemptStatus::Skipped) => (raw, Vec::new()),
+            _ => (raw, error::of_result(self.input, result)),
+        };
+        Attempt {
+            status,
+            duration_ms,
+            started_at,
+            browser,
+            errors,
+        }
+    }
+}
+
+fn raw_status(result: &TestResult) -> AttemptStatus {
+    match result.status.as_deref() {
+        Some("passed") => AttemptStatus::Passed,
+        Some("timedOut") => AttemptStatus::TimedOut,
+        Some("skipped") => AttemptStatus::Skipped,
+        // A result without a status is one that never ended.
+        Some("interrupted") | None => AttemptStatus::Interrupted,
+        Some(_) => AttemptStatus::Failed,
+    }
+}
+
+fn unexpected_pass() -> ErrorDetail {
+    ErrorDetail {
+        message: Some("expected to fail, but passed".to_owned()),
+        ..ErrorDetail::default()
+    }
+}
+
+/// Makes the final attempt agree with Playwright's own verdict on the test, which leaves interrupted attempts aside and
+/// knows that a serial group is rerun whole: an attempt that did not run does not hide how an earlier one ended.
+fn agree(attempts: &mut Vec<Attempt>, verdict: Option<&str>) {
+    let decides = |attempt: &Attempt| match verdict {
+        Some("expected" | "flaky") => attempt.status == AttemptStatus::Passed,
+        Some("unexpected") => attempt.status.is_failure(),
+        _ => false,
+    };
+    if let Some(place) = attempts.iter().rposition(decides) {
+        if attempts
+            .get(place + 1..)
+            .is_some_and(|later| later.iter().all(|attempt| attempt.status.is_skip()))
+        {
+            let decisive = attempts.remove(place);
+            attempts.push(decisive);
+        }
+        return;
+    }
+    let Some(last) = attempts.last_mut() else { return };
+    match verdict {
+        Some("expected") if last.status.is_failure() => {
+            last.status = AttemptStatus::Passed;
+            last.errors.clear();
+        }
+        Some("unexpected") if last.status == AttemptStatus::Passed => {
+            last.status = AttemptStatus::Failed;
+            last.errors = vec![unexpected_pass()];
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,130 @@
+//! The JSON report as Playwright writes it, every field optional: 1.20 lacks half of them.
+
+use serde::Deserialize;
+
+use crate::json;
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct File {
+    pub(super) config: Option<Config>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) suites: Vec<Suite>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) errors: Vec<Error>,
+    pub(super) stats: Option<Stats>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Config {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) root_dir: Option<String>,
+    pub(super) shard: Option<Shard>,
+    /// Whatever the user put there, beside what Playwright did.
+    pub(super) metadata: serde_json::Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Shard {
+    #[serde(deserialize_with = "json::ordinal")]
+    pub(super) current: Option<u32>,
+    #[serde(deserialize_with = "json::ordinal")]
+    pub(super) total: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Stats {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) start_time: Option<String>,
+    #[serde(deserialize_with = "json::number")]
+    pub(super) duration: Option<f64>,
+}
+
+/// A file, or a `describe` in it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Suite {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) file: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) specs: Vec<Spec>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) suites: Vec<Suite>,
+}
+
+/// A test in the source.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Spec {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) file: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) tests: Vec<Test>,
+}
+
+/// An execution of a test in one project; `--repeat-each` makes several.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Test {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) project_name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) expected_status: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) status: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) results: Vec<TestResult>,
+}
+
+/// An attempt.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct TestResult {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) status: Option<String>,
+    #[serde(deserialize_with = "json::number")]
+    pub(super) duration: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) start_time: Option<String>,
+    /// The first error, in parts.
+    pub(super) error: Option<Error>,
+    /// Every error, message, code frame and stack in one text each.
+    #[serde(deserialize_with = "json::list")]
+    pub(super) errors: Vec<Error>,
+    pub(super) error_location: Option<Place>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Error {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) message: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) stack: Option<String>,
+    /// What was thrown, where it was no `Error`.
+    #[serde(deserialize_with = "json::text")]
+    pub(super) value: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) snippet: Option<String>,
+    pub(super) location: Option<Place>,
+    pub(super) cause: Option<Box<Error>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Place {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) file: Option<String>,
+    #[serde(deserialize_with = "json::ordinal")]
+    pub(super) line: Option<u32>,
+    #[serde(deserialize_with = "json::ordinal")]
+    pub(super) column: Option<u32>,
+}

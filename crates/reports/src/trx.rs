@@ -1,0 +1,283 @@
+//! Visual Studio test results (TRX).
+
+use std::{borrow::Cow, collections::HashMap};
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    recording::RunContext,
+    run::RunState,
+    test::TestName,
+    timestamp::Timestamp,
+};
+
+use crate::{
+    collect::Collector,
+    input::Input,
+    junit::names,
+    limits,
+    report::{Format, ReadError, Report},
+    text, time,
+    xml::{Node, Tag, Xml, append},
+};
+
+/// What messages call the format.
+const FORMAT: &str = "TRX";
+
+/// Reads a file. An error when it is not XML with the root `TestRun`; a cut-off file yields what is whole.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let mut xml = Xml::new(input, FORMAT);
+    let mut run = Run::default();
+    loop {
+        match xml.next()? {
+            Node::Open(tag) => {
+                if run.open.is_empty() && tag.name != "TestRun" {
+                    return Err(
+                        xml.broken_here(format!("expected <TestRun> as the root, found <{}>", tag.name))
+                    );
+                }
+                run.opened(tag);
+            }
+            Node::Close => run.closed(),
+            Node::Text(text) => run.text(text),
+            Node::End if !run.begun => {
+                return Err(input.broken(1, FORMAT, "expected <TestRun> as the root, found nothing"));
+            }
+            Node::CutOff if !run.begun => {
+                return Err(input.broken(1, FORMAT, "expected <TestRun> as the root, found nothing whole"));
+            }
+            Node::End => return Ok(run.finish(input)),
+            Node::CutOff => {
+                run.cut_off = true;
+                return Ok(run.finish(input));
+            }
+        }
+        if run.results.len() > limits::TESTS {
+            return Err(ReadError::TooLarge {
+                file: input.name.to_owned(),
+                what: "the number of tests",
+                limit: format!("{} (line {})", limits::TESTS, xml.line()),
+            });
+        }
+    }
+}
+
+/// A file while it is read.
+#[derive(Default)]
+struct Run<'a> {
+    begun: bool,
+    cut_off: bool,
+    open: Vec<Open>,
+    /// The results that are open: a data-driven one holds others.
+    around: Vec<TestResult<'a>>,
+    results: Vec<TestResult<'a>>,
+    /// The id of the test definition that is open.
+    definition: Option<Cow<'a, str>>,
+    classes: HashMap<Cow<'a, str>, Cow<'a, str>>,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    /// The text of an error of the run.
+    notice: Option<Cow<'a, str>>,
+    notices: Vec<Cow<'a, str>>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Result,
+    Message,
+    Stack,
+    Definition,
+    Notice,
+    NoticeText,
+    Other,
+}
+
+/// A `UnitTestResult`.
+#[derive(Debug, Default)]
+struct TestResult<'a> {
+    id: Cow<'a, str>,
+    name: Cow<'a, str>,
+    outcome: Option<Cow<'a, str>>,
+    duration: Cow<'a, str>,
+    start: Cow<'a, str>,
+    message: Cow<'a, str>,
+    stack: Cow<'a, str>,
+    /// Whether it holds others, and whether one of them failed.
+    groups: bool,
+    has_failed: bool,
+}
+
+impl<'a> Run<'a> {
+    fn opened(&mut self, tag: Tag<'a>) {
+        self.begun = true;
+        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+        let in_result = !self.around.is_empty();
+        let open = match tag.name {
+            "Times" => {
+                self.started_at = time::lenient(&value("start"));
+                self.finished_at = time::lenient(&value("finish"));
+                Open::Other
+            }
+            "UnitTestResult" => {
+                self.around.push(TestResult {
+                    id: value("testId"),
+                    name: value("testName"),
+                    outcome: tag.attribute("outcome"),
+                    duration: value("duration"),
+                    start: value("startTime"),
+                    ..TestResult::default()
+                });
+                Open::Result
+            }
+            "Message" if in_result => Open::Message,
+            "StackTrace" if in_result => Open::Stack,
+            "UnitTest" => {
+                self.definition = Some(value("id"));
+                Open::Definition
+            }
+            "TestMethod" => {
+                if let Some(id) = &self.definition {
+                    self.classes.insert(id.clone(), value("className"));
+                }
+                Open::Other
+            }
+            "RunInfo" if value("outcome") == "Error" => {
+                self.notice = Some(Cow::Borrowed(""));
+                Open::Notice
+            }
+            "Text" if self.notice.is_some() => Open::NoticeText,
+            _ => Open::Other,
+        };
+        self.open.push(open);
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) {
+        let target = match self.open.last() {
+            Some(Open::Message) => self.around.last_mut().map(|result| &mut result.message),
+            Some(Open::Stack) => self.around.last_mut().map(|result| &mut result.stack),
+            Some(Open::NoticeText) => self.notice.as_mut(),
+            Some(Open::Result | Open::Definition | Open::Notice | Open::Other) | None => None,
+        };
+        if let Some(target) = target {
+            append(target, text);
+        }
+    }
+
+    fn closed(&mut self) {
+        match self.open.pop() {
+            Some(Open::Result) => self.close_result(),
+            Some(Open::Definition) => self.definition = None,
+            Some(Open::Notice) => self.notices.extend(self.notice.take()),
+            Some(Open::Message | Open::Stack | Open::NoticeText | Open::Other) | None => {}
+        }
+    }
+
+    /// A result that holds others counts only where it failed by itself.
+    fn close_result(&mut self) {
+        let Some(result) = self.around.pop() else { return };
+        let failed = result.status().is_failure();
+        if let Some(around) = self.around.last_mut() {
+            around.groups = true;
+            around.has_failed |= failed || result.has_failed;
+        }
+        if !result.groups || (failed && !result.has_failed) {
+            self.results.push(result);
+        }
+    }
+
+    fn finish(self, input: &Input<'_>) -> Report {
+        let mut tests = Collector::default();
+        for result in &self.results {
+            let class = self.classes.get(&result.id).map_or("", |class| &**class);
+            // `Shop.OrderTests, Shop.Tests, Version=1.0.0.0`
+            let class = class.split(',').next().unwrap_or_default().trim();
+            let test = TestName {
+                name: text::joined(names::class_and_name(class, &result.name)),
+                file_path: input
+                    .known_files
+                    .and_then(|files| files.of_dotted(class))
+                    .map(str::to_owned),
+            };
+            tests.add(test, vec![result.attempt(input)]);
+        }
+        let errors = self
+            .notices
+            .iter()
+            .take(limits::REPORT_ERRORS)
+            .filter_map(|notice| {
+                Some(ErrorDetail {
+                    message: Some(text::message(notice)?),
+                    ..ErrorDetail::default()
+                })
+            })
+            .collect();
+        Report {
+            format: Format::Trx,
+            context: RunContext::default(),
+            run_key: None,
+            shard: None,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+            state: if self.cut_off {
+                RunState::Interrupted
+            } else {
+                RunState::Completed
+            },
+            errors,
+            tests: tests.finish(),
+            warnings: self
+                .cut_off
+                .then(|| format!("{}: cut off; what is whole was read", input.name))
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+impl TestResult<'_> {
+    fn status(&self) -> AttemptStatus {
+        match self.outcome.as_deref() {
+            Some("Passed" | "PassedButRunAborted" | "Completed" | "Warning") => AttemptStatus::Passed,
+            Some("Timeout") => AttemptStatus::TimedOut,
+            Some("NotExecuted" | "NotRunnable" | "Inconclusive") => AttemptStatus::Skipped,
+            Some("Aborted" | "Disconnected" | "InProgress" | "Pending") => AttemptStatus::Interrupted,
+            // `Failed`; `Error`, which is left out where it is the outcome; and what is not known is no pass.
+            Some(_) | None => AttemptStatus::Failed,
+        }
+    }
+
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let status = self.status();
+        let message = text::message(&self.message);
+        let stack = text::stack(&self.stack);
+        let errors = if status.is_failure() && (message.is_some() || stack.is_some()) {
+            let location = stack.as_deref().and_then(|stack| input.location_in(stack));
+            vec![ErrorDetail {
+                message: message.or_else(|| text::first_line(&self.stack).and_then(text::message)),
+                stack,
+                snippet: None,
+                location,
+            }]
+        } else {
+            Vec::new()
+        };
+        Attempt {
+            status,
+            duration_ms: duration_ms(&self.duration),
+            started_at: time::lenient(&self.start),
+            browser: None,
+            errors,
+        }
+    }
+}
+
+/// Whole milliseconds of `hh:mm:ss.fffffff`, with days before a dot where it took any.
+fn duration_ms(text: &str) -> Option<u64> {
+    let mut parts = text.trim().rsplitn(3, ':');
+    let seconds: f64 = parts.next().filter(|part| !part.is_empty())?.parse().ok()?;
+    let minutes: f64 = parts.next().map_or(Ok(0.0), str::parse).ok()?;
+    let hours = parts.next().unwrap_or("0");
+    let (days, hours) = hours.split_once('.').unwrap_or(("0", hours));
+    let (days, hours): (f64, f64) = (days.parse().ok()?, hours.parse().ok()?);
+    time::duration_ms((((days * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds) * 1000.0)
+}

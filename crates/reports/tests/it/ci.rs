@@ -1,0 +1,181 @@
+//! CI environments as the services set them.
+
+use std::collections::HashMap;
+
+use assay_domain::{recording::ShardIndex, run::CiProvider};
+use assay_reports::ci::{CiContext, detect};
+
+use crate::support;
+
+fn environment(text: &str) -> HashMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.trim().split_once('='))
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .collect()
+}
+
+fn detected(text: &str) -> CiContext {
+    with_event(text, "")
+}
+
+fn with_event(text: &str, event: &str) -> CiContext {
+    let variables = environment(text);
+    detect(&|name| variables.get(name).cloned(), &|_| {
+        Some(event.as_bytes().to_vec())
+    })
+}
+
+fn shard(index: u32, total: u32) -> Option<ShardIndex> {
+    Some(ShardIndex {
+        index,
+        total: Some(total),
+    })
+}
+
+#[test]
+fn nothing_is_known_outside_of_ci() {
+    assert_eq!(
+        detected("HOME=/root\nBRANCH_NAME=main\nCI="),
+        CiContext::default()
+    );
+    assert_eq!(detected("CI=true").provider, Some(CiProvider::Other));
+    assert_eq!(detected("CI=true").run_key, None);
+}
+
+#[test]
+fn a_pull_request_on_github_is_tested_at_its_head() {
+    let env = String::from_utf8(support::file("playwright/github-env.txt").bytes).unwrap();
+    let event = String::from_utf8(support::file("playwright/github-event-pull_request.json").bytes).unwrap();
+    let ci = with_event(&env, &event);
+    assert_eq!(ci.provider, Some(CiProvider::GithubActions));
+    assert_eq!(ci.run_key.as_deref(), Some("github-actions/10293847566/1"));
+    assert_eq!(ci.attempt, Some(1));
+    assert_eq!(ci.context.branch.as_deref(), Some("warm-gateway"));
+    assert_eq!(
+        ci.context.commit_sha.as_deref(),
+        Some("c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00")
+    );
+    assert_eq!(
+        ci.context.tested_revision.as_deref(),
+        Some("4f1d2c3b5a69788796a5b4c3d2e1f00112233445")
+    );
+    assert_eq!(ci.context.pull_request_number, Some(118));
+    assert_eq!(
+        ci.context.pull_request_title.as_deref(),
+        Some("Warm up the payment gateway before the first order")
+    );
+    assert_eq!(
+        ci.run_url.as_deref(),
+        Some("https://github.com/acme/acme-shop/actions/runs/10293847566")
+    );
+    assert!(ci.sources.contains(&("branch", "GITHUB_HEAD_REF")));
+    assert!(ci.sources.contains(&("testedRevision", "GITHUB_EVENT_PATH")));
+    // Without the event file the reference still tells the number.
+    assert_eq!(
+        with_event(&env, "not json").context.pull_request_number,
+        Some(118)
+    );
+}
+
+#[test]
+fn a_push_on_github_tells_message_and_author() {
+    let ci = with_event(
+        "GITHUB_ACTIONS=true\nGITHUB_REF_NAME=main\nGITHUB_REF=refs/heads/main\nGITHUB_SHA=abc\nGITHUB_RUN_ID=7\n\
+         GITHUB_RUN_ATTEMPT=3\nGITHUB_EVENT_PATH=/e.json\nGITHUB_WORKSPACE=/w",
+        r#"{"head_commit": {"message": "Fix\n\nthe till", "author": {"name": "Jo Doe"}}}"#,
+    );
+    assert_eq!(ci.context.branch.as_deref(), Some("main"));
+    assert_eq!(ci.context.commit_message.as_deref(), Some("Fix\n\nthe till"));
+    assert_eq!(ci.context.author_name.as_deref(), Some("Jo Doe"));
+    assert_eq!(ci.context.tested_revision, None);
+    assert_eq!(ci.run_key.as_deref(), Some("github-actions/7/3"));
+    assert_eq!(ci.workspace_root.as_deref(), Some("/w"));
+}
+
+#[test]
+fn a_workflow_run_on_github_is_about_the_run_that_triggered_it() {
+    let ci = with_event(
+        "GITHUB_ACTIONS=true\nGITHUB_REF_NAME=main\nGITHUB_SHA=default\nGITHUB_RUN_ID=7\nGITHUB_EVENT_PATH=/e.json",
+        r#"{"workflow_run": {"head_sha": "tested", "head_branch": "topic", "pull_requests": [{"number": 5}]}}"#,
+    );
+    assert_eq!(ci.context.commit_sha.as_deref(), Some("tested"));
+    assert_eq!(ci.context.branch.as_deref(), Some("topic"));
+    assert_eq!(ci.context.pull_request_number, Some(5));
+}
+
+#[test]
+fn gitlab_tells_merge_requests_from_branches() {
+    let merged = detected(
+        "GITLAB_CI=true\nCI_COMMIT_REF_NAME=refs/merge-requests/9/merge\nCI_COMMIT_SHA=merge\n\
+         CI_MERGE_REQUEST_SOURCE_BRANCH_NAME=topic\nCI_MERGE_REQUEST_SOURCE_BRANCH_SHA=head\nCI_MERGE_REQUEST_IID=9\n\
+         CI_MERGE_REQUEST_TITLE=Topic\nCI_COMMIT_MESSAGE=Merge\nCI_COMMIT_AUTHOR=Jo Doe <jo@example.org>\n\
+         CI_PIPELINE_ID=4711\nCI_NODE_INDEX=2\nCI_NODE_TOTAL=4\nCI_PROJECT_DIR=/builds/acme/shop",
+    );
+    assert_eq!(merged.context.branch.as_deref(), Some("topic"));
+    assert_eq!(merged.context.tested_revision.as_deref(), Some("head"));
+    assert_eq!(merged.context.pull_request_number, Some(9));
+    assert_eq!(merged.context.author_name.as_deref(), Some("Jo Doe"));
+    assert_eq!(merged.run_key.as_deref(), Some("gitlab-ci/4711"));
+    assert_eq!(merged.shard, shard(2, 4));
+    let plain = detected(
+        "GITLAB_CI=true\nCI_COMMIT_SHA=head\nCI_MERGE_REQUEST_SOURCE_BRANCH_SHA=\nCI_MERGE_REQUEST_IID=9\nCI_NODE_TOTAL=1",
+    );
+    assert_eq!(plain.context.tested_revision.as_deref(), Some("head"));
+    assert_eq!(plain.shard, None);
+    let branch = detected("GITLAB_CI=true\nCI_COMMIT_REF_NAME=main\nCI_COMMIT_SHA=a");
+    assert_eq!(branch.context.branch.as_deref(), Some("main"));
+    assert_eq!(branch.context.tested_revision, None);
+}
+
+#[test]
+fn circleci_counts_nodes_from_nought() {
+    let ci = detected(
+        "CIRCLECI=true\nCIRCLE_BRANCH=topic\nCIRCLE_SHA1=head\nCIRCLE_PULL_REQUEST=https://github.com/acme/shop/pull/12\n\
+         CIRCLE_WORKFLOW_ID=w-1\nCIRCLE_NODE_INDEX=0\nCIRCLE_NODE_TOTAL=3\nCIRCLE_WORKING_DIRECTORY=~/project\nHOME=/root",
+    );
+    assert_eq!(ci.shard, shard(1, 3));
+    assert_eq!(ci.context.pull_request_number, Some(12));
+    assert_eq!(ci.context.tested_revision.as_deref(), Some("head"));
+    assert_eq!(ci.workspace_root.as_deref(), Some("/root/project"));
+    assert_eq!(ci.run_key.as_deref(), Some("circleci/w-1"));
+}
+
+#[test]
+fn buildkite_says_false_where_there_is_no_pull_request() {
+    let ci = detected(
+        "BUILDKITE=true\nBUILDKITE_BRANCH=main\nBUILDKITE_COMMIT=HEAD\nBUILDKITE_PULL_REQUEST=false\nBUILDKITE_BUILD_ID=b\n\
+         BUILDKITE_RETRY_COUNT=1\nBUILDKITE_PARALLEL_JOB=2\nBUILDKITE_PARALLEL_JOB_COUNT=3\nBUILDKITE_MESSAGE=Go\n\
+         BUILDKITE_BUILD_AUTHOR=Jo\nBUILDKITE_BUILD_CHECKOUT_PATH=/b",
+    );
+    assert_eq!(ci.context.pull_request_number, None);
+    assert_eq!(ci.context.commit_sha, None, "HEAD names no commit");
+    assert_eq!(ci.run_key.as_deref(), Some("buildkite/b/2"));
+    assert_eq!(ci.shard, shard(3, 3));
+}
+
+#[test]
+fn jenkins_azure_bitbucket_and_teamcity_are_known() {
+    let jenkins = detected(
+        "JENKINS_URL=https://ci\nGIT_BRANCH=origin/main\nGIT_COMMIT=a\nBUILD_TAG=jenkins-shop-9\nWORKSPACE=/ws\nCHANGE_ID=3\n\
+         CHANGE_TITLE=T",
+    );
+    assert_eq!(jenkins.context.branch.as_deref(), Some("main"));
+    assert_eq!(jenkins.run_key.as_deref(), Some("jenkins/jenkins-shop-9"));
+    assert_eq!(jenkins.context.pull_request_title.as_deref(), Some("T"));
+    let azure = detected(
+        "TF_BUILD=True\nBUILD_SOURCEBRANCH=refs/heads/main\nBUILD_SOURCEVERSION=a\nBUILD_BUILDID=77\nSYSTEM_JOBATTEMPT=2\n\
+         SYSTEM_JOBPOSITIONINPHASE=1\nSYSTEM_TOTALJOBSINPHASE=2\nBUILD_SOURCESDIRECTORY=/s",
+    );
+    assert_eq!(azure.context.branch.as_deref(), Some("main"));
+    assert_eq!(azure.run_key.as_deref(), Some("azure-pipelines/77/2"));
+    assert_eq!(azure.shard, shard(1, 2));
+    let bitbucket =
+        detected("BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_BRANCH=main\nBITBUCKET_COMMIT=a\nBITBUCKET_PR_ID=8");
+    assert_eq!(bitbucket.run_key.as_deref(), Some("bitbucket-pipelines/5"));
+    assert_eq!(bitbucket.context.pull_request_number, Some(8));
+    let teamcity = detected(
+        "TEAMCITY_VERSION=2026.1\nTEAMCITY_BUILDCONF_NAME=Shop\nBUILD_NUMBER=31\nBUILD_VCS_NUMBER=a",
+    );
+    assert_eq!(teamcity.run_key.as_deref(), Some("teamcity/Shop#31"));
+    assert_eq!(teamcity.context.commit_sha.as_deref(), Some("a"));
+}

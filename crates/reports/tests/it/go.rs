@@ -1,0 +1,108 @@
+//! `go test -json`: real streams of events, each checked against testdata/reports/suites/go.
+
+use assay_domain::{attempt::AttemptStatus, run::RunState};
+use assay_reports::{Format, Options};
+
+use crate::{
+    render::render,
+    support::{self, inline, rooted},
+};
+
+const ROOT: &str = "/home/runner/work/acme-shop/acme-go";
+
+#[test]
+fn real_streams_are_read_as_their_suites_ran() {
+    for name in ["go-test", "go-test-count-2", "go-test-green", "gotestsum-rerun"] {
+        let report = rooted(vec![support::file(&format!("go/{name}.jsonl"))], ROOT);
+        insta::assert_snapshot!(format!("go-{name}"), render(&report));
+    }
+}
+
+fn read_as_go(text: &str) -> Result<assay_reports::Report, assay_reports::ReadError> {
+    let options = Options {
+        format: Some(Format::Go),
+        ..Options::default()
+    };
+    assay_reports::read(vec![inline("go.jsonl", text)], &options)
+}
+
+fn read(text: &str) -> Result<String, String> {
+    read_as_go(text)
+        .map(|report| render(&report))
+        .map_err(|error| error.to_string())
+}
+
+/// As Go 1.24 and later write them.
+#[test]
+fn a_failed_build_is_an_error_of_the_run() {
+    let report = rooted(vec![support::file("samples/go-failed-build.jsonl")], ROOT);
+    insta::assert_snapshot!("go-failed-build", render(&report));
+}
+
+#[test]
+fn a_group_that_fails_by_itself_is_a_test() {
+    let event = |action: &str, test: &str| {
+        format!("{{\"Action\":\"{action}\",\"Package\":\"p\",\"Test\":\"{test}\"}}\n")
+    };
+    let stream = [
+        event("run", "TestA"),
+        event("run", "TestA/x"),
+        event("pass", "TestA/x"),
+        event("fail", "TestA"),
+        event("run", "TestB"),
+        event("run", "TestB/x"),
+        event("pass", "TestB/x"),
+        event("pass", "TestB"),
+        "{\"Action\":\"fail\",\"Package\":\"p\"}\n".to_owned(),
+    ]
+    .concat();
+    let report = read_as_go(&stream).unwrap();
+    let tests: Vec<&str> = report.tests.iter().map(|test| test.test.name.as_str()).collect();
+    assert_eq!(tests, ["p > TestA", "p > TestA/x", "p > TestB/x"]);
+}
+
+#[test]
+fn a_stream_that_is_cut_off_marks_its_run() {
+    let stream = "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n\
+                  {\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"TestA\"}\n\
+                  {\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestB\"}\n{\"Action\":\"outp";
+    let report = read_as_go(stream).unwrap();
+    assert_eq!(report.state, RunState::Interrupted);
+    let statuses: Vec<AttemptStatus> = report.tests.iter().map(|test| test.attempts[0].status).collect();
+    assert_eq!(statuses, [AttemptStatus::Passed, AttemptStatus::Interrupted]);
+}
+
+#[test]
+fn what_is_no_stream_of_events_is_an_error() {
+    for (text, expected) in [
+        (
+            "",
+            "go.jsonl:1: not a readable go test -json report: expected an object with an Action on each line, found none",
+        ),
+        ("ok  \tp\t0.1s\n", "found none"),
+        (
+            "\n{\"a\": 1}\n",
+            "go.jsonl:2: not a readable go test -json report: expected an object with an Action",
+        ),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn outputs_are_bounded() {
+    let line = format!(
+        "{{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"T\",\"Output\":\"{}\\n\"}}\n",
+        "x".repeat(1000)
+    );
+    let mut stream = "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"T\"}\n".to_owned();
+    stream.push_str(&line.repeat(2_000));
+    stream.push_str(
+        "{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"T\"}\n{\"Action\":\"fail\",\"Package\":\"p\"}\n",
+    );
+    let report = read_as_go(&stream).unwrap();
+    let error = &report.tests[0].attempts[0].errors[0];
+    assert!(error.message.as_ref().unwrap().len() < 20_000);
+    assert!(error.stack.as_ref().unwrap().len() < 40_000);
+}

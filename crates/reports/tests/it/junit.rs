@@ -1,0 +1,237 @@
+//! JUnit XML: real reports, each checked against the suite in testdata/reports/suites that made it, and samples of
+//! what tools without a suite there write.
+
+use assay_domain::run::RunState;
+use assay_reports::{KnownFiles, Options, Report};
+
+use crate::{
+    render::render,
+    support::{self, plain, rooted},
+};
+
+fn real(path: &str, root: &str) -> String {
+    render(&rooted(
+        vec![support::file(path)],
+        &format!("/home/runner/work/{root}"),
+    ))
+}
+
+#[test]
+fn real_reports_are_read_as_their_suites_ran() {
+    for (name, path, root) in [
+        ("bats", "bats/junit.xml", "acme-shop/acme-bats"),
+        ("behave", "python-others/behave.xml", "acme-shop/acme-pyo"),
+        ("ctest", "ctest/junit.xml", "acme-shop/acme-cpp"),
+        ("gotestsum-all", "go/gotestsum-all.xml", "acme-shop/acme-go"),
+        ("gotestsum-rerun", "go/gotestsum-rerun.xml", "acme-shop/acme-go"),
+        ("jest-default", "jest/junit-default.xml", "acme-shop/acme-js"),
+        ("jest-tuned", "jest/junit-tuned.xml", "acme-shop/acme-js"),
+        (
+            "mocha-jenkins",
+            "mocha/mocha-junit-jenkins.xml",
+            "acme-shop/acme-mocha",
+        ),
+        (
+            "mocha-reporter",
+            "mocha/mocha-junit-reporter.xml",
+            "acme-shop/acme-mocha",
+        ),
+        (
+            "mocha-switched",
+            "mocha/mocha-junit-switched.xml",
+            "acme-shop/acme-mocha",
+        ),
+        ("mocha-xunit", "mocha/xunit.xml", "acme-shop/acme-mocha"),
+        ("nextest", "nextest/junit.xml", "acme-shop/acme-rs"),
+        ("nextest-green", "nextest/junit-green.xml", "acme-shop/acme-rs"),
+        ("playwright-full", "playwright/full.xml", "acme-shop/acme-shop"),
+        ("playwright-green", "playwright/green.xml", "acme-shop/acme-shop"),
+        (
+            "playwright-history-02",
+            "playwright/history-02.xml",
+            "acme-shop/acme-shop",
+        ),
+        (
+            "playwright-history-08",
+            "playwright/history-08.xml",
+            "acme-shop/acme-shop",
+        ),
+        (
+            "playwright-include-retries",
+            "playwright/include-retries.xml",
+            "acme-shop/acme-shop",
+        ),
+        (
+            "playwright-load-error",
+            "playwright/load-error.xml",
+            "acme-shop/acme-shop",
+        ),
+        (
+            "playwright-shard-2-of-3",
+            "playwright/shard-2-of-3.xml",
+            "acme-shop/acme-shop",
+        ),
+        ("playwright-v1.20.2", "playwright/v1.20.2.xml", "old/old"),
+        ("playwright-v1.31.2", "playwright/v1.31.2.xml", "old/old"),
+        ("prove", "tap/prove-junit.xml", "acme-shop/acme-tap"),
+        (
+            "pytest-collection-error",
+            "pytest/junit-collection-error.xml",
+            "acme-shop/acme-py",
+        ),
+        ("pytest-empty", "pytest/junit-empty.xml", "acme-shop/acme-py"),
+        ("pytest-green", "pytest/junit-green.xml", "acme-shop/acme-py"),
+        ("pytest-maxfail", "pytest/junit-maxfail.xml", "acme-shop/acme-py"),
+        ("pytest-xunit1", "pytest/junit-xunit1.xml", "acme-shop/acme-py"),
+        ("pytest-xunit2", "pytest/junit-xunit2.xml", "acme-shop/acme-py"),
+        ("robot", "python-others/robot-xunit.xml", "acme-shop/acme-pyo"),
+        ("rspec", "rspec/junit.xml", "acme-shop/acme-rb"),
+        (
+            "rspec-load-error",
+            "rspec/junit-load-error.xml",
+            "acme-shop/acme-rb",
+        ),
+        (
+            "surefire-broken-setup",
+            "surefire/TEST-org.example.shop.BrokenSetupTest.xml",
+            "acme-shop/acme-java",
+        ),
+        (
+            "surefire-order",
+            "surefire/TEST-org.example.shop.OrderTest.xml",
+            "acme-shop/acme-java",
+        ),
+        (
+            "unittest",
+            "python-others/unittest-xml-reporting.xml",
+            "acme-shop/acme-pyo",
+        ),
+        ("vitest", "vitest/junit.xml", "acme-shop/acme-vitest"),
+        (
+            "vitest-shard-1-of-2",
+            "vitest/junit-shard-1-of-2.xml",
+            "acme-shop/acme-vitest",
+        ),
+        (
+            "vitest-shard-2-of-2",
+            "vitest/junit-shard-2-of-2.xml",
+            "acme-shop/acme-vitest",
+        ),
+    ] {
+        insta::assert_snapshot!(format!("junit-{name}"), real(path, root));
+    }
+}
+
+#[test]
+fn samples_are_read_as_their_tools_mean_them() {
+    for name in ["catch2", "googletest", "gradle", "node-test", "phpunit"] {
+        insta::assert_snapshot!(
+            format!("junit-{name}"),
+            real(&format!("samples/{name}.xml"), "shop")
+        );
+    }
+}
+
+fn names(report: &Report) -> Vec<&str> {
+    report.tests.iter().map(|test| test.test.name.as_str()).collect()
+}
+
+#[test]
+fn playwright_names_are_those_of_its_json() {
+    // But for titles that hold Playwright's own separator.
+    for name in [
+        "full",
+        "green",
+        "shard-1-of-3",
+        "shard-3-of-3",
+        "v1.20.2",
+        "v1.31.2",
+    ] {
+        let xml = plain(vec![support::file(&format!("playwright/{name}.xml"))]).unwrap();
+        let json = plain(vec![support::file(&format!("playwright/{name}.json"))]).unwrap();
+        let mut ours = names(&xml);
+        let theirs: Vec<String> = names(&json)
+            .iter()
+            .map(|name| name.replace(" › ", " > "))
+            .collect();
+        let mut theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
+        ours.sort_unstable();
+        theirs.sort_unstable();
+        assert_eq!(ours, theirs, "{name}");
+    }
+}
+
+#[test]
+fn class_names_find_their_files_in_the_checkout() {
+    let files: KnownFiles = [
+        "tests/test_orders.py",
+        "tests/unit/test_orders.py",
+        "tests/test_broken_import.py",
+    ]
+    .into_iter()
+    .map(String::from)
+    .collect();
+    let options = Options {
+        known_files: Some(&files),
+        ..Options::default()
+    };
+    let report = assay_reports::read(vec![support::file("pytest/junit-xunit2.xml")], &options).unwrap();
+    let file = |name: &str| {
+        let test = report.tests.iter().find(|test| test.test.name == name).unwrap();
+        test.test.file_path.as_deref()
+    };
+    assert_eq!(
+        file("tests.test_orders.TestOrders > test_total"),
+        Some("tests/test_orders.py")
+    );
+    assert_eq!(
+        file("tests.unit.test_orders.TestOrders > test_total"),
+        Some("tests/unit/test_orders.py")
+    );
+    assert_eq!(
+        file("tests.test_broken_import"),
+        Some("tests/test_broken_import.py")
+    );
+    assert_eq!(file("tests.test_warehouse.WarehouseTest > test_stock"), None);
+}
+
+#[test]
+fn surefire_classes_are_one_run() {
+    let files = support::files_in("surefire");
+    let report = plain(files).unwrap();
+    assert_eq!(report.tests.len(), 10);
+    assert_eq!(report.state, RunState::Completed);
+}
+
+#[test]
+fn a_case_that_stands_twice_is_a_retry_only_where_the_tool_reports_retries_so() {
+    let twice = "<testcase classname='C' name='a'><failure message='m'/></testcase><testcase classname='C' name='a'/>";
+    let last = |text: String| {
+        let report = plain(vec![support::inline("r.xml", text)]).unwrap();
+        let statuses: Vec<String> = report.tests[0]
+            .attempts
+            .iter()
+            .map(|attempt| attempt.status.to_string())
+            .collect();
+        statuses.join(" ")
+    };
+    let gradle = "name='C' tests='2' skipped='0' failures='1' errors='0' timestamp='2026-11-20T19:25:00' hostname='h' time='1'";
+    assert_eq!(
+        last(format!("<testsuite {gradle}>{twice}</testsuite>")),
+        "failed passed"
+    );
+    assert_eq!(
+        last(format!("<testsuite name='s'>{twice}</testsuite>")),
+        "passed failed"
+    );
+    let apart = twice.replace(
+        "</testcase><testcase",
+        &format!("</testcase></testsuite><testsuite {gradle}><testcase"),
+    );
+    assert_eq!(
+        last(format!(
+            "<testsuites><testsuite {gradle}>{apart}</testsuite></testsuites>"
+        )),
+        "passed failed"
+    );
+}

@@ -1,0 +1,18 @@
+//! Real reports and hostile ones through the public interface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "a test that cannot go on should stop"
+)]
+
+mod ci;
+mod go;
+mod junit;
+mod playwright;
+mod render;
+mod support;
+mod trx;
+mod xml_hostile;

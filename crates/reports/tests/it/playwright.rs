@@ -1,0 +1,356 @@
+//! Playwright's JSON, real reports of the suite in testdata/reports/suites/playwright and made-up ones.
+
+use assay_domain::{attempt::AttemptStatus, recording::ShardIndex, run::RunState};
+use serde_json::{Value, json};
+
+use crate::{
+    render::render,
+    support::{self, SHOP, plain, rooted},
+};
+
+fn real(name: &str) -> String {
+    render(&rooted(
+        vec![support::file(&format!("playwright/{name}.json"))],
+        SHOP,
+    ))
+}
+
+#[test]
+fn real_reports_are_read_as_their_suites_ran() {
+    for name in [
+        "full",
+        "green",
+        "load-error",
+        "no-tests",
+        "global-timeout",
+        "shard-1-of-3",
+        "shard-2-of-3",
+        "shard-3-of-3",
+        "v1.20.2",
+        "v1.31.2",
+        "history-02",
+        "history-10",
+    ] {
+        insta::assert_snapshot!(format!("playwright-{name}"), real(name));
+    }
+}
+
+#[test]
+fn the_shards_are_the_merged_report() {
+    let shards = (1..=3)
+        .map(|shard| support::file(&format!("playwright/shard-{shard}-of-3.json")))
+        .collect();
+    let joined = rooted(shards, SHOP);
+    let merged = rooted(vec![support::file("playwright/merged.json")], SHOP);
+    assert_eq!(joined.state, RunState::Completed);
+    assert_eq!(joined.shard, None);
+    let sorted = |report: &assay_reports::Report| {
+        let mut tests = report.tests.clone();
+        tests.sort_by(|a, b| a.test.cmp(&b.test));
+        tests
+    };
+    assert_eq!(sorted(&joined), sorted(&merged));
+}
+
+#[test]
+fn an_import_of_some_shards_only_is_incomplete() {
+    let shards = vec![
+        support::file("playwright/shard-1-of-3.json"),
+        support::file("playwright/shard-3-of-3.json"),
+    ];
+    let joined = rooted(shards, SHOP);
+    assert_eq!(joined.state, RunState::Interrupted);
+    assert_eq!(joined.warnings, ["Of 3 shards only 1, 3 are there."]);
+    let one = rooted(vec![support::file("playwright/shard-2-of-3.json")], SHOP);
+    assert_eq!(
+        one.shard,
+        Some(ShardIndex {
+            index: 2,
+            total: Some(3)
+        })
+    );
+}
+
+#[test]
+fn without_a_root_paths_stay_as_the_report_writes_them() {
+    let report = plain(vec![support::file("playwright/full.json")]).unwrap();
+    let test = report
+        .tests
+        .iter()
+        .find(|test| test.test.name.ends_with("answers in time"))
+        .unwrap();
+    assert_eq!(test.test.file_path.as_deref(), Some("api/cart.spec.ts"));
+    let at = test.attempts[0].errors[1].location.as_ref().unwrap();
+    assert_eq!(at.file, format!("{SHOP}/tests/api/cart.spec.ts"));
+    let foreign = assay_reports::read(
+        vec![support::file("playwright/full.json")],
+        &assay_reports::Options {
+            root: Some("/somewhere/else"),
+            ..Default::default()
+        },
+    );
+    assert_eq!(foreign.unwrap().tests, report.tests);
+}
+
+/// A report of one spec file with these specs.
+fn report(specs: Value) -> Value {
+    json!({"config": {"rootDir": "/r/tests"}, "suites": [{"title": "a.spec.ts", "file": "a.spec.ts", "specs": specs}]})
+}
+
+fn spec(title: &str, tests: Value) -> Value {
+    json!({"title": title, "file": "a.spec.ts", "tests": tests})
+}
+
+fn read(value: &Value) -> assay_reports::Report {
+    plain(vec![support::inline("results.json", value.to_string())]).unwrap()
+}
+
+fn statuses(report: &assay_reports::Report) -> Vec<Vec<&'static str>> {
+    report
+        .tests
+        .iter()
+        .map(|test| {
+            test.attempts
+                .iter()
+                .map(|attempt| attempt.status.as_str())
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn expected_failures_pass_and_mended_ones_fail() {
+    let test = |status: &str, results: &[&str]| {
+        let results: Vec<Value> = results
+            .iter()
+            .map(|status| json!({"status": status, "errors": if *status == "failed" { json!([{"message": "x"}]) } else { json!([]) }}))
+            .collect();
+        json!([{"projectName": "api", "expectedStatus": "failed", "status": status, "results": results}])
+    };
+    let read = read(&report(json!([
+        spec("known defect", test("expected", &["failed"])),
+        spec("mended", test("unexpected", &["passed", "passed"])),
+        spec("mended at times", test("flaky", &["passed", "failed"])),
+        spec("hangs", test("unexpected", &["timedOut"])),
+        spec("not now", test("skipped", &["skipped"])),
+    ])));
+    assert_eq!(
+        statuses(&read),
+        [
+            vec!["passed"],
+            vec!["failed", "failed"],
+            vec!["failed", "passed"],
+            vec!["timedOut"],
+            vec!["skipped"]
+        ]
+    );
+    assert!(read.tests[0].attempts[0].errors.is_empty());
+    for attempt in &read.tests[1].attempts {
+        assert_eq!(
+            attempt.errors[0].message.as_deref(),
+            Some("expected to fail, but passed")
+        );
+    }
+}
+
+#[test]
+fn an_attempt_that_did_not_run_does_not_hide_how_the_test_ended() {
+    let test = |status: &str, results: &[&str]| {
+        let results: Vec<Value> = results.iter().map(|status| json!({"status": status})).collect();
+        json!([{"expectedStatus": "passed", "status": status, "results": results}])
+    };
+    let read = read(&report(json!([
+        spec(
+            "failed, then cut short",
+            test("unexpected", &["failed", "interrupted"])
+        ),
+        spec(
+            "passed, then its group was rerun",
+            test("expected", &["passed", "skipped"])
+        ),
+        spec("skipped, then passed", test("expected", &["skipped", "passed"])),
+        spec("failed, then skipped", test("flaky", &["failed", "skipped"])),
+        spec("cut short", test("skipped", &["interrupted"])),
+    ])));
+    assert_eq!(
+        statuses(&read),
+        [
+            vec!["interrupted", "failed"],
+            vec!["skipped", "passed"],
+            vec!["skipped", "passed"],
+            vec!["failed", "skipped"],
+            vec!["interrupted"]
+        ]
+    );
+    assert_eq!(read.state, RunState::Interrupted);
+}
+
+#[test]
+fn repeated_executions_are_one_test_that_any_failure_fails() {
+    let execution = |status: &str, results: &[&str]| {
+        let results: Vec<Value> = results
+            .iter()
+            .enumerate()
+            .map(|(retry, status)| json!({"retry": retry, "status": status}))
+            .collect();
+        json!({"projectName": "api", "expectedStatus": "passed", "status": status, "results": results})
+    };
+    let read = read(&report(json!([
+        spec(
+            "fails once",
+            json!([
+                execution("unexpected", &["failed", "timedOut"]),
+                execution("expected", &["passed"])
+            ])
+        ),
+        spec(
+            "recovers",
+            json!([
+                execution("flaky", &["failed", "passed"]),
+                execution("expected", &["passed"])
+            ])
+        ),
+    ])));
+    assert_eq!(
+        statuses(&read),
+        [
+            vec!["passed", "failed", "timedOut"],
+            vec!["failed", "passed", "passed"]
+        ]
+    );
+}
+
+#[test]
+fn tests_that_never_started_mark_the_run_as_cut_short() {
+    let test =
+        json!([{"projectName": "api", "expectedStatus": "passed", "status": "skipped", "results": []}]);
+    let read = read(&report(json!([spec("a", test.clone()), spec("b", test)])));
+    assert_eq!(read.state, RunState::Interrupted);
+    assert_eq!(
+        read.warnings,
+        ["2 tests were never started; they are stored as skipped."]
+    );
+    let attempt = &read.tests[0].attempts[0];
+    assert_eq!(
+        (attempt.status, attempt.duration_ms),
+        (AttemptStatus::Skipped, None)
+    );
+}
+
+#[test]
+fn odd_titles_are_kept_as_they_are() {
+    let long = "x".repeat(300);
+    let titles = [
+        "",
+        " padded ",
+        "a > b",
+        "a/b%2F?",
+        "über 🛒\nsecond line",
+        long.as_str(),
+    ];
+    let test = json!([{"projectName": "p/1", "status": "expected", "results": [{"status": "passed"}]}]);
+    let read = read(&report(
+        titles.iter().map(|title| spec(title, test.clone())).collect(),
+    ));
+    let names: Vec<&str> = read.tests.iter().map(|test| test.test.name.as_str()).collect();
+    assert_eq!(names[0], "p/1 > a.spec.ts");
+    for (name, title) in names.iter().zip(titles).skip(1) {
+        assert_eq!(*name, format!("p/1 > a.spec.ts > {title}"));
+    }
+}
+
+#[test]
+fn errors_are_cut_into_message_frame_and_stack() {
+    let frame = "  1 | a\n> 2 | b\n    | ^\n  3 | c";
+    let whole = |message: &str| format!("{message}\n\n{frame}\n    at /r/tests/a.spec.ts:2:1");
+    let result = json!({
+        "status": "failed",
+        "error": {"message": "Error: first", "stack": "Error: first\n    at /r/tests/a.spec.ts:2:1", "snippet": "\u{1b}[31m> 2 |\u{1b}[39m b",
+                  "cause": {"message": "Error: below", "stack": "Error: below\n    at /r/tests/a.spec.ts:9:1", "cause": {"value": "7"}}},
+        "errors": [{"message": whole("Error: first"), "location": {"file": "/r/tests/a.spec.ts", "line": 2, "column": 1}},
+                   {"message": whole("Error: second\n  with detail"), "location": {"file": "/r/lib/b.ts", "line": 5}},
+                   {"value": "{ code: 7 }"}, {}],
+    });
+    let read = read(&report(json!([spec(
+        "t",
+        json!([{"status": "unexpected", "results": [result]}])
+    )])));
+    let errors = &read.tests[0].attempts[0].errors;
+    assert_eq!(errors.len(), 3);
+    assert_eq!(errors[0].message.as_deref(), Some("Error: first"));
+    assert_eq!(errors[0].snippet.as_deref(), Some("> 2 | b"));
+    assert_eq!(
+        errors[0].stack.as_deref(),
+        Some(
+            "Error: first\n    at /r/tests/a.spec.ts:2:1\n[cause]: Error: below\n    at /r/tests/a.spec.ts:9:1\n[cause]: 7"
+        )
+    );
+    assert_eq!(errors[1].message.as_deref(), Some("Error: second\n  with detail"));
+    assert_eq!(errors[1].snippet.as_deref(), Some(frame));
+    assert_eq!(errors[1].stack.as_deref(), Some("    at /r/tests/a.spec.ts:2:1"));
+    assert_eq!(errors[1].location.as_ref().unwrap().file, "/r/lib/b.ts");
+    assert_eq!(errors[2].message.as_deref(), Some("{ code: 7 }"));
+}
+
+#[test]
+fn text_around_the_report_and_a_mark_before_it_are_skipped() {
+    let value = report(json!([spec(
+        "t",
+        json!([{"status": "expected", "results": [{"status": "passed"}]}])
+    )]));
+    for text in [
+        format!("\u{feff}{value}"),
+        format!("> npm test\n{{broken log}}\n{{\"level\": \"info\"}}\n{value}\nTo open the report {{run}}\n"),
+        format!("{value:#}"),
+    ] {
+        let read = plain(vec![support::inline("-", text.clone())]).unwrap();
+        assert_eq!(read.tests.len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_report_cut_off_anywhere_keeps_its_whole_tests() {
+    let file = support::file("playwright/green.json");
+    let whole = plain(vec![file.clone()]).unwrap();
+    let text = String::from_utf8(file.bytes).unwrap();
+    let mut most = 0;
+    for end in (0..text.trim_end().len() - 1).step_by(97) {
+        match plain(vec![support::inline("cut.json", &text.as_bytes()[..end])]) {
+            Ok(read) => {
+                assert_eq!(read.state, RunState::Interrupted);
+                for (cut, test) in read.tests.iter().zip(&whole.tests) {
+                    assert_eq!(cut, test, "cut at {end}");
+                }
+                most = most.max(read.tests.len());
+            }
+            Err(error) => assert!(error.to_string().starts_with("cut.json"), "{error}"),
+        }
+    }
+    assert_eq!(most, whole.tests.len());
+}
+
+#[test]
+fn files_of_one_import_with_the_same_tests_are_executions_of_them() {
+    let file = |name: &str, status: &str, verdict: &str| {
+        let test = json!([{"status": verdict, "results": [{"status": status}]}]);
+        support::inline(name, report(json!([spec("t", test)])).to_string())
+    };
+    let read = plain(vec![
+        file("1.json", "failed", "unexpected"),
+        file("2.json", "passed", "expected"),
+    ])
+    .unwrap();
+    assert_eq!(statuses(&read), [["passed", "failed"]]);
+}
+
+#[test]
+fn each_file_is_a_run_but_the_shards_of_one_run_are_one() {
+    let mut files: Vec<_> = (1..=3)
+        .map(|shard| support::file(&format!("playwright/shard-{shard}-of-3.json")))
+        .collect();
+    files.insert(1, support::file("playwright/green.json"));
+    let runs = assay_reports::read_each(files, &assay_reports::Options::default()).unwrap();
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    assert_eq!(names, ["playwright", "playwright/green.json"]);
+    assert_eq!(runs[0].report.tests.len(), 40);
+}

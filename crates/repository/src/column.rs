@@ -1,0 +1,137 @@
+//! How domain values stand in columns.
+
+use assay_domain::{
+    attempt::AttemptStatus, store::StoreError, timestamp::Timestamp, vocabulary::UnknownWord,
+};
+use diesel::{
+    deserialize::{self, FromSql, FromSqlRow},
+    expression::AsExpression,
+    pg::{Pg, PgValue, data_types::PgTimestamp},
+    serialize::{self, Output, ToSql},
+    sql_types::Timestamptz,
+};
+use sha2::{Digest, Sha256};
+
+/// A point in time in a `timestamptz` column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Timestamptz)]
+pub(crate) struct At(pub(crate) Timestamp);
+
+/// 2000-01-01T00:00:00Z, from which Postgres counts.
+const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
+
+impl FromSql<Timestamptz, Pg> for At {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        let PgTimestamp(micros) = FromSql::<Timestamptz, Pg>::from_sql(value)?;
+        Ok(Self(Timestamp::from_unix_ms(
+            micros.div_euclid(1000).saturating_add(POSTGRES_EPOCH_MS),
+        )))
+    }
+}
+
+impl ToSql<Timestamptz, Pg> for At {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        let micros = (self.0.unix_ms() - POSTGRES_EPOCH_MS) * 1000;
+        ToSql::<Timestamptz, Pg>::to_sql(&PgTimestamp(micros), &mut out.reborrow())
+    }
+}
+
+/// The value of a stored word.
+pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(
+    what: &'static str,
+    stored: &str,
+) -> Result<T, StoreError> {
+    stored.parse().map_err(|_| corrupt(what, stored))
+}
+
+/// The value of a stored word, where there is one.
+pub(crate) fn optional_word<T: std::str::FromStr<Err = UnknownWord>>(
+    what: &'static str,
+    stored: Option<&str>,
+) -> Result<Option<T>, StoreError> {
+    stored.map(|stored| word(what, stored)).transpose()
+}
+
+/// The number that stands for a status in a column.
+pub(crate) const fn status_code(status: AttemptStatus) -> i16 {
+    match status {
+        AttemptStatus::Passed => 0,
+        AttemptStatus::Failed => 1,
+        AttemptStatus::TimedOut => 2,
+        AttemptStatus::Skipped => 3,
+        AttemptStatus::Interrupted => 4,
+    }
+}
+
+/// The status that a stored number stands for.
+pub(crate) fn status(code: i16) -> Result<AttemptStatus, StoreError> {
+    AttemptStatus::ALL
+        .iter()
+        .copied()
+        .find(|status| status_code(*status) == code)
+        .ok_or_else(|| corrupt("attempt status", &code.to_string()))
+}
+
+/// A stored number that is never negative.
+pub(crate) fn count(stored: impl TryInto<u32> + Copy + std::fmt::Display) -> Result<u32, StoreError> {
+    stored
+        .try_into()
+        .map_err(|_| corrupt("count", &stored.to_string()))
+}
+
+/// A stored number that is never negative.
+pub(crate) fn long_count(stored: i64) -> Result<u64, StoreError> {
+    u64::try_from(stored).map_err(|_| corrupt("count", &stored.to_string()))
+}
+
+/// A stored duration, where there is one.
+pub(crate) fn duration(stored: Option<i64>) -> Result<Option<u64>, StoreError> {
+    stored.map(long_count).transpose()
+}
+
+/// A number on its way into an `integer` column; the counts that this is for are bounded far below its end.
+pub(crate) fn int(number: impl TryInto<i32>) -> i32 {
+    number.try_into().unwrap_or(i32::MAX)
+}
+
+/// A number on its way into a `bigint` column.
+pub(crate) fn bigint(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The first 16 bytes of the SHA-256 of a text.
+pub(crate) fn short_hash(text: &str) -> Vec<u8> {
+    Sha256::digest(text.as_bytes()).iter().take(16).copied().collect()
+}
+
+/// The hash of a test's file; no file is no bytes.
+pub(crate) fn file_hash(file: Option<&str>) -> Vec<u8> {
+    file.map(short_hash).unwrap_or_default()
+}
+
+/// Something stored that no version of ours writes.
+pub(crate) fn corrupt(what: &'static str, value: &str) -> StoreError {
+    StoreError::Corrupt {
+        what,
+        value: value.chars().take(200).collect(),
+    }
+}
+
+/// Text as Postgres can hold it: without NUL, which no text of a report is meant to have.
+pub(crate) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_has_a_number_of_its_own() {
+        for each in AttemptStatus::ALL {
+            assert_eq!(status(status_code(*each)).unwrap(), *each);
+        }
+        assert!(matches!(status(99), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(count(-1), Err(StoreError::Corrupt { .. })));
+    }
+}

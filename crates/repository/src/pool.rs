@@ -1,0 +1,229 @@
+//! Connections, and what their failures mean.
+
+use std::{sync::Mutex, time::Duration};
+
+use assay_domain::{store::StoreError, timestamp::Timestamp};
+use diesel::{
+    Connection, PgConnection,
+    connection::SimpleConnection,
+    r2d2::{ConnectionManager, CustomizeConnection, NopErrorHandler, Pool, PooledConnection, R2D2Connection},
+    result::{DatabaseErrorKind, Error as QueryError},
+};
+use uuid::{ContextV7, Uuid};
+
+use crate::{Database, key::UsedToday};
+
+/// How a [`Database`] connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Connections at most, at least 1.
+    pub size: u32,
+    /// How long a caller waits for a free connection.
+    pub wait: Duration,
+    /// How long the server may work on a statement.
+    pub statement_timeout: Duration,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            size: 8,
+            wait: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl From<u32> for PoolOptions {
+    /// A pool of this many connections.
+    fn from(size: u32) -> Self {
+        Self {
+            size,
+            ..Self::default()
+        }
+    }
+}
+
+/// Why a unit of work did not succeed: its statements failed, or it refused what it found.
+pub(crate) enum Failure<E> {
+    Query(QueryError),
+    Refused(E),
+}
+
+impl<E> From<QueryError> for Failure<E> {
+    fn from(error: QueryError) -> Self {
+        Self::Query(error)
+    }
+}
+
+impl From<StoreError> for Failure<StoreError> {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The outcome of a read: its statements may fail, and what they return may be corrupt.
+pub(crate) type Read<T> = Result<T, Failure<StoreError>>;
+
+impl Database {
+    /// Connects to the database of this connection string and checks that it answers.
+    pub fn connect(url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
+        let options = options.into();
+        let manager = ConnectionManager::<PgConnection>::new(with_timeouts(url));
+        let pool = Pool::builder()
+            .max_size(options.size.max(1))
+            .connection_timeout(options.wait)
+            // A check at each check-out would cost a quarter of the requests; a dead connection is replaced instead.
+            .test_on_check_out(false)
+            // The caller's error carries the cause.
+            .error_handler(Box::new(NopErrorHandler))
+            .connection_customizer(Box::new(Session {
+                statement_timeout: options.statement_timeout,
+            }))
+            .build_unchecked(manager);
+        let database = Self {
+            pool,
+            ids: Mutex::new(ContextV7::new()),
+            used_today: UsedToday::default(),
+        };
+        database.run("connecting", |connection| {
+            Ok::<_, Failure<StoreError>>(connection.ping()?)
+        })?;
+        Ok(database)
+    }
+
+    /// Runs statements on a connection, once more on another one where the first turns out to be dead.
+    ///
+    /// Nothing is lost by the second run: statements outside of a transaction are reads or may be repeated, and
+    /// a transaction of a dead connection was rolled back or may be repeated.
+    pub(crate) fn run<T, E: From<StoreError>>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, Failure<E>>,
+    ) -> Result<T, E> {
+        let mut connection = self.connection()?;
+        let mut outcome = work(&mut connection);
+        if matches!(&outcome, Err(Failure::Query(error)) if is_dead(&mut connection, error)) {
+            drop(connection);
+            connection = self.connection()?;
+            outcome = work(&mut connection);
+        }
+        outcome.map_err(|failure| match failure {
+            Failure::Refused(refused) => refused,
+            Failure::Query(error) if is_dead(&mut connection, &error) => {
+                StoreError::Unreachable(Box::new(error)).into()
+            }
+            Failure::Query(error) => StoreError::Failed {
+                doing,
+                source: Box::new(error),
+            }
+            .into(),
+        })
+    }
+
+    /// Runs several reads over one state of the database.
+    pub(crate) fn read<T>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> Read<T>,
+    ) -> Result<T, StoreError> {
+        self.run(doing, |connection| {
+            connection
+                .build_transaction()
+                .read_only()
+                .repeatable_read()
+                .run(&mut work)
+        })
+    }
+
+    /// Runs statements that change the database, all or none of them.
+    pub(crate) fn write<T, E: From<StoreError>>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, Failure<E>>,
+    ) -> Result<T, E> {
+        self.run(doing, |connection| connection.transaction(&mut work))
+    }
+
+    /// A new id, later than all before it.
+    pub(crate) fn new_id(&self, now: Timestamp) -> Uuid {
+        let ms = u64::try_from(now.unix_ms()).unwrap_or(0);
+        let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
+        let context = self.ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Uuid::new_v7(uuid::Timestamp::from_unix(&*context, ms / 1000, nanos))
+    }
+
+    fn connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
+        self.pool
+            .get()
+            .map_err(|error| StoreError::Unreachable(Box::new(error)))
+    }
+}
+
+/// What every connection is told when it is opened.
+#[derive(Debug)]
+struct Session {
+    statement_timeout: Duration,
+}
+
+impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
+    fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
+        let ms = self.statement_timeout.as_millis();
+        connection
+            .batch_execute(&format!(
+                "SET statement_timeout = {ms}; SET idle_in_transaction_session_timeout = {ms}; \
+                 SET client_min_messages = warning; SET timezone = 'UTC'"
+            ))
+            .map_err(diesel::r2d2::Error::QueryError)
+    }
+}
+
+/// Whether an error says that the connection is gone, rather than that a statement failed.
+fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
+    match error {
+        QueryError::DatabaseError(DatabaseErrorKind::ClosedConnection, _)
+        | QueryError::BrokenTransactionManager => true,
+        // libpq tells a lost connection as an error of no kind.
+        QueryError::DatabaseError(DatabaseErrorKind::Unknown, _)
+        | QueryError::RollbackErrorOnCommit { .. } => connection.is_broken() || connection.ping().is_err(),
+        _ => false,
+    }
+}
+
+/// The connection string with bounds on how long a host that does not answer is waited for, unless it has its own.
+pub(crate) fn with_timeouts(url: &str) -> String {
+    const BOUNDS: [(&str, &str); 3] = [
+        ("connect_timeout", "5"),
+        ("tcp_user_timeout", "15000"),
+        ("keepalives_idle", "30"),
+    ];
+    let is_uri = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    BOUNDS
+        .iter()
+        .filter(|(name, _)| !url.contains(name))
+        .fold(url.to_owned(), |url, (name, value)| {
+            let separator = match (is_uri, url.contains('?')) {
+                (true, true) => '&',
+                (true, false) => '?',
+                (false, _) => ' ',
+            };
+            format!("{url}{separator}{name}={value}")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_does_not_answer_is_waited_for_in_bounds() {
+        assert_eq!(
+            with_timeouts("postgres://h/d"),
+            "postgres://h/d?connect_timeout=5&tcp_user_timeout=15000&keepalives_idle=30"
+        );
+        assert_eq!(
+            with_timeouts("host=h connect_timeout=1"),
+            "host=h connect_timeout=1 tcp_user_timeout=15000 keepalives_idle=30"
+        );
+    }
+}

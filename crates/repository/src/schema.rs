@@ -1,0 +1,197 @@
+//! The tables, as the migrations make them; a test compares the two.
+
+diesel::table! {
+    organization (id) {
+        id -> Uuid,
+        name -> Text,
+        plan -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    project (id) {
+        id -> Uuid,
+        organization_id -> Uuid,
+        name -> Text,
+        stable_branch -> Text,
+        chat_events -> Nullable<Array<Text>>,
+        pr_comments -> Bool,
+        created_at -> Timestamptz,
+        runs -> Integer,
+        tests -> Integer,
+        signatures -> Integer,
+        browsers -> Integer,
+        evaluated_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    api_key (id) {
+        id -> Uuid,
+        kind -> Text,
+        hash -> Bytea,
+        prefix -> Text,
+        organization_id -> Uuid,
+        project_id -> Nullable<Uuid>,
+        created_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
+        last_used_on -> Nullable<Date>,
+    }
+}
+
+diesel::table! {
+    run (project_id, number) {
+        project_id -> Uuid,
+        number -> Integer,
+        id -> Uuid,
+        key_hash -> Bytea,
+        sharded -> Bool,
+        branch -> Nullable<Text>,
+        commit_sha -> Nullable<Text>,
+        commit_message -> Nullable<Text>,
+        author_name -> Nullable<Text>,
+        tested_revision -> Nullable<Text>,
+        pull_request_number -> Nullable<BigInt>,
+        pull_request_title -> Nullable<Text>,
+        ci_provider -> Nullable<Text>,
+        suite -> Nullable<Text>,
+        status -> Nullable<Text>,
+        started_at -> Timestamptz,
+        finished_at -> Nullable<Timestamptz>,
+        shards_received -> Integer,
+        shards_expected -> Nullable<Integer>,
+        total -> Integer,
+        passed -> Integer,
+        failed -> Integer,
+        skipped -> Integer,
+        recovered -> Integer,
+    }
+}
+
+diesel::table! {
+    shard (project_id, run_number, slot) {
+        project_id -> Uuid,
+        run_number -> Integer,
+        slot -> SmallInt,
+        id -> Uuid,
+        index -> Nullable<Integer>,
+        content -> Bytea,
+        state -> Text,
+        status -> Nullable<Text>,
+        started_at -> Timestamptz,
+        finished_at -> Nullable<Timestamptz>,
+        expected -> Nullable<Integer>,
+        report_errors -> Jsonb,
+    }
+}
+
+diesel::table! {
+    test (project_id, ordinal) {
+        project_id -> Uuid,
+        ordinal -> Integer,
+        name -> Text,
+        file_path -> Nullable<Text>,
+        name_hash -> Bytea,
+        file_hash -> Bytea,
+    }
+}
+
+diesel::table! {
+    browser (project_id, ordinal) {
+        project_id -> Uuid,
+        ordinal -> Integer,
+        name -> Text,
+        name_hash -> Bytea,
+    }
+}
+
+diesel::table! {
+    signature (project_id, ordinal) {
+        project_id -> Uuid,
+        ordinal -> Integer,
+        fingerprint -> Text,
+        version -> SmallInt,
+        title -> Text,
+        category -> Text,
+    }
+}
+
+diesel::table! {
+    result (project_id, run_number, test) {
+        project_id -> Uuid,
+        started_at -> Timestamptz,
+        duration_ms -> Nullable<BigInt>,
+        run_number -> Integer,
+        test -> Integer,
+        start_offset_ms -> Nullable<Integer>,
+        browser -> Integer,
+        attempts -> Integer,
+        slot -> SmallInt,
+        status -> SmallInt,
+    }
+}
+
+diesel::table! {
+    attempt (project_id, run_number, test, slot, place) {
+        project_id -> Uuid,
+        started_at -> Timestamptz,
+        occurred_at -> Timestamptz,
+        duration_ms -> Nullable<BigInt>,
+        run_number -> Integer,
+        test -> Integer,
+        browser -> Integer,
+        signature -> Nullable<Integer>,
+        place -> Integer,
+        retry -> Integer,
+        slot -> SmallInt,
+        status -> SmallInt,
+        timed -> Bool,
+        message -> Nullable<Text>,
+        errors -> Nullable<Jsonb>,
+    }
+}
+
+diesel::table! {
+    run_pack (project_id, run_number) {
+        project_id -> Uuid,
+        started_at -> Timestamptz,
+        run_number -> Integer,
+        pack -> Bytea,
+    }
+}
+
+diesel::table! {
+    verdict (project_id, test) {
+        project_id -> Uuid,
+        test -> Integer,
+        status -> Text,
+        in_window -> Bool,
+        last_run -> Nullable<Integer>,
+        body -> Text,
+    }
+}
+
+diesel::table! {
+    /// What diesel's migrations keep of themselves.
+    __diesel_schema_migrations (version) {
+        version -> Text,
+        run_on -> Timestamp,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(
+    organization,
+    project,
+    api_key,
+    run,
+    shard,
+    test,
+    browser,
+    signature,
+    result,
+    attempt,
+    run_pack,
+    verdict
+);

@@ -1,0 +1,126 @@
+//! One Postgres for all tests of a build folder, whichever process comes first.
+//!
+//! Any number of test processes share it. Each leaves a file with its process id in `users`, and a small shell
+//! script stops Postgres once none of them has lived for a while: a test process has no reliable last moment in which it
+//! could do so itself. The script holds no output open, so that a CI job ends when its tests do.
+
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use assay_local_postgres::{Cluster, Durability, Settings};
+
+/// Ends Postgres when no user was alive at several looks in a row, 40 seconds in all. The folder of users is moved away
+/// before the last look: a process that comes later finds Postgres gone and starts it anew.
+const WATCHER: &str = r#"
+alive() {
+  for user in "$1"/*; do
+    [ -e "$user" ] || continue
+    if kill -0 "${user##*/}" 2>/dev/null; then return 0; fi
+    rm -f "$user"
+  done
+  return 1
+}
+idle=0
+while kill -0 "$POSTMASTER" 2>/dev/null; do
+  sleep 10
+  if alive users; then idle=0; continue; fi
+  idle=$((idle + 1))
+  [ "$idle" -ge 4 ] || continue
+  rm -rf users.closing
+  mv users users.closing 2>/dev/null
+  if alive users.closing; then
+    mkdir -p users
+    mv users.closing/* users/
+    idle=0
+    continue
+  fi
+  kill -INT "$POSTMASTER"
+  exit 0
+done
+"#;
+
+/// The connection string of a database of the shared cluster, which runs when this returns.
+pub(crate) fn url(database: &str) -> Result<String> {
+    static CLUSTER: Mutex<Option<&'static Cluster>> = Mutex::new(None);
+    let mut shared = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let cluster = match *shared {
+        Some(cluster) => cluster,
+        // Never dropped: another process may come to use it.
+        None => shared.insert(Box::leak(Box::new(start()?))),
+    };
+    Ok(cluster.url(database))
+}
+
+/// The folder of the shared cluster.
+pub(crate) fn folder() -> PathBuf {
+    target().join("assay-test-postgres")
+}
+
+/// The target folder of the build that this test belongs to.
+pub(crate) fn target() -> PathBuf {
+    profile()
+        .parent()
+        .expect("a profile lies in a target folder")
+        .to_path_buf()
+}
+
+/// The folder of the programs of this build, such as `target/debug`: the test's own is `deps` within it.
+pub(crate) fn profile() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let folder = test.parent().expect("a program lies in a folder");
+    if folder.ends_with("deps") || folder.ends_with("examples") {
+        folder.parent().expect("deps lies in a folder").to_path_buf()
+    } else {
+        folder.to_path_buf()
+    }
+}
+
+fn start() -> Result<Cluster> {
+    let folder = folder();
+    register(&folder)?;
+    let settings = Settings {
+        pg_bin: std::env::var_os("PG_BIN").map(PathBuf::from),
+        path: std::env::var_os("PATH").map(OsString::from),
+        durability: Durability::Ephemeral,
+        timeout: Duration::from_secs(60),
+    };
+    let cluster = Cluster::start(&folder, &settings).context("the tests need Postgres")?;
+    if cluster.started_here() {
+        watch(&folder, cluster.pid())?;
+    }
+    Ok(cluster)
+}
+
+/// Notes that this process uses the cluster.
+fn register(folder: &Path) -> Result<()> {
+    let users = folder.join("users");
+    let file = users.join(std::process::id().to_string());
+    // The watcher may move the folder away between the two; then it is made again.
+    let attempt = || fs::create_dir_all(&users).and_then(|()| fs::write(&file, ""));
+    attempt()
+        .or_else(|_| attempt())
+        .with_context(|| format!("could not write {}", file.display()))
+}
+
+fn watch(folder: &Path, postmaster: i32) -> Result<()> {
+    Command::new("sh")
+        .arg("-c")
+        .arg(WATCHER)
+        .env("POSTMASTER", postmaster.to_string())
+        .current_dir(folder)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("could not start the watcher of the test cluster")?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! A database per test, copied from a migrated template.
+
+use std::{
+    fs::{self, OpenOptions},
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+    sync::OnceLock,
+};
+
+use anyhow::{Context, Result};
+use assay_repository::{Database, PoolOptions};
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl, connection::SimpleConnection, sql_types,
+};
+use walkdir::WalkDir;
+
+use crate::cluster;
+
+/// An empty, migrated database of a test's own; dropped with the value.
+#[derive(Debug)]
+pub struct TestDatabase {
+    name: String,
+    url: String,
+}
+
+impl TestDatabase {
+    /// A new database. Panics, saying why, where there is no Postgres to make it in.
+    #[expect(clippy::new_without_default, reason = "making a database is no default")]
+    pub fn new() -> Self {
+        Self::from_template(template()).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// A new database without any migration applied.
+    pub fn unmigrated() -> Self {
+        Self::from_template("template1").unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// The connection string.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The store over this database, with a pool of four connections.
+    pub fn connect(&self) -> Database {
+        let options = PoolOptions {
+            size: 4,
+            ..PoolOptions::default()
+        };
+        Database::connect(&self.url, options).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// A connection for statements of the test's own.
+    pub fn connection(&self) -> PgConnection {
+        PgConnection::establish(&self.url).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Runs statements of the test's own.
+    pub fn execute(&self, sql: &str) {
+        self.connection()
+            .batch_execute(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// The only value of a query, as text; none where it is null.
+    pub fn text(&self, sql: &str) -> Option<String> {
+        self.texts(sql).pop().flatten()
+    }
+
+    /// The first column of a query's rows, as text.
+    pub fn texts(&self, sql: &str) -> Vec<Option<String>> {
+        diesel::sql_query(format!(
+            "SELECT rows.value::text AS value FROM ({sql}) AS rows (value)"
+        ))
+        .load::<TextRow>(&mut self.connection())
+        .unwrap_or_else(|error| panic!("{sql}: {error}"))
+        .into_iter()
+        .map(|row| row.value)
+        .collect()
+    }
+
+    fn from_template(template: &str) -> Result<Self> {
+        let name = format!("test_{}", uuid::Uuid::now_v7().simple());
+        administer(&format!("CREATE DATABASE {name} TEMPLATE {template}"))?;
+        let url = cluster::url(&name)?;
+        Ok(Self { name, url })
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        if let Err(error) = administer(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)) {
+            // The cluster is made anew when it is next started, so what is left behind is bounded.
+            eprintln!("the database {} was not dropped: {error:?}", self.name);
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct TextRow {
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Text>)]
+    value: Option<String>,
+}
+
+/// The name of the template, which is made once for each state of the migrations.
+fn template() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| make_template().unwrap_or_else(|error| panic!("{error:?}")))
+}
+
+fn make_template() -> Result<String> {
+    let name = format!("template_{:016x}", state_of_migrations()?);
+    administer("SELECT")?; // the cluster runs, so its folder is there
+    let gate = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(cluster::folder().join("template.lock"))?;
+    gate.lock()?;
+    let mut connection = PgConnection::establish(&cluster::url("postgres")?)?;
+    let found: Vec<TextRow> = diesel::sql_query(format!(
+        "SELECT datname::text AS value FROM pg_database WHERE datname = '{name}'"
+    ))
+    .load(&mut connection)?;
+    if found.is_empty() {
+        // Renamed once it is whole: a process that is killed leaves no half-migrated template.
+        let unfinished = format!("{name}_unfinished");
+        administer(&format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)"))?;
+        administer(&format!("CREATE DATABASE {unfinished}"))?;
+        assay_repository::migrate(&cluster::url(&unfinished)?)?;
+        administer(&format!("ALTER DATABASE {unfinished} RENAME TO {name}"))?;
+    }
+    Ok(name)
+}
+
+/// A hash of every migration's text.
+fn state_of_migrations() -> Result<u64> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+    let mut hasher = DefaultHasher::new();
+    for entry in WalkDir::new(&folder).sort_by_file_name() {
+        let entry = entry.context("the migrations can be read")?;
+        if entry.file_type().is_file() {
+            entry.file_name().hash(&mut hasher);
+            fs::read(entry.path())?.hash(&mut hasher);
+        }
+    }
+    Ok(hasher.finish())
+}
+
+/// Runs a statement in the cluster's own database.
+fn administer(sql: &str) -> Result<()> {
+    let url = cluster::url("postgres")?;
+    PgConnection::establish(&url)
+        .context("the test cluster is gone; run the tests again")?
+        .batch_execute(sql)
+        .with_context(|| sql.to_owned())
+}

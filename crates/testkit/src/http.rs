@@ -1,0 +1,106 @@
+//! An HTTP client that takes every status for an answer.
+
+use std::time::Duration;
+
+use ureq::Agent;
+
+/// Asks one server.
+#[derive(Debug, Clone)]
+pub struct Client {
+    base: String,
+    agent: Agent,
+}
+
+impl Client {
+    /// A client of the server at `base`, such as `http://127.0.0.1:8080`.
+    pub fn new(base: impl Into<String>) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_global(Some(Duration::from_secs(60)))
+            .build();
+        Self {
+            base: base.into(),
+            agent: config.into(),
+        }
+    }
+
+    /// The server's address, without a path.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Gets a path with the read key, if one is given.
+    pub fn get(&self, path: &str, key: Option<&str>) -> Response {
+        let authorization = key.map(|key| format!("Bearer {key}"));
+        let headers: Vec<(&str, &str)> = authorization
+            .iter()
+            .map(|value| ("Authorization", value.as_str()))
+            .collect();
+        self.get_with(path, &headers)
+    }
+
+    /// Gets a path with these headers.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        self.try_get(path, headers)
+            .unwrap_or_else(|error| panic!("GET {}{path}: {error}", self.base))
+    }
+
+    /// Gets a path, or says why no answer came.
+    pub fn try_get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response, ureq::Error> {
+        let mut request = self.agent.get(format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut answer = request.call()?;
+        let headers = answer
+            .headers()
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.as_str().to_owned(),
+                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
+                )
+            })
+            .collect();
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().with_config().limit(1 << 30).read_to_vec()?;
+        Ok(Response {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+/// What a server answered.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The headers, their names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The value of a header, whose name is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(header, _)| header == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("no JSON ({error}), status {}: {}", self.status, self.text()))
+    }
+}

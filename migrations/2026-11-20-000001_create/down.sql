@@ -1,0 +1,12 @@
+DROP TABLE verdict;
+DROP TABLE run_pack;
+DROP TABLE attempt;
+DROP TABLE result;
+DROP TABLE signature;
+DROP TABLE browser;
+DROP TABLE test;
+DROP TABLE shard;
+DROP TABLE run;
+DROP TABLE api_key;
+DROP TABLE project;
+DROP TABLE organization;
