@@ -9,6 +9,7 @@
 )]
 
 mod ci;
+mod others;
 mod playwright;
 mod render;
 mod support;
