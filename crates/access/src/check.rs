@@ -38,16 +38,16 @@ impl PresentedKey {
     ///
     /// Refuses, in this order, with [`Refusal::InvalidKey`] (unknown), [`Refusal::KeyRevoked`],
     /// [`Refusal::KeyExpired`] or [`Refusal::TierTooLow`]. Blocks on the store.
-    pub fn check(&self, store: &dyn Store, now: Timestamp) -> Result<Grant, Refusal> {
+    pub fn check(&self, store: &dyn Store, now: Timestamp) -> Result<Grant, CheckError> {
         let stored = store.key(&self.0)?.ok_or(Refusal::InvalidKey)?;
         if stored.revoked_at.is_some() {
-            return Err(Refusal::KeyRevoked);
+            return Err(Refusal::KeyRevoked.into());
         }
         if stored.expires_at <= now {
-            return Err(Refusal::KeyExpired);
+            return Err(Refusal::KeyExpired.into());
         }
         if !stored.plan.has_read_api() {
-            return Err(Refusal::TierTooLow);
+            return Err(Refusal::TierTooLow.into());
         }
         Ok(Grant {
             caller: Caller {
@@ -90,7 +90,7 @@ impl Grant {
 }
 
 /// Why a request is not answered.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No bearer token.
     #[error("no bearer key was sent")]
@@ -110,7 +110,15 @@ pub enum Refusal {
     /// The organization's plan does not include the read API.
     #[error("the organization's plan does not include the read API")]
     TierTooLow,
-    /// The key could not be looked up.
+}
+
+/// Why the check of a key granted nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The request is refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The key could not be looked up, which says nothing of the key.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -124,36 +132,36 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 
-    fn refusal(header: &[u8]) -> String {
-        format!("{:?}", PresentedKey::of_header(Some(header)).unwrap_err())
+    fn refusal(header: &[u8]) -> Refusal {
+        PresentedKey::of_header(Some(header)).unwrap_err()
     }
 
     #[test]
     fn what_cannot_be_a_read_key_is_refused_without_a_look_up() {
-        assert!(matches!(PresentedKey::of_header(None), Err(Refusal::MissingKey)));
+        assert_eq!(PresentedKey::of_header(None), Err(Refusal::MissingKey));
         let (ingest, _) = key::mint(KeyKind::Ingest, NOW);
         let (read, _) = key::mint(KeyKind::Read, NOW);
         let read = read.reveal();
         for (header, expected) in [
-            (String::new(), "MissingKey"),
-            ("Bearer".to_owned(), "MissingKey"),
-            ("Bearer ".to_owned(), "MissingKey"),
-            ("Bearer  \t ".to_owned(), "MissingKey"),
-            (format!("Basic {read}"), "MissingKey"),
-            (format!("Bearer{read}"), "MissingKey"),
-            (read.to_owned(), "MissingKey"),
-            (format!("Bearer {}", ingest.reveal()), "WrongKeyType"),
-            ("Bearer svc_".to_owned(), "WrongKeyType"),
-            ("Bearer svc_ro".to_owned(), "WrongKeyType"),
-            ("Bearer svc_ro_".to_owned(), "InvalidKey"),
-            (format!("Bearer {read}x"), "InvalidKey"),
-            (format!("Bearer {read}, Bearer {read}"), "InvalidKey"),
-            (format!("Bearer {}", read.to_uppercase()), "InvalidKey"),
-            ("Bearer other".to_owned(), "InvalidKey"),
+            (String::new(), Refusal::MissingKey),
+            ("Bearer".to_owned(), Refusal::MissingKey),
+            ("Bearer ".to_owned(), Refusal::MissingKey),
+            ("Bearer  \t ".to_owned(), Refusal::MissingKey),
+            (format!("Basic {read}"), Refusal::MissingKey),
+            (format!("Bearer{read}"), Refusal::MissingKey),
+            (read.to_owned(), Refusal::MissingKey),
+            (format!("Bearer {}", ingest.reveal()), Refusal::WrongKeyType),
+            ("Bearer svc_".to_owned(), Refusal::WrongKeyType),
+            ("Bearer svc_ro".to_owned(), Refusal::WrongKeyType),
+            ("Bearer svc_ro_".to_owned(), Refusal::InvalidKey),
+            (format!("Bearer {read}x"), Refusal::InvalidKey),
+            (format!("Bearer {read}, Bearer {read}"), Refusal::InvalidKey),
+            (format!("Bearer {}", read.to_uppercase()), Refusal::InvalidKey),
+            ("Bearer other".to_owned(), Refusal::InvalidKey),
         ] {
             assert_eq!(refusal(header.as_bytes()), expected, "{header:?}");
         }
-        assert_eq!(refusal(b"Bearer \xff\xfe"), "InvalidKey");
+        assert_eq!(refusal(b"Bearer \xff\xfe"), Refusal::InvalidKey);
     }
 
     #[test]

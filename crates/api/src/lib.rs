@@ -1,1 +1,25 @@
-//! The HTTP layer: route table, middleware, parameters, errors, one file a resource.
+//! The HTTP layer: a read-only JSON API under `/api/v1`.
+//!
+//! [`configure`] mounts the routes of [`ROUTES`] on an actix application and [`admin`] the health checks of the
+//! second listener. Every request, whatever its path, goes through one function (`dispatch`), which keeps the
+//! order of the answers: rate limit, key, plan, route and method, parameters, project, resource. It makes one
+//! hop to a thread that may block; the handlers in `routes` are plain functions that run there.
+
+mod admin;
+mod answer;
+mod app;
+mod call;
+mod cursor;
+mod dispatch;
+mod encoding;
+mod error;
+mod metrics;
+mod prompt;
+mod request;
+mod routes;
+
+pub use self::{
+    admin::admin,
+    app::{App, Clock},
+    routes::{BASE, ROUTES, Route, configure},
+};

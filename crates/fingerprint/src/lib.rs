@@ -1,1 +1,65 @@
 //! Error text to normal form, fingerprint, title and category.
+//!
+//! Pure and versioned: the same error gives the same [`ErrorClass`] on every machine for as long as [`VERSION`]
+//! stays. What a text goes through, in this order, is told in `docs/fingerprints.md`:
+//!
+//! 1. it is cleaned of colours and control characters, and code frames, stack lines and logs are cut (`cut`);
+//! 2. its exception type, matcher and locator are read (`origin`);
+//! 3. what came instead of the expectation is masked (`received`), then everything that carries no meaning (`mask`);
+//! 4. type or matcher, locator and masked text together are hashed, and give category and title.
+//!
+//! Work and memory are bounded however long the text is, and nothing here backtracks.
+
+mod category;
+mod cut;
+mod mask;
+mod normal;
+mod origin;
+mod received;
+mod text;
+mod title;
+mod value;
+
+use assay_domain::{attempt::ErrorDetail, signature::ErrorClass};
+use sha2::{Digest, Sha256};
+
+pub use normal::{NormalForm, normal_form};
+
+/// The version of the algorithm. It rises with every change by which any text could get another fingerprint.
+pub const VERSION: u16 = 1;
+
+/// What the text of an error is recognised as; nothing where it has no text.
+///
+/// The message is what counts. The stack stands in for a message that says nothing ("Failed", a panic's location),
+/// and tells the exception type where the message does not.
+pub fn classify(error: &ErrorDetail) -> Option<ErrorClass> {
+    if !error.has_text() {
+        return None;
+    }
+    let form = normal::of_error(error.message.as_deref(), error.stack.as_deref());
+    Some(ErrorClass {
+        fingerprint: fingerprint(&form),
+        version: VERSION,
+        title: title::of(&form),
+        category: category::of(&form),
+    })
+}
+
+/// The first 32 hexadecimal digits of SHA-256 over version, origin, locator and text, each ended by a zero byte.
+fn fingerprint(form: &NormalForm) -> String {
+    let mut hash = Sha256::new();
+    for part in [
+        VERSION.to_string().as_str(),
+        &form.origin,
+        form.locator.as_deref().unwrap_or_default(),
+        &form.text,
+    ] {
+        hash.update(part);
+        hash.update([0]);
+    }
+    hash.finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,15 +1,18 @@
 //! All files of one import read into one report.
 
-use assay_domain::{recording::RunContext, run::RunState, timestamp::Timestamp};
+use std::collections::{HashMap, HashSet};
+
+use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    collect::Collector,
-    decode, detect,
+    allure, ctrf, decode, detect,
     files::KnownFiles,
     go,
     input::Input,
-    junit, limits, playwright,
+    jest, junit, limits,
+    merge::{Piece, merge},
+    playwright,
     report::{Format, ReadError, Report, SourceFile},
     trx,
 };
@@ -33,11 +36,8 @@ pub struct Options<'a> {
 /// # Errors
 /// The first file that is of no known format, broken or too large; nothing is read in part but cut-off files.
 pub fn read(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Report, ReadError> {
-    let reports = read_all(&files, options)?;
-    merge(
-        reports.into_iter().map(|named| named.report).collect(),
-        files.first(),
-    )
+    let pieces = read_all(&files, options)?;
+    merge(pieces)
 }
 
 /// A report and the file or folder that it came from.
@@ -52,23 +52,22 @@ pub struct NamedReport {
 }
 
 /// Reads files of many runs, in their order: each file is a run of its own, but a folder of Allure results, a folder of
-/// Surefire's `TEST-*.xml` and the shards of one Playwright run are one.
+/// Surefire's `TEST-*.xml` and the shards of one run are one.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
-    let mut runs: Vec<(Option<String>, Vec<NamedReport>)> = Vec::new();
-    for named in read_all(&files, options)? {
-        let group = group(&named);
-        let same = runs
-            .iter_mut()
-            .find(|(known, _)| group.is_some() && *known == group);
-        match same {
-            Some((_, reports)) => reports.push(named),
-            None => runs.push((group, vec![named])),
+    let mut runs: Vec<Vec<Piece>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for piece in read_all(&files, options)? {
+        let next = runs.len();
+        let place = group(&piece).map_or(next, |group| *places.entry(group).or_insert(next));
+        match runs.get_mut(place) {
+            Some(pieces) => pieces.push(piece),
+            None => runs.push(vec![piece]),
         }
     }
-    runs.into_iter().map(|(_, reports)| one_run(reports)).collect()
+    runs.into_iter().map(one_run).collect()
 }
 
 /// The format of a file, if it is a report: for walks through folders, which skip what is none. An empty file is none.
@@ -77,7 +76,7 @@ pub fn looks_like_report(bytes: &[u8]) -> Option<Format> {
     detect::detect(&decode::beginning(bytes, 4 << 20)).ok()
 }
 
-fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
+fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
     let total: usize = files.iter().map(|file| file.bytes.len()).sum();
     if let Some(first) = files.first().filter(|_| total > limits::IMPORT_BYTES) {
         let limit = format!("{} MiB", limits::IMPORT_BYTES >> 20);
@@ -87,20 +86,25 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<NamedRepo
             limit,
         });
     }
+    let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
+    let allure_folders: HashSet<&str> = results.map(|file| folder(&file.name)).collect();
     files
         .par_iter()
-        .map(|file| {
-            let report = read_file(file, options)?;
-            Ok(NamedReport {
-                name: file.name.clone(),
-                modified: file.modified,
-                report,
-            })
-        })
+        .filter(|file| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name))))
+        .map(|file| read_file(file, options))
         .collect()
 }
 
-fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Report, ReadError> {
+/// Whether Allure wrote the file beside its results: it holds none itself.
+fn is_beside_allure(name: &str) -> bool {
+    name.ends_with("-container.json") || name.contains("-attachment")
+}
+
+fn folder(name: &str) -> &str {
+    name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+}
+
+fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Piece, ReadError> {
     let text = decode::decode(file)?;
     let input = Input {
         name: &file.name,
@@ -109,161 +113,61 @@ fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Report, ReadErr
         known_files: options.known_files,
         modified: file.modified,
     };
+    let unrecognised = |hint| ReadError::Unrecognised {
+        file: file.name.clone(),
+        hint,
+    };
     let format = match options.format {
         Some(format) => format,
-        None => detect::detect(&text).map_err(|hint| ReadError::Unrecognised {
-            file: file.name.clone(),
-            hint,
-        })?,
+        None => detect::detect(input.text).map_err(unrecognised)?,
     };
-    let report = match format {
-        Format::Playwright => playwright::read(&input),
-        Format::Junit => junit::read(&input),
-        Format::Go => go::read(&input),
-        Format::Trx => trx::read(&input),
-        other @ (Format::Ctrf | Format::Jest | Format::Allure) => Err(ReadError::Unrecognised {
-            file: file.name.clone(),
-            hint: format!("{other:?} is not read yet"),
-        }),
+    let plain = |report: Report| (report, None);
+    let (report, history) = match format {
+        Format::Playwright => playwright::read(&input).map(plain),
+        Format::Junit => junit::read(&input).map(plain),
+        Format::Ctrf => ctrf::read(&input).map(plain),
+        Format::Jest => jest::read(&input).map(plain),
+        Format::Go => go::read(&input).map(plain),
+        Format::Trx => trx::read(&input).map(plain),
+        Format::Allure => allure::read(&input).map(|(report, history)| (report, Some(history))),
     }?;
-    Ok(report)
-}
-
-/// What the files of one run have in common; none for a run of its own.
-fn group(named: &NamedReport) -> Option<String> {
-    let (folder, file) = named.name.rsplit_once(['/', '\\']).unwrap_or(("", &named.name));
-    match named.report.format {
-        Format::Allure => Some(format!("allure {folder}")),
-        Format::Junit if file.starts_with("TEST-") => Some(format!("surefire {folder}")),
-        Format::Playwright | Format::Junit | Format::Ctrf | Format::Jest | Format::Go | Format::Trx => {
-            let key = named.report.run_key.as_ref()?;
-            named.report.shard.map(|_| format!("shards {key}"))
-        }
-    }
-}
-
-fn one_run(reports: Vec<NamedReport>) -> Result<NamedReport, ReadError> {
-    let modified = reports.iter().filter_map(|named| named.modified).max();
-    let several = reports.len() > 1;
-    let name = reports
-        .first()
-        .map(|named| named.name.clone())
-        .unwrap_or_default();
-    let folder = name
-        .rsplit_once(['/', '\\'])
-        .map_or(".", |(folder, _)| folder)
-        .to_owned();
-    let report = merge(reports.into_iter().map(|named| named.report).collect(), None)?;
-    Ok(NamedReport {
-        name: if several { folder } else { name },
-        modified,
+    Ok(Piece {
+        name: file.name.clone(),
+        modified: file.modified,
         report,
+        history,
     })
 }
 
-/// The reports of one run as one.
-fn merge(reports: Vec<Report>, first_file: Option<&SourceFile>) -> Result<Report, ReadError> {
-    let file = || first_file.map_or_else(|| "-".to_owned(), |file| file.name.clone());
-    let mut reports = reports.into_iter();
-    let Some(mut whole) = reports.next() else {
-        return Err(ReadError::Unrecognised {
-            file: file(),
-            hint: format!("expected {}", crate::detect::KNOWN),
-        });
+/// What the files of one run have in common; none for a run of its own.
+fn group(piece: &Piece) -> Option<String> {
+    let folder = folder(&piece.name);
+    let file = piece
+        .name
+        .get(folder.len()..)
+        .unwrap_or_default()
+        .trim_start_matches(['/', '\\']);
+    match piece.report.format {
+        Format::Allure => Some(format!("allure {folder}")),
+        Format::Junit if file.starts_with("TEST-") => Some(format!("surefire {folder}")),
+        Format::Playwright | Format::Junit | Format::Ctrf | Format::Jest | Format::Go | Format::Trx => {
+            let key = piece.report.run_key.as_ref()?;
+            piece.report.shard.map(|_| format!("shards {key}"))
+        }
+    }
+}
+
+fn one_run(pieces: Vec<Piece>) -> Result<NamedReport, ReadError> {
+    let modified = pieces.iter().filter_map(|piece| piece.modified).max();
+    let first = pieces.first().map(|piece| piece.name.clone()).unwrap_or_default();
+    let name = match (pieces.len(), folder(&first)) {
+        (0 | 1, _) => first,
+        (_, "") => ".".to_owned(),
+        (_, folder) => folder.to_owned(),
     };
-    let mut tests = Collector::default();
-    let mut shards = vec![whole.shard];
-    let mut formats = vec![whole.format];
-    for test in std::mem::take(&mut whole.tests) {
-        tests.add(test.test, test.attempts);
-    }
-    for next in reports {
-        whole.widen(next.started_at, None);
-        whole.widen(next.finished_at, None);
-        whole.context = fill(std::mem::take(&mut whole.context), next.context);
-        whole.run_key = whole.run_key.take().or(next.run_key);
-        if next.state == RunState::Interrupted {
-            whole.state = next.state;
-        }
-        whole.errors.extend(next.errors);
-        whole.warnings.extend(next.warnings);
-        shards.push(next.shard);
-        formats.push(next.format);
-        for test in next.tests {
-            tests.add(test.test, test.attempts);
-        }
-    }
-    if tests.len() > limits::TESTS {
-        let limit = format!("{} tests", limits::TESTS);
-        return Err(ReadError::TooLarge {
-            file: file(),
-            what: "the number of tests",
-            limit,
-        });
-    }
-    whole.tests = tests.finish();
-    join_shards(&mut whole, &shards);
-    formats.dedup();
-    if formats.len() > 1 {
-        whole.warnings.push(
-            "Reports of several formats were read as one run; the same tests may be in it twice.".into(),
-        );
-    }
-    bound(&mut whole);
-    Ok(whole)
-}
-
-/// Files of several shards in one import are one run; it is whole when all shards are there.
-fn join_shards(report: &mut Report, shards: &[Option<assay_domain::recording::ShardIndex>]) {
-    let mut indexes: Vec<u32> = shards.iter().flatten().map(|shard| shard.index).collect();
-    indexes.sort_unstable();
-    indexes.dedup();
-    let alike = shards.iter().all(|shard| *shard == report.shard);
-    if alike {
-        return;
-    }
-    report.shard = None;
-    let total = shards.iter().flatten().filter_map(|shard| shard.total).max();
-    let missing = total.is_some_and(|total| u32::try_from(indexes.len()).is_ok_and(|count| count < total));
-    if missing {
-        report.state = RunState::Interrupted;
-        let there = indexes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        report.warnings.push(format!(
-            "Of {} shards only {there} are there.",
-            total.unwrap_or_default()
-        ));
-    }
-}
-
-/// The context with what it lacks taken from another.
-fn fill(context: RunContext, other: RunContext) -> RunContext {
-    RunContext {
-        branch: context.branch.or(other.branch),
-        commit_sha: context.commit_sha.or(other.commit_sha),
-        commit_message: context.commit_message.or(other.commit_message),
-        author_name: context.author_name.or(other.author_name),
-        tested_revision: context.tested_revision.or(other.tested_revision),
-        pull_request_number: context.pull_request_number.or(other.pull_request_number),
-        pull_request_title: context.pull_request_title.or(other.pull_request_title),
-        ci_provider: context.ci_provider.or(other.ci_provider),
-        suite: context.suite.or(other.suite),
-    }
-}
-
-fn bound(report: &mut Report) {
-    if report.errors.len() > limits::REPORT_ERRORS {
-        let left = report.errors.len() - limits::REPORT_ERRORS;
-        report.errors.truncate(limits::REPORT_ERRORS);
-        report.warnings.insert(
-            0,
-            format!("{left} more errors outside of any test were left out."),
-        );
-    }
-    if report.warnings.len() > limits::WARNINGS {
-        let left = report.warnings.len() - limits::WARNINGS;
-        report.warnings.truncate(limits::WARNINGS);
-        report
-            .warnings
-            .push(format!("{left} more warnings were left out."));
-    }
+    Ok(NamedReport {
+        name,
+        modified,
+        report: merge(pieces)?,
+    })
 }

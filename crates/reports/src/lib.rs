@@ -3,17 +3,23 @@
 //! Pure: nothing here opens a file, reads the environment or a clock. A caller hands over the bytes of all files of
 //! one import and gets one [`Report`], whatever framework wrote them.
 
+mod allure;
 mod collect;
+mod ctrf;
 mod decode;
 mod detect;
+mod failure;
 mod files;
+mod frame;
 mod go;
 mod import;
 mod input;
+mod jest;
 mod json;
 mod junit;
 mod limits;
 mod location;
+mod merge;
 mod paths;
 mod playwright;
 mod report;

@@ -1,7 +1,7 @@
 //! The check of a well-formed key against what is stored of it.
 
 use assay_access::{
-    check::{PresentedKey, Refusal},
+    check::{CheckError, PresentedKey, Refusal},
     key::{SecretKey, mint},
     lifetime::Lifetime,
     usage::KeyUsage,
@@ -48,7 +48,7 @@ fn an_unknown_key_is_invalid() {
     let (other, _) = mint(KeyKind::Read, NOW);
     assert!(matches!(
         presented(&other).check(&keys, NOW),
-        Err(Refusal::InvalidKey)
+        Err(CheckError::Refused(Refusal::InvalidKey))
     ));
 }
 
@@ -61,7 +61,7 @@ fn a_key_works_until_the_moment_of_its_expiry() {
             .is_ok()
     );
     let late = presented(&secret).check(&keys, stored.expires_at);
-    assert!(matches!(late, Err(Refusal::KeyExpired)));
+    assert!(matches!(late, Err(CheckError::Refused(Refusal::KeyExpired))));
 }
 
 #[test]
@@ -71,16 +71,16 @@ fn revoked_comes_before_expired_and_both_before_the_plan() {
     keys.change(|key| key.plan = Plan::Free);
     assert!(matches!(
         presented(&secret).check(&keys, NOW),
-        Err(Refusal::TierTooLow)
+        Err(CheckError::Refused(Refusal::TierTooLow))
     ));
     assert!(matches!(
         presented(&secret).check(&keys, late),
-        Err(Refusal::KeyExpired)
+        Err(CheckError::Refused(Refusal::KeyExpired))
     ));
     keys.change(|key| key.revoked_at = Some(NOW));
     assert!(matches!(
         presented(&secret).check(&keys, late),
-        Err(Refusal::KeyRevoked)
+        Err(CheckError::Refused(Refusal::KeyRevoked))
     ));
     keys.change(|key| (key.revoked_at, key.plan) = (None, Plan::Standard));
     assert!(
@@ -95,7 +95,7 @@ fn a_failing_store_is_no_verdict_on_the_key() {
     keys.fail(true);
     assert!(matches!(
         presented(&secret).check(&keys, NOW),
-        Err(Refusal::Store(_))
+        Err(CheckError::Store(_))
     ));
 }
 

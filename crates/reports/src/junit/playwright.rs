@@ -1,11 +1,9 @@
 //! What only Playwright's reporter writes: project and titles in other places, and one text for everything.
 
-use std::borrow::Cow;
-
 use assay_domain::test::TestName;
 
 use super::{case::Case, names, suite::Suite};
-use crate::{input::Input, text};
+use crate::{frame, input::Input, text};
 
 /// What Playwright puts between titles.
 const SEPARATOR: &str = " › ";
@@ -65,9 +63,9 @@ impl<'a> Old<'a> {
 
 /// The parts of the text of a failure, which joins all attempts and all errors of each.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct Parts {
     /// The text of the first attempt, or of all where they have no elements of their own; without indentation.
-    pub(super) stack: Cow<'a, str>,
+    pub(super) stack: String,
     /// The first code frame.
     pub(super) snippet: Option<String>,
     /// The first line that says what went wrong.
@@ -75,7 +73,7 @@ pub(super) struct Parts<'a> {
 }
 
 /// Takes a text apart; `first_attempt` where the other attempts have elements of their own.
-pub(super) fn parts(body: &str, first_attempt: bool) -> Parts<'_> {
+pub(super) fn parts(body: &str, first_attempt: bool) -> Parts {
     let clean = text::clean(body);
     let mut lines: Vec<&str> = clean
         .trim_matches('\n')
@@ -97,10 +95,11 @@ pub(super) fn parts(body: &str, first_attempt: bool) -> Parts<'_> {
         .map(|line| line.trim())
         .find(|line| !line.is_empty())
         .map(str::to_owned);
+    let stack = lines.join("\n");
     Parts {
-        snippet: snippet(&lines),
+        snippet: text::snippet(frame::Parts::of(&stack).snippet),
         message,
-        stack: Cow::Owned(lines.join("\n")),
+        stack,
     }
 }
 
@@ -108,24 +107,4 @@ pub(super) fn parts(body: &str, first_attempt: bool) -> Parts<'_> {
 fn is_retry_rule(line: &str) -> bool {
     line.strip_prefix("Retry #")
         .is_some_and(|rest| rest.trim_end().ends_with(['─', '-']))
-}
-
-/// The first run of lines such as `> 12 | expect(…)` and `     |  ^`.
-fn snippet(lines: &[&str]) -> Option<String> {
-    let start = lines.iter().position(|line| is_frame_line(line))?;
-    let frame: Vec<&str> = lines
-        .iter()
-        .skip(start)
-        .take_while(|line| is_frame_line(line))
-        .copied()
-        .collect();
-    text::snippet(&frame.join("\n"))
-}
-
-fn is_frame_line(line: &str) -> bool {
-    let Some((gutter, _)) = line.split_once('|') else {
-        return false;
-    };
-    let number = gutter.trim_start().trim_start_matches('>').trim();
-    gutter.ends_with(' ') && gutter.len() <= 12 && number.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -11,6 +11,7 @@
 mod ci;
 mod go;
 mod junit;
+mod others;
 mod playwright;
 mod render;
 mod support;

@@ -1,0 +1,90 @@
+//! One call of a handler: who asks for what, and where to look.
+
+use assay_domain::{
+    id::{ProjectId, RunId},
+    project::{Caller, Project},
+    store::Store,
+    test::{FileSelector, TestLookup, TestSelector},
+    timestamp::Timestamp,
+};
+use assay_flakiness::Engine;
+
+use crate::{
+    error::ApiError,
+    request::{Ask, Query},
+    routes::Route,
+};
+
+/// One request whose key is good. Only the dispatch makes one.
+pub(crate) struct Call<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) engine: &'a Engine,
+    pub(crate) caller: Caller,
+    /// The time of the request, the same for everything in its answer.
+    pub(crate) now: Timestamp,
+    pub(crate) route: &'static Route,
+    pub(crate) ask: &'a Ask,
+}
+
+impl Call<'_> {
+    /// The query's parameters.
+    pub(crate) fn query(&self) -> Query<'_> {
+        Query::new(&self.ask.query, self.caller.plan, self.now)
+    }
+
+    /// The project of the path, if the caller may see it.
+    pub(crate) fn project(&self) -> Result<Project, ApiError> {
+        let id: ProjectId = self.id("{projectId}").ok_or(ApiError::ProjectNotFound)?;
+        self.store
+            .project(&self.caller, id, self.now)?
+            .ok_or(ApiError::ProjectNotFound)
+    }
+
+    /// The run's id in the path.
+    pub(crate) fn run_id(&self) -> Result<RunId, ApiError> {
+        self.id("{runId}").ok_or(ApiError::RunNotFound)
+    }
+
+    /// The fingerprint in the path.
+    pub(crate) fn fingerprint(&self) -> Result<String, ApiError> {
+        self.segment("{fingerprint}")
+            .filter(|text| {
+                text.len() <= 128
+                    && text
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+            })
+            .ok_or(ApiError::SignatureNotFound)
+    }
+
+    /// The test that the path names, in the file that the query asked for.
+    ///
+    /// A name that cannot be stored becomes one that nothing has (no stored file is empty), so that the run's
+    /// own 404 still comes first.
+    pub(crate) fn test(&self, file: FileSelector) -> TestSelector {
+        match self.segment("{testName}") {
+            Some(name) => TestSelector { name, file },
+            None => TestSelector {
+                name: String::new(),
+                file: FileSelector::Exactly(Some(String::new())),
+            },
+        }
+    }
+
+    fn id<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.segment(name)?.parse().ok()
+    }
+
+    fn segment(&self, name: &str) -> Option<String> {
+        self.ask.segment(self.route.path, name)
+    }
+}
+
+/// The one test that a look-up found.
+pub(crate) fn found<T>(lookup: TestLookup<T>) -> Result<T, ApiError> {
+    match lookup {
+        TestLookup::Found(found) => Ok(found),
+        TestLookup::Missing => Err(ApiError::TestNotFound),
+        TestLookup::Ambiguous(files) => Err(ApiError::AmbiguousTest(files)),
+    }
+}

@@ -1,0 +1,185 @@
+//! Failures and refusals, and the one place that knows their HTTP statuses.
+
+use std::{error::Error, fmt::Write as _, io};
+
+use actix_web::{
+    HttpResponse, HttpResponseBuilder,
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
+};
+use assay_access::check::{CheckError, Refusal};
+use assay_domain::{plan::Plan, store::StoreError};
+use serde::Serialize;
+
+use crate::{answer::Caching, request::RequestId};
+
+/// Why a request got no answer. What is not found carries nothing, so that no two such answers can differ.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApiError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("no such route")]
+    NoSuchRoute,
+    #[error("no such method")]
+    NoSuchMethod,
+    #[error("{name} is not valid")]
+    BadParameter {
+        name: &'static str,
+        /// What is wrong or allowed, as the end of a sentence that begins with the name.
+        rule: String,
+    },
+    #[error("the period is not valid")]
+    BadPeriod(Plan),
+    #[error("no such project")]
+    ProjectNotFound,
+    #[error("no such run")]
+    RunNotFound,
+    #[error("no such test")]
+    TestNotFound,
+    #[error("no such signature")]
+    SignatureNotFound,
+    #[error("several tests have the name")]
+    AmbiguousTest(Vec<Option<String>>),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the answer could not be written as JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("the answer could not be compressed")]
+    Encoding(#[source] io::Error),
+    #[error("the handler panicked")]
+    Aborted,
+}
+
+impl From<CheckError> for ApiError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Refused(refusal) => Self::Refused(refusal),
+            CheckError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+/// The body of every error.
+#[derive(Serialize)]
+struct ErrorBody {
+    error: String,
+    code: &'static str,
+}
+
+impl ApiError {
+    /// The response that tells the client.
+    pub(crate) fn response(&self) -> HttpResponse {
+        let (status, code) = self.status_and_code();
+        let body = ErrorBody {
+            error: self.sentence(),
+            code,
+        };
+        let mut response = HttpResponseBuilder::new(status);
+        response.insert_header((header::CACHE_CONTROL, Caching::None.header()));
+        if status == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response.insert_header((header::ALLOW, HeaderValue::from_static("GET, HEAD")));
+        }
+        response.json(body)
+    }
+
+    /// Logs a failure of ours with its causes. A refusal is the client's and is not logged.
+    pub(crate) fn log(&self, route: &str, id: &RequestId) {
+        if !self.status_and_code().0.is_server_error() {
+            return;
+        }
+        let mut causes = self.to_string();
+        let mut error: &dyn Error = self;
+        while let Some(source) = error.source() {
+            // Writing to a String does not fail.
+            let _ = write!(causes, ": {source}");
+            error = source;
+        }
+        log::error!("request {id} for {route} failed: {causes}");
+    }
+
+    const fn status_and_code(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Refused(Refusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
+            Self::Refused(Refusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
+            Self::Refused(Refusal::InvalidKey) => (StatusCode::UNAUTHORIZED, "invalid_key"),
+            Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
+            Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
+            Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
+            Self::NoSuchRoute => (StatusCode::NOT_FOUND, "invalid_parameter"),
+            Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
+            Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::BadPeriod(_) => (StatusCode::BAD_REQUEST, "invalid_period"),
+            Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
+            Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
+            Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
+            Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
+            Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
+            // Another server may do better, which a load balancer knows by this status.
+            Self::Store(StoreError::Unreachable(_)) => (StatusCode::SERVICE_UNAVAILABLE, "internal_error"),
+            Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+            | Self::Json(_)
+            | Self::Encoding(_)
+            | Self::Aborted => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            Self::Refused(Refusal::MissingKey) => {
+                "Send a read key in the Authorization header, as: Bearer svc_ro_…".to_owned()
+            }
+            Self::Refused(Refusal::WrongKeyType) => {
+                "This is a project's ingest key; use an organization read key, which begins with svc_ro_."
+                    .to_owned()
+            }
+            Self::Refused(Refusal::InvalidKey) => "The read key is not valid.".to_owned(),
+            Self::Refused(Refusal::KeyRevoked) => "The read key was revoked; create a new one.".to_owned(),
+            Self::Refused(Refusal::KeyExpired) => "The read key has expired; create a new one.".to_owned(),
+            Self::Refused(Refusal::TierTooLow) => {
+                "The read API requires the Standard or Pro plan; this organization is on the Free plan."
+                    .to_owned()
+            }
+            Self::NoSuchRoute => "There is no such route.".to_owned(),
+            Self::NoSuchMethod => "The API is read-only: use GET or HEAD.".to_owned(),
+            Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
+            Self::BadPeriod(plan) => bad_period(*plan),
+            Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
+            Self::RunNotFound => "No run of this project has this id.".to_owned(),
+            Self::TestNotFound => "No test has this name (and file, where filePath was given).".to_owned(),
+            Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
+            Self::AmbiguousTest(files) => ambiguous(files),
+            Self::Store(_) | Self::Json(_) | Self::Encoding(_) | Self::Aborted => {
+                "The server failed to answer; try again later.".to_owned()
+            }
+        }
+    }
+}
+
+fn bad_period(plan: Plan) -> String {
+    let retention = plan.retention_days();
+    let allowed: Vec<_> = [7, 30, 90]
+        .into_iter()
+        .filter(|days| *days <= retention)
+        .map(|days: i64| days.to_string())
+        .collect();
+    format!(
+        "The parameter days must be given once, as one of {}; the plan keeps {retention} days of results.",
+        allowed.join(", ")
+    )
+}
+
+fn ambiguous(files: &[Option<String>]) -> String {
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| format!("{:?}", file.as_deref().unwrap_or("")))
+        .collect();
+    format!(
+        "Several tests have this name; repeat the request with filePath set to one of: {}",
+        files.join(", ")
+    )
+}

@@ -1,0 +1,59 @@
+//! The id by which a request is found in the log.
+
+use std::fmt;
+
+use actix_web::{
+    HttpRequest,
+    http::header::{HeaderName, HeaderValue},
+};
+
+/// A request's id: the client's own where it sent a sane one, else a random one.
+pub(crate) struct RequestId {
+    value: HeaderValue,
+    is_the_clients: bool,
+}
+
+impl RequestId {
+    pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+    pub(crate) fn of(request: &HttpRequest) -> Self {
+        match request.headers().get(Self::HEADER) {
+            Some(value) if is_sane(value.as_bytes()) => Self {
+                value: value.clone(),
+                is_the_clients: true,
+            },
+            Some(_) | None => Self {
+                value: random(),
+                is_the_clients: false,
+            },
+        }
+    }
+
+    pub(crate) fn value(&self) -> HeaderValue {
+        self.value.clone()
+    }
+
+    pub(crate) const fn is_the_clients(&self) -> bool {
+        self.is_the_clients
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.value.to_str().unwrap_or_default())
+    }
+}
+
+/// Short, and nothing that a log would have to quote.
+fn is_sane(id: &[u8]) -> bool {
+    (1..=64).contains(&id.len())
+        && id
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+}
+
+fn random() -> HeaderValue {
+    // Unreachable fallback: hexadecimal digits are a header's value.
+    HeaderValue::from_str(&format!("{:032x}", rand::random::<u128>()))
+        .unwrap_or_else(|_| HeaderValue::from_static("none"))
+}

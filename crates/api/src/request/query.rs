@@ -1,0 +1,178 @@
+//! The parameters of a query, read strictly: a bad value is refused, never replaced by the default.
+
+use std::str::FromStr;
+
+use assay_domain::{
+    page::{Direction, PerPage, RunPosition},
+    plan::Plan,
+    test::FileSelector,
+    timestamp::Timestamp,
+    vocabulary::UnknownWord,
+    window::{Days, Window},
+};
+use validator::ValidateLength;
+
+use super::Pairs;
+use crate::{cursor, error::ApiError};
+
+/// Longest text of `branch` and `search`, in characters.
+const TEXT_CHARS: u64 = 200;
+const CURSOR_CHARS: u64 = 64;
+
+/// The parameters of one query, and what their rules depend on. A handler reads them in the order of the
+/// documentation, so that the first bad one of that order is named.
+pub(crate) struct Query<'a> {
+    pairs: &'a Pairs,
+    plan: Plan,
+    now: Timestamp,
+}
+
+impl<'a> Query<'a> {
+    pub(crate) const fn new(pairs: &'a Pairs, plan: Plan, now: Timestamp) -> Self {
+        Self { pairs, plan, now }
+    }
+
+    /// `days`: 7, 30 (the default) or 90, within the plan's retention.
+    pub(crate) fn window(&self) -> Result<Window, ApiError> {
+        let bad = || ApiError::BadPeriod(self.plan);
+        let days = match self.one("days").map_err(|_| bad())? {
+            None | Some("30") => 30,
+            Some("7") => 7,
+            Some("90") => 90,
+            Some(_) => return Err(bad()),
+        };
+        let days = Days::within(self.plan, days).ok_or_else(bad)?;
+        Ok(Window::ending(self.now, days))
+    }
+
+    /// A text of 1 to 200 characters.
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, ApiError> {
+        self.parse(name, "must be 1 to 200 characters long", |text| {
+            text.validate_length(Some(1), Some(TEXT_CHARS), None)
+                .then(|| text.to_owned())
+        })
+    }
+
+    /// `sha`: 4 to 40 hexadecimal characters, in lower case.
+    pub(crate) fn sha(&self) -> Result<Option<String>, ApiError> {
+        self.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+            let is_sha = sha.validate_length(Some(4), Some(40), None)
+                && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_sha.then(|| sha.to_ascii_lowercase())
+        })
+    }
+
+    /// A word of a closed set.
+    pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(word) = self.one(name)? else {
+            return Ok(None);
+        };
+        let parsed = word
+            .parse()
+            .map_err(|UnknownWord { allowed }| ApiError::BadParameter {
+                name,
+                rule: format!("must be one of {}", allowed.join(", ")),
+            })?;
+        Ok(Some(parsed))
+    }
+
+    /// `perPage`: 10 (the default), 25 or 50.
+    pub(crate) fn per_page(&self) -> Result<PerPage, ApiError> {
+        let per_page = self.parse("perPage", "must be one of 10, 25, 50", |count| match count {
+            "10" => Some(PerPage::Ten),
+            "25" => Some(PerPage::TwentyFive),
+            "50" => Some(PerPage::Fifty),
+            _ => None,
+        })?;
+        Ok(per_page.unwrap_or_default())
+    }
+
+    /// `page`: a whole number from 1 (the default). However large, it is a page past the end.
+    pub(crate) fn page(&self) -> Result<u64, ApiError> {
+        let page = self.parse("page", "must be a whole number from 1", |page| {
+            let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
+            is_number
+                .then(|| page.parse().unwrap_or(u64::MAX))
+                .filter(|page| *page >= 1)
+        })?;
+        Ok(page.unwrap_or(1))
+    }
+
+    /// `cursor` and `direction`: the position to read from, if any, and which way.
+    pub(crate) fn position(&self) -> Result<(Option<RunPosition>, Direction), ApiError> {
+        let position = self.parse(
+            "cursor",
+            "must be a nextCursor or prevCursor of the runs list",
+            |text| {
+                text.validate_length(Some(1), Some(CURSOR_CHARS), None)
+                    .then(|| cursor::decode(text))
+                    .flatten()
+            },
+        )?;
+        let direction = self.parse("direction", "must be one of next, prev", |word| match word {
+            "next" => Some(Direction::Next),
+            "prev" => Some(Direction::Prev),
+            _ => None,
+        })?;
+        match (position, direction.unwrap_or_default()) {
+            (None, Direction::Prev) => Err(ApiError::BadParameter {
+                name: "direction",
+                rule: "can be prev only together with cursor".to_owned(),
+            }),
+            (position, direction @ (Direction::Next | Direction::Prev)) => Ok((position, direction)),
+        }
+    }
+
+    /// `filePath`: empty for a test without a file; any file where it is absent.
+    pub(crate) fn file(&self) -> Result<FileSelector, ApiError> {
+        Ok(match self.one("filePath")? {
+            None => FileSelector::Any,
+            Some("") => FileSelector::Exactly(None),
+            Some(file) => FileSelector::Exactly(Some(file.to_owned())),
+        })
+    }
+
+    /// `true` or `false`, the default.
+    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, ApiError> {
+        let flag = self.parse(name, "must be true or false", |word| word.parse().ok())?;
+        Ok(flag.unwrap_or_default())
+    }
+
+    /// A parameter read by `read`, which answers none for a value that breaks `rule`.
+    pub(crate) fn parse<T>(
+        &self,
+        name: &'static str,
+        rule: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.one(name)? else {
+            return Ok(None);
+        };
+        let read = read(value).ok_or_else(|| ApiError::BadParameter {
+            name,
+            rule: rule.to_owned(),
+        })?;
+        Ok(Some(read))
+    }
+
+    /// The value of a parameter that may stand once.
+    fn one(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
+        let bad = |rule: &str| ApiError::BadParameter {
+            name,
+            rule: rule.to_owned(),
+        };
+        let mut values = self.pairs.values(name);
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(_), Some(_)) => Err(bad("must be given once")),
+            (Some(None), None) => Err(bad("must be percent-encoded UTF-8 without NUL")),
+            (Some(Some(value)), None) => Ok(Some(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

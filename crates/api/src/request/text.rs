@@ -1,0 +1,86 @@
+//! Percent-encoded text, decoded strictly: what is not UTF-8, or could not be stored, is no text.
+
+use percent_encoding::percent_decode;
+
+/// Decodes a path segment. Nothing where an escape is malformed, or the text is not UTF-8 or contains NUL.
+pub(crate) fn decode(raw: &str) -> Option<String> {
+    let escapes_are_whole = raw.split('%').skip(1).all(|after| {
+        let mut digits = after.bytes();
+        let mut is_digit = || digits.next().is_some_and(|byte| byte.is_ascii_hexdigit());
+        is_digit() && is_digit()
+    });
+    if !escapes_are_whole {
+        return None;
+    }
+    let text = percent_decode(raw.as_bytes()).decode_utf8().ok()?;
+    (!text.contains('\0')).then(|| text.into_owned())
+}
+
+/// The pairs of a query in their order, decoded as forms are: `+` is a space.
+pub(crate) struct Pairs(Vec<(String, Option<String>)>);
+
+impl Pairs {
+    /// Reads a raw query. A value that is no text is kept as none; a pair whose name is none is dropped, since
+    /// it can only be an unknown parameter.
+    pub(crate) fn of(raw: &str) -> Self {
+        let pairs = raw.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode_form(name)?, decode_form(value)))
+        });
+        Self(pairs.collect())
+    }
+
+    /// The values of every pair of this name.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = Option<&str>> {
+        self.0
+            .iter()
+            .filter(move |(theirs, _)| theirs == name)
+            .map(|(_, value)| value.as_deref())
+    }
+}
+
+fn decode_form(raw: &str) -> Option<String> {
+    decode(&raw.replace('+', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_whole_escapes_of_utf8_without_nul_are_text() {
+        assert_eq!(decode("a%2Fb+c%20%C3%A9"), Some("a/b+c é".to_owned()));
+        assert_eq!(decode(""), Some(String::new()));
+        for bad in [
+            "%", "a%", "%4", "%zz", "%4g", "%FF", "%C3", "%00", "a%00b", "%C0%80", "%%41",
+        ] {
+            assert_eq!(decode(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_read_as_a_form() {
+        let pairs = Pairs::of("a=1&&b=x+y%2B%26&a=%FF&c&%FF=1&=2&d=e=f");
+        let values = |name| pairs.values(name).collect::<Vec<_>>();
+        assert_eq!(values("a"), [Some("1"), None]);
+        assert_eq!(values("b"), [Some("x y+&")]);
+        assert_eq!(values("c"), [Some("")]);
+        assert_eq!(values("d"), [Some("e=f")]);
+        assert!(values("e").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn encoded_text_reads_back(text in "[^\0]{0,40}") {
+            let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            prop_assert_eq!(decode(&encoded), Some(text));
+        }
+
+        #[test]
+        fn any_query_is_read(raw in any::<String>()) {
+            Pairs::of(&raw);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The branches that a project has runs on.
+
+use assay_domain::project::ProjectTag;
+use serde::Serialize;
+
+use crate::{answer::Answer, call::Call, error::ApiError};
+
+/// `GET /projects/{projectId}/branches`: every branch with a visible run, by code point. Tagged.
+pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let project = call.project()?;
+    let branches = call.store.branches(&project)?;
+    Answer::tagged(&BranchList {
+        project: project.tag(),
+        branches,
+    })
+}
+
+#[derive(Serialize)]
+struct BranchList {
+    project: ProjectTag,
+    branches: Vec<String>,
+}

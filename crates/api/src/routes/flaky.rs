@@ -1,0 +1,212 @@
+//! The flaky list: the engine's live verdicts over its fixed window.
+
+use std::{cmp::Ordering, collections::HashMap};
+
+use assay_domain::{
+    observation::{History, RunFacts},
+    page::{Page, PerPage},
+    project::{Project, ProjectTag},
+    store::StoreError,
+    test::{TestName, TestOrdinal},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Evidence, FlakySort, LastRun, Verdict, VerdictEntry, VerdictStatus},
+};
+use serde::Serialize;
+
+use crate::{answer::Answer, call::Call, error::ApiError, request::Query};
+
+/// `GET /projects/{projectId}/flaky`: flaky and broken tests of the last 14 days, judged now.
+pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let asked = Asked::of(&call.query())?;
+    let project = call.project()?;
+    let from = call.now.plus_days(-ENGINE_WINDOW_DAYS);
+    let history = call.store.observations(&project, from, call.now)?;
+    let verdicts = call.engine.verdicts(&history, call.now);
+    let gathering = verdicts
+        .iter()
+        .filter(|verdict| verdict.status == VerdictStatus::InsufficientData)
+        .count();
+    let ranked = asked.rank(named(call, &project, verdicts)?);
+    let page = Page::of(asked.page, asked.per_page, count(ranked.len()));
+    let shown = slice(ranked, &page);
+    Answer::of(&FlakyList {
+        project: project.tag(),
+        window_days: ENGINE_WINDOW_DAYS,
+        sort: asked.sort,
+        page,
+        tests: entries(call, &project, &history, shown, asked.explain)?,
+        gathering_data_count: count(gathering),
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FlakyList {
+    project: ProjectTag,
+    window_days: i64,
+    sort: FlakySort,
+    page: Page,
+    tests: Vec<VerdictEntry>,
+    gathering_data_count: u64,
+}
+
+/// The parameters.
+struct Asked {
+    status: Option<VerdictStatus>,
+    sort: FlakySort,
+    /// In lower case.
+    search: Option<String>,
+    page: u64,
+    per_page: PerPage,
+    explain: bool,
+}
+
+type Named = (TestName, Verdict);
+/// The final attempt's start, and its run.
+type Last = (Timestamp, LastRun);
+
+impl Asked {
+    fn of(query: &Query<'_>) -> Result<Self, ApiError> {
+        Ok(Self {
+            status: query.parse("status", "must be one of flaky, broken", |word| match word {
+                "flaky" => Some(VerdictStatus::Flaky),
+                "broken" => Some(VerdictStatus::Broken),
+                _ => None,
+            })?,
+            sort: query.word("sort")?.unwrap_or(FlakySort::TimeLost),
+            search: query.text("search")?.map(|text| text.to_lowercase()),
+            page: query.page()?,
+            per_page: query.per_page()?,
+            explain: query.flag("explain")?,
+        })
+    }
+
+    /// The tests that match, in a total order, so that pages never overlap.
+    fn rank(&self, tests: Vec<Named>) -> Vec<Named> {
+        let mut matching: Vec<_> = tests.into_iter().filter(|test| self.matches(test)).collect();
+        matching.sort_by(|(left_name, left), (right_name, right)| {
+            self.compare(left, right)
+                .then_with(|| right.figures.flake_score.total_cmp(&left.figures.flake_score))
+                .then_with(|| left_name.cmp(right_name))
+        });
+        matching
+    }
+
+    fn matches(&self, (test, verdict): &Named) -> bool {
+        let contains = |search: &String| {
+            let holds = |text: &str| text.to_lowercase().contains(search.as_str());
+            holds(&test.name) || test.file_path.as_deref().is_some_and(holds)
+        };
+        self.status.is_none_or(|status| verdict.status == status) && self.search.as_ref().is_none_or(contains)
+    }
+
+    /// The largest first, unknown last.
+    fn compare(&self, left: &Verdict, right: &Verdict) -> Ordering {
+        let (left, right) = (&left.figures, &right.figures);
+        match self.sort {
+            FlakySort::TimeLost => right.time_lost_ms.cmp(&left.time_lost_ms),
+            FlakySort::Rate => match (left.failure_rate, right.failure_rate) {
+                (Some(left), Some(right)) => right.total_cmp(&left),
+                (left, right) => right.is_some().cmp(&left.is_some()),
+            },
+            FlakySort::Impact => right.impact.total_cmp(&left.impact),
+        }
+    }
+}
+
+/// The flaky and broken tests with their names.
+fn named(call: &Call<'_>, project: &Project, verdicts: Vec<Verdict>) -> Result<Vec<Named>, ApiError> {
+    let listed: Vec<_> = verdicts
+        .into_iter()
+        .filter(|verdict| match verdict.status {
+            VerdictStatus::Flaky | VerdictStatus::Broken => true,
+            VerdictStatus::Healthy | VerdictStatus::InsufficientData => false,
+        })
+        .collect();
+    let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
+    let names = call.store.test_names(project, &ordinals)?;
+    same_length("test name", names.len(), listed.len())?;
+    Ok(names.into_iter().zip(listed).collect())
+}
+
+/// The entries of one page, with what only a page is asked for: final results and evidence.
+fn entries(
+    call: &Call<'_>,
+    project: &Project,
+    history: &History,
+    shown: Vec<Named>,
+    explain: bool,
+) -> Result<Vec<VerdictEntry>, ApiError> {
+    let last_runs = last_runs(call, project, history, &shown)?;
+    let mut evidence = if explain {
+        evidence(call, history, &shown)
+    } else {
+        HashMap::new()
+    };
+    let entry = |((test, verdict), last): (Named, Option<Last>)| {
+        let evidence = evidence.remove(&verdict.test);
+        VerdictEntry::new(test, verdict, last, evidence)
+    };
+    Ok(shown.into_iter().zip(last_runs).map(entry).collect())
+}
+
+fn evidence(call: &Call<'_>, history: &History, shown: &[Named]) -> HashMap<TestOrdinal, Evidence> {
+    let tests: Vec<_> = shown.iter().map(|(_, verdict)| verdict.test).collect();
+    let judgements = call.engine.judge_tests(history, call.now, &tests);
+    judgements
+        .into_iter()
+        .map(|judgement| (judgement.verdict.test, judgement.evidence))
+        .collect()
+}
+
+/// Each test's newest run that did not skip it, with its final result there.
+fn last_runs(
+    call: &Call<'_>,
+    project: &Project,
+    history: &History,
+    shown: &[Named],
+) -> Result<Vec<Option<Last>>, ApiError> {
+    let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
+    let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
+    let asked: Vec<_> = shown
+        .iter()
+        .zip(&runs)
+        .filter_map(|((_, verdict), run)| Some((verdict.test, (*run)?.number)))
+        .collect();
+    let results = call.store.final_results(project, &asked)?;
+    same_length("final result", results.len(), asked.len())?;
+    let mut results = results.into_iter();
+    let last = |run: Option<&RunFacts>| {
+        let run = run?;
+        let result = results.next()?;
+        let last = LastRun {
+            run_id: run.id.to_string(),
+            run_number: run.number,
+            status: result.status,
+            started_at: run.started_at,
+        };
+        Some((result.started_at, last))
+    };
+    Ok(runs.into_iter().map(last).collect())
+}
+
+fn slice(ranked: Vec<Named>, page: &Page) -> Vec<Named> {
+    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+    let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
+    ranked.into_iter().skip(offset).take(per_page).collect()
+}
+
+/// An answer in the same order has the same length; anything else would pair a test with another's facts.
+fn same_length(what: &'static str, got: usize, asked: usize) -> Result<(), StoreError> {
+    if got == asked {
+        return Ok(());
+    }
+    Err(StoreError::Corrupt {
+        what,
+        value: format!("{got} answers to {asked} questions"),
+    })
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

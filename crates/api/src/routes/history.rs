@@ -1,0 +1,33 @@
+//! A test's history.
+
+use assay_domain::{history::Occurrence, project::ProjectTag, test::TestName, window::Window};
+use serde::Serialize;
+
+use crate::{
+    answer::Answer,
+    call::{Call, found},
+    error::ApiError,
+};
+
+/// `GET /projects/{projectId}/tests/{testName}`: how the test ended in each run of the period, newest first.
+pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let query = call.query();
+    let file = query.file()?;
+    let window = query.window()?;
+    let project = call.project()?;
+    let history = found(call.store.history(&project, &call.test(file), &window)?)?;
+    Answer::of(&HistoryAnswer {
+        project: project.tag(),
+        test: history.test,
+        window,
+        occurrences: history.occurrences,
+    })
+}
+
+#[derive(Serialize)]
+struct HistoryAnswer {
+    project: ProjectTag,
+    test: TestName,
+    window: Window,
+    occurrences: Vec<Occurrence>,
+}

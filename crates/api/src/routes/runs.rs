@@ -1,0 +1,195 @@
+//! Runs: the list of a period, and one logical run with every test's final attempt.
+
+use assay_domain::{
+    page::{Direction, RunPosition},
+    project::{Project, ProjectTag},
+    run::{RunDetail, RunPage, RunQuery, RunRow},
+    window::Window,
+};
+use serde::Serialize;
+
+use crate::{answer::Answer, call::Call, cursor, error::ApiError};
+
+/// `GET /projects/{projectId}/runs`: runs in the period, newest first, one row per logical run.
+pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let query = call.query();
+    let window = query.window()?;
+    let (branch, sha, status) = (query.text("branch")?, query.sha()?, query.word("status")?);
+    let per_page = query.per_page()?;
+    let (position, direction) = query.position()?;
+    let asked = RunQuery {
+        window,
+        branch,
+        sha,
+        status,
+        per_page,
+        position,
+        direction,
+    };
+    let project = call.project()?;
+    let page = call.store.runs(&project, &asked)?;
+    Answer::of(&RunList::new(project, &asked, page))
+}
+
+/// `GET /projects/{projectId}/runs/{runId}`: one logical run, by the id of any of its shards, and every test's
+/// final attempt. Tagged.
+pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let project = call.project()?;
+    let run = call
+        .store
+        .run(&project, call.run_id()?)?
+        .ok_or(ApiError::RunNotFound)?;
+    Answer::tagged(&RunAnswer {
+        project: project.tag(),
+        run,
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunList {
+    project: ProjectTag,
+    window: Window,
+    stable_branch: String,
+    runs: Vec<RunRow>,
+    /// Runs of the filter in the whole period.
+    total: u64,
+    next_cursor: Option<String>,
+    prev_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RunAnswer {
+    project: ProjectTag,
+    #[serde(flatten)]
+    run: RunDetail,
+}
+
+impl RunList {
+    fn new(project: Project, asked: &RunQuery, page: RunPage) -> Self {
+        let oldest = page
+            .runs
+            .last()
+            .map(position)
+            .or_else(|| beside(asked, Direction::Next));
+        let newest = page
+            .runs
+            .first()
+            .map(position)
+            .or_else(|| beside(asked, Direction::Prev));
+        Self {
+            project: project.tag(),
+            window: asked.window,
+            next_cursor: oldest.filter(|_| page.has_older).map(cursor::encode),
+            prev_cursor: newest.filter(|_| page.has_newer).map(cursor::encode),
+            stable_branch: project.stable_branch,
+            total: page.total,
+            runs: page.runs,
+        }
+    }
+}
+
+fn position(run: &RunRow) -> RunPosition {
+    RunPosition {
+        started_at: run.started_at,
+        number: run.run_number,
+    }
+}
+
+/// For a page without runs: the position from which reading in `direction` finds the asked position's own run
+/// again. Run numbers are unique, so nothing else lies between the two.
+fn beside(asked: &RunQuery, direction: Direction) -> Option<RunPosition> {
+    let position = asked.position?;
+    let number = match direction {
+        Direction::Next => position.number.saturating_add(1),
+        Direction::Prev => position.number.saturating_sub(1),
+    };
+    Some(RunPosition { number, ..position })
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::{
+        id::{ProjectId, RunId},
+        page::PerPage,
+        plan::Plan,
+        run::Counts,
+        timestamp::Timestamp,
+        window::Days,
+    };
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+
+    fn row(number: i32) -> RunRow {
+        RunRow {
+            id: RunId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap()),
+            run_number: number,
+            branch: None,
+            commit_sha: None,
+            tested_revision: None,
+            pull_request_number: None,
+            status: None,
+            started_at: NOW.plus_ms(i64::from(number)),
+            finished_at: None,
+            duration_ms: None,
+            counts: Counts::default(),
+            shards: None,
+        }
+    }
+
+    fn cursors(
+        runs: Vec<RunRow>,
+        has_older: bool,
+        has_newer: bool,
+    ) -> (Option<RunPosition>, Option<RunPosition>) {
+        let asked = RunQuery {
+            window: Window::ending(NOW, Days::Seven),
+            branch: None,
+            sha: None,
+            status: None,
+            per_page: PerPage::Ten,
+            position: Some(RunPosition {
+                started_at: NOW,
+                number: 5,
+            }),
+            direction: Direction::Next,
+        };
+        let id = ProjectId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap());
+        let project = Project::of_row(id, "shop".to_owned(), "main".to_owned(), Plan::Pro, NOW);
+        let list = RunList::new(
+            project,
+            &asked,
+            RunPage {
+                runs,
+                total: 9,
+                has_older,
+                has_newer,
+            },
+        );
+        let decode = |cursor: Option<String>| cursor.map(|text| cursor::decode(&text).unwrap());
+        (decode(list.next_cursor), decode(list.prev_cursor))
+    }
+
+    #[test]
+    fn cursors_stand_at_the_ends_of_the_page() {
+        let (next, prev) = cursors(vec![row(4), row(3)], true, true);
+        assert_eq!(next, Some(position(&row(3))));
+        assert_eq!(prev, Some(position(&row(4))));
+        assert_eq!(cursors(vec![row(4)], false, false), (None, None));
+    }
+
+    #[test]
+    fn from_an_empty_page_the_way_back_includes_the_run_of_the_cursor() {
+        let (next, prev) = cursors(Vec::new(), false, true);
+        assert_eq!(next, None);
+        assert_eq!(
+            prev,
+            Some(RunPosition {
+                started_at: NOW,
+                number: 4
+            })
+        );
+    }
+}

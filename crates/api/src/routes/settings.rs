@@ -1,0 +1,22 @@
+//! A project's configuration.
+
+use assay_domain::{project::ProjectTag, settings::Settings};
+use serde::Serialize;
+
+use crate::{answer::Answer, call::Call, error::ApiError};
+
+/// `GET /projects/{projectId}/settings`: the configuration, without any secret. Tagged.
+pub(crate) fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let project = call.project()?;
+    let settings = call.store.settings(&project)?;
+    Answer::tagged(&SettingsAnswer {
+        project: project.tag(),
+        settings,
+    })
+}
+
+#[derive(Serialize)]
+struct SettingsAnswer {
+    project: ProjectTag,
+    settings: Settings,
+}

@@ -1,0 +1,48 @@
+//! The second listener.
+
+use actix_web::{
+    App as Actix,
+    test::{TestRequest, call_service, init_service, read_body},
+};
+
+use crate::{client::Api, store::Mode};
+
+async fn get(api: &Api, path: &str) -> (u16, String) {
+    let service = init_service(Actix::new().configure(assay_api::admin(api.app()))).await;
+    let response = call_service(&service, TestRequest::with_uri(path).to_request()).await;
+    let status = response.status().as_u16();
+    (
+        status,
+        String::from_utf8(read_body(response).await.to_vec()).unwrap(),
+    )
+}
+
+#[actix_web::test]
+async fn health_is_the_process_and_readiness_the_store() {
+    let api = Api::new();
+    assert_eq!(get(&api, "/healthz").await, (200, "alive\n".to_owned()));
+    assert_eq!(get(&api, "/readyz").await, (200, "ready\n".to_owned()));
+    api.seed.set_mode(Mode::Unreachable);
+    assert_eq!(get(&api, "/healthz").await.0, 200);
+    assert_eq!(get(&api, "/readyz").await, (503, "not ready\n".to_owned()));
+    assert_eq!(get(&api, "/api/v1/projects").await.0, 404);
+}
+
+#[actix_web::test]
+async fn metrics_count_by_route_and_status() {
+    let api = Api::new();
+    api.get("/projects").await.ok();
+    api.get("/projects/not-an-id/runs").await;
+    api.get("/nowhere").await;
+    let (status, text) = get(&api, "/metrics").await;
+    assert_eq!(status, 200);
+    for line in [
+        "assay_http_requests_total{route=\"/projects\",status=\"200\"} 1",
+        "assay_http_requests_total{route=\"/projects/{projectId}/runs\",status=\"404\"} 1",
+        "assay_http_requests_total{route=\"(no route)\",status=\"404\"} 1",
+        "assay_http_request_duration_seconds_count{route=\"/projects\"} 1",
+    ] {
+        assert!(text.contains(line), "{line} is missing in:\n{text}");
+    }
+    assert!(!text.contains("not-an-id"));
+}

@@ -1,0 +1,25 @@
+//! The shape of the API over HTTP, with a store in memory. Its answers from Postgres are tested with the server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::disallowed_methods,
+    reason = "helpers of tests"
+)]
+
+mod admin;
+mod caching;
+mod client;
+mod envelopes;
+mod flaky;
+mod ids;
+mod keys;
+mod limit;
+mod parameters;
+mod prompt;
+mod ratchet;
+mod seed;
+mod socket;
+mod store;

@@ -1,0 +1,351 @@
+//! What must hold of every route. A route of the table without a row here fails.
+
+use actix_web::http::Method;
+use assay_api::{BASE, ROUTES};
+
+use crate::{
+    client::Api,
+    ids::{FINGERPRINT, NO_PROJECT, NO_RUN, OTHER_PROJECT, PROJECT, RUN, TEST_ENCODED},
+    store::Mode,
+};
+
+/// A route, what its path may be filled with, and what the last of its path's parts is called when not found.
+struct Row {
+    path: &'static str,
+    not_found: Option<&'static str>,
+    takes: &'static [&'static str],
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        path: "/projects",
+        not_found: None,
+        takes: &[],
+    },
+    Row {
+        path: "/projects/{projectId}/runs",
+        not_found: Some("project_not_found"),
+        takes: &[
+            "days",
+            "branch",
+            "sha",
+            "status",
+            "perPage",
+            "cursor",
+            "direction",
+        ],
+    },
+    Row {
+        path: "/projects/{projectId}/runs/{runId}",
+        not_found: Some("run_not_found"),
+        takes: &[],
+    },
+    Row {
+        path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
+        not_found: Some("test_not_found"),
+        takes: &["filePath"],
+    },
+    Row {
+        path: "/projects/{projectId}/errors",
+        not_found: Some("project_not_found"),
+        takes: &["days", "branch", "category", "search", "sort", "page", "perPage"],
+    },
+    Row {
+        path: "/projects/{projectId}/errors/{fingerprint}",
+        not_found: Some("error_not_found"),
+        takes: &["days"],
+    },
+    Row {
+        path: "/projects/{projectId}/tests/{testName}",
+        not_found: Some("test_not_found"),
+        takes: &["filePath", "days"],
+    },
+    Row {
+        path: "/projects/{projectId}/tests/{testName}/status",
+        not_found: Some("test_not_found"),
+        takes: &["filePath"],
+    },
+    Row {
+        path: "/projects/{projectId}/flaky",
+        not_found: Some("project_not_found"),
+        takes: &["status", "sort", "search", "page", "perPage", "explain"],
+    },
+    Row {
+        path: "/projects/{projectId}/settings",
+        not_found: Some("project_not_found"),
+        takes: &[],
+    },
+    Row {
+        path: "/projects/{projectId}/branches",
+        not_found: Some("project_not_found"),
+        takes: &[],
+    },
+];
+
+/// Values that no path's part may have, as they are sent.
+fn bad_parts() -> Vec<String> {
+    let mut parts: Vec<_> = [
+        "%00",
+        "a%00b",
+        "%FF",
+        "%C3",
+        "%EF%BF%BD",
+        "%",
+        "%zz",
+        "..",
+        "null",
+        "%2F",
+        "%20",
+        "'%22;--",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    parts.push("x".repeat(20_000));
+    parts.push(PROJECT.to_uppercase());
+    parts
+}
+
+impl Row {
+    fn good(&self) -> String {
+        self.with_project(PROJECT)
+    }
+
+    fn with_project(&self, project: &str) -> String {
+        self.path
+            .replace("{projectId}", project)
+            .replace("{runId}", RUN)
+            .replace("{testName}", TEST_ENCODED)
+            .replace("{fingerprint}", FINGERPRINT)
+    }
+
+    /// The path with its last parameter replaced.
+    fn with_last(&self, part: &str) -> Option<String> {
+        let start = self.path.rfind('{')?;
+        let end = self.path.rfind('}')? + 1;
+        let filled = format!("{}{part}{}", &self.path[..start], &self.path[end..]);
+        Some(
+            Row {
+                path: filled.leak(),
+                not_found: None,
+                takes: &[],
+            }
+            .good(),
+        )
+    }
+}
+
+#[test]
+fn every_route_has_its_row() {
+    let rows: Vec<_> = ROWS.iter().map(|row| row.path).collect();
+    let routes: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
+    assert_eq!(rows, routes);
+}
+
+#[actix_web::test]
+async fn a_good_request_is_answered() {
+    let api = Api::new();
+    for row in ROWS {
+        let answer = api.get(&row.good()).await;
+        let body = answer.ok();
+        assert!(body.is_object());
+        assert_eq!(
+            body.get("project").is_some(),
+            row.path != "/projects",
+            "{}",
+            row.path
+        );
+        assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{}", row.path);
+        assert!(
+            answer
+                .header("cache-control")
+                .is_some_and(|value| value.starts_with("private, no-"))
+        );
+        assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32));
+    }
+}
+
+#[actix_web::test]
+async fn every_failure_of_a_key_is_told_before_anything_else() {
+    let api = Api::new();
+    let keys = &api.seed.keys;
+    for (key, status, code) in [
+        (None, 401, "missing_key"),
+        (Some(&keys.ingest), 401, "wrong_key_type"),
+        (Some(&keys.unknown), 401, "invalid_key"),
+        (Some(&keys.revoked), 401, "key_revoked"),
+        (Some(&keys.expired), 401, "key_expired"),
+        (Some(&keys.free), 403, "tier_too_low"),
+    ] {
+        let header = key.map(|key| format!("Bearer {}", key.reveal()));
+        let headers: Vec<_> = header
+            .iter()
+            .map(|value| ("Authorization", value.as_str()))
+            .collect();
+        for row in ROWS {
+            // Beside a bad key a bad project, bad parameters, a bad method and a bad path go unnoticed.
+            for path in [
+                row.good(),
+                row.with_project("%00") + "?days=x&page=0&filePath=%FF",
+                row.good() + "/none",
+            ] {
+                for method in [Method::GET, Method::POST] {
+                    let uri = format!("{BASE}{path}");
+                    api.send(method, &uri, &headers).await.fails(status, code, &uri);
+                }
+            }
+        }
+        api.send(Method::GET, "/elsewhere", &headers)
+            .await
+            .fails(status, code, "/elsewhere");
+    }
+}
+
+#[actix_web::test]
+async fn what_is_anothers_and_what_does_not_exist_are_the_same_bytes() {
+    let api = Api::new();
+    for row in ROWS.iter().filter(|row| row.path != "/projects") {
+        let anothers = api.get(&row.with_project(OTHER_PROJECT)).await;
+        anothers.fails(404, "project_not_found", row.path);
+        let nobodys = api.get(&row.with_project(NO_PROJECT)).await;
+        assert_eq!(anothers.body, nobodys.body, "{}", row.path);
+        let others = format!("Bearer {}", api.seed.keys.other.reveal());
+        let uri = format!("{BASE}{}", row.good());
+        let ours = api.send(Method::GET, &uri, &[("Authorization", &others)]).await;
+        assert_eq!(
+            (ours.status, &ours.body),
+            (nobodys.status, &nobodys.body),
+            "{uri}"
+        );
+        assert_eq!(
+            format!("{:?}", anothers.headers),
+            format!("{:?}", nobodys.headers),
+            "{}",
+            row.path
+        );
+    }
+}
+
+#[actix_web::test]
+async fn a_part_of_a_path_that_names_nothing_is_not_found() {
+    let api = Api::new();
+    for row in ROWS {
+        for part in bad_parts() {
+            if row.path != "/projects" {
+                let path = row.with_project(&part);
+                api.get(&path).await.fails(404, "project_not_found", &path);
+            }
+            if let (Some(path), Some(code)) = (row.with_last(&part), row.not_found) {
+                api.get(&path).await.fails(404, code, &path);
+            }
+        }
+    }
+    let path = format!("/projects/{PROJECT}/runs/{NO_RUN}/tests/%00");
+    api.get(&path).await.fails(404, "run_not_found", &path);
+}
+
+#[actix_web::test]
+async fn a_bad_parameter_is_refused_by_the_routes_that_take_it_and_by_no_other() {
+    let api = Api::new();
+    let every = ROWS.iter().flat_map(|row| row.takes).copied();
+    for name in every.collect::<std::collections::BTreeSet<_>>() {
+        let code = if name == "days" {
+            "invalid_period"
+        } else {
+            "invalid_parameter"
+        };
+        for bad in [
+            "=%00",
+            "=%FF",
+            "=%zz",
+            "=1&x=1&NAME=1",
+            &format!("={}", "y".repeat(9_000)),
+        ] {
+            // Any text is a file's name, however long.
+            if name == "filePath" && bad.len() > 1_000 {
+                continue;
+            }
+            for row in ROWS {
+                let path = format!("{}?{name}{}", row.good(), bad.replace("NAME", name));
+                let answer = api.get(&path).await;
+                if row.takes.contains(&name) {
+                    answer.fails(400, code, &path);
+                    assert!(answer.sentence().contains(name), "{path}: {}", answer.sentence());
+                    // Parameters come before any look-up.
+                    let path = path.replace(PROJECT, NO_PROJECT);
+                    api.get(&path).await.fails(400, code, &path);
+                } else {
+                    answer.ok();
+                }
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn every_failure_of_the_store_is_an_internal_error_without_its_cause() {
+    for (mode, status) in [
+        (Mode::ReadsFail, 500),
+        (Mode::AllFail, 500),
+        (Mode::Unreachable, 503),
+        (Mode::Panics, 500),
+    ] {
+        let api = Api::in_mode(mode);
+        for row in ROWS {
+            let answer = api.get(&row.good()).await;
+            answer.fails(status, "internal_error", row.path);
+            assert!(answer.header("x-request-id").is_some());
+            let body = String::from_utf8(answer.body.to_vec()).unwrap();
+            assert!(!body.contains("secret") && !body.contains("10.0.0.7"), "{body}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn other_methods_are_refused_with_those_allowed() {
+    let api = Api::new();
+    let authorization = format!("Bearer {}", api.seed.keys.good.reveal());
+    for row in ROWS {
+        for method in [
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+            Method::OPTIONS,
+            Method::TRACE,
+        ] {
+            let uri = format!("{BASE}{}", row.good());
+            let answer = api.send(method, &uri, &[("Authorization", &authorization)]).await;
+            answer.fails(405, "invalid_parameter", row.path);
+            assert_eq!(answer.header("allow"), Some("GET, HEAD"));
+        }
+        let head = api
+            .send(
+                Method::HEAD,
+                &format!("{BASE}{}", row.good()),
+                &[("Authorization", &authorization)],
+            )
+            .await;
+        assert_eq!(head.status, 200, "{}", row.path);
+    }
+}
+
+#[actix_web::test]
+async fn unknown_paths_are_refused() {
+    let api = Api::new();
+    let authorization = format!("Bearer {}", api.seed.keys.good.reveal());
+    for uri in [
+        "/",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/projects/",
+        "/api/v2/projects",
+        "/healthz",
+        "/metrics",
+        "//",
+    ] {
+        let answer = api
+            .send(Method::GET, uri, &[("Authorization", &authorization)])
+            .await;
+        answer.fails(404, "invalid_parameter", uri);
+    }
+}

@@ -1,0 +1,328 @@
+//! What the store in memory holds.
+
+use std::{collections::HashMap, sync::Mutex};
+
+use assay_access::key::{SecretKey, mint};
+use assay_domain::{
+    attempt::{AttemptStatus, ErrorDetail, Location, ShardTag, StoredAttempt},
+    history::Occurrence,
+    id::OrganizationId,
+    key::{KeyHash, KeyKind, StoredKey},
+    observation::History,
+    plan::Plan,
+    run::{
+        Counts, Outcome, Run, RunDetail, RunRow, RunState, RunStatus, Shard, ShardCount, Shards, TestEntry,
+    },
+    signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
+    test::TestName,
+    timestamp::Timestamp,
+};
+use assay_flakiness::{HistoryBuilder, ObservedAttempt, ObservedRun};
+
+use crate::{
+    ids::{FILE, FINGERPRINT, NOW, ORGANIZATION, OTHER_ORGANIZATION, RUN, SHARD, TEST, TWICE},
+    store::Mode,
+};
+
+pub(crate) struct Seed {
+    pub(crate) keys: Keys,
+    pub(crate) stored: HashMap<KeyHash, StoredKey>,
+    pub(crate) history: History,
+    pub(crate) names: Vec<TestName>,
+    pub(crate) mode: Mutex<Mode>,
+    /// How many tests the run detail has besides the seed's own: for large bodies.
+    pub(crate) padding: Mutex<usize>,
+}
+
+/// The texts of the seed's keys.
+pub(crate) struct Keys {
+    pub(crate) good: SecretKey,
+    pub(crate) expiring: SecretKey,
+    pub(crate) revoked: SecretKey,
+    pub(crate) expired: SecretKey,
+    pub(crate) free: SecretKey,
+    pub(crate) standard: SecretKey,
+    pub(crate) other: SecretKey,
+    pub(crate) unknown: SecretKey,
+    pub(crate) ingest: SecretKey,
+}
+
+impl Seed {
+    pub(crate) fn new() -> Self {
+        let mut stored = HashMap::new();
+        let mut add = |organization: &str, plan, expires_at, revoked_at| {
+            let (secret, new) = mint(KeyKind::Read, NOW);
+            let key = StoredKey {
+                id: new.id,
+                organization: OrganizationId(organization.parse().unwrap()),
+                plan,
+                expires_at,
+                revoked_at,
+            };
+            stored.insert(new.hash, key);
+            secret
+        };
+        let later = NOW.plus_days(30);
+        let keys = Keys {
+            good: add(ORGANIZATION, Plan::Pro, later, None),
+            expiring: add(ORGANIZATION, Plan::Pro, NOW.plus_days(7), None),
+            revoked: add(ORGANIZATION, Plan::Pro, later, Some(NOW)),
+            expired: add(ORGANIZATION, Plan::Pro, NOW, None),
+            free: add(ORGANIZATION, Plan::Free, later, None),
+            standard: add(ORGANIZATION, Plan::Standard, later, None),
+            other: add(OTHER_ORGANIZATION, Plan::Pro, later, None),
+            unknown: mint(KeyKind::Read, NOW).0,
+            ingest: mint(KeyKind::Ingest, NOW).0,
+        };
+        let (history, names) = history();
+        Self {
+            keys,
+            stored,
+            history,
+            names,
+            mode: Mutex::new(Mode::Healthy),
+            padding: Mutex::new(0),
+        }
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        *self.mode.lock().unwrap() = mode;
+    }
+}
+
+pub(crate) fn test_name() -> TestName {
+    TestName {
+        name: TEST.to_owned(),
+        file_path: Some(FILE.to_owned()),
+    }
+}
+
+/// Every test that look-ups by name know.
+pub(crate) fn tests() -> Vec<TestName> {
+    let twice = |file_path| TestName {
+        name: TWICE.to_owned(),
+        file_path,
+    };
+    vec![
+        test_name(),
+        twice(None),
+        twice(Some("b \"quoted\".ts".to_owned())),
+    ]
+}
+
+/// Twenty runs of six tests: flaky on retry in various degrees, broken, healthy, and one just begun.
+fn history() -> (History, Vec<TestName>) {
+    use AttemptStatus::{Failed, Passed};
+    let mut builder = HistoryBuilder::new("main");
+    for index in 0..20_i64 {
+        let run = ObservedRun {
+            started_at: NOW.plus_ms((index - 20) * 6 * 3_600_000),
+            id: format!("run-{index}"),
+            branch: Some("main".to_owned()),
+            revision: Some(format!("revision-{index}")),
+            variant: String::new(),
+        };
+        let mut observe = |name: &str, statuses: &[AttemptStatus], duration_ms| {
+            let test = TestName {
+                name: name.to_owned(),
+                file_path: Some(FILE.to_owned()),
+            };
+            let attempts = statuses.iter().map(|status| ObservedAttempt {
+                status: *status,
+                duration_ms,
+            });
+            builder.observe(&run, &test, attempts);
+        };
+        let flaky: &[_] = if index % 4 == 1 {
+            &[Failed, Passed]
+        } else {
+            &[Passed]
+        };
+        observe("flaky cheap", flaky, Some(10));
+        observe(
+            "flaky dear",
+            if index % 5 == 1 {
+                &[Failed, Passed]
+            } else {
+                &[Passed]
+            },
+            Some(9_000),
+        );
+        observe("flaky untimed", flaky, None);
+        observe(
+            "broken",
+            if index >= 14 { &[Failed] } else { &[Passed] },
+            Some(500),
+        );
+        observe("healthy", &[Passed], Some(5));
+        if index >= 18 {
+            observe("new", &[Passed], Some(5));
+        }
+    }
+    builder.build()
+}
+
+pub(crate) fn attempts() -> Vec<StoredAttempt> {
+    let shard = Some(ShardTag {
+        index: 1,
+        run_id: RUN_ID(),
+    });
+    let error = ErrorDetail {
+        message: Some("expected 3, got 4".to_owned()),
+        stack: None,
+        snippet: None,
+        location: Some(Location {
+            file: FILE.to_owned(),
+            line: Some(12),
+            column: None,
+        }),
+    };
+    let attempt = |retry, status, errors| StoredAttempt {
+        retry,
+        status,
+        duration_ms: Some(1_200),
+        browser_name: None,
+        errors,
+        shard,
+    };
+    vec![
+        attempt(0, AttemptStatus::Failed, vec![error, ErrorDetail::default()]),
+        attempt(1, AttemptStatus::Passed, Vec::new()),
+    ]
+}
+
+#[expect(non_snake_case, reason = "a constant that needs parsing")]
+pub(crate) fn RUN_ID() -> assay_domain::id::RunId {
+    RUN.parse().unwrap()
+}
+
+const COUNTS: Counts = Counts {
+    total: 3,
+    passed: 2,
+    failed: 1,
+    skipped: 0,
+    recovered: 1,
+};
+
+pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
+    RunRow {
+        id: RUN_ID(),
+        run_number: number,
+        branch: Some("main".to_owned()),
+        commit_sha: None,
+        tested_revision: None,
+        pull_request_number: None,
+        status: None,
+        started_at,
+        finished_at: None,
+        duration_ms: None,
+        counts: COUNTS,
+        shards: Some(ShardCount {
+            received: 1,
+            expected: None,
+        }),
+    }
+}
+
+pub(crate) fn run_detail(padding: usize) -> RunDetail {
+    let entry = |test: TestName| TestEntry {
+        test_name: test.name,
+        file_path: test.file_path,
+        status: AttemptStatus::Passed,
+        attempts: 2,
+        duration_ms: None,
+        error_message: None,
+        fingerprint: None,
+        browser_name: None,
+        shard: None,
+    };
+    let padded = (0..padding).map(|index| TestName {
+        name: format!("padding > {index}"),
+        file_path: None,
+    });
+    RunDetail {
+        run: Run {
+            id: RUN_ID(),
+            run_number: 41,
+            branch: None,
+            commit_sha: None,
+            commit_message: None,
+            author_name: None,
+            tested_revision: None,
+            pull_request_number: None,
+            pull_request_title: None,
+            ci_provider: None,
+            suite: None,
+            status: RunStatus::Incomplete,
+            started_at: NOW.plus_ms(-5),
+            finished_at: None,
+            duration_ms: None,
+            shards: Some(Shards {
+                expected: Some(2),
+                received: vec![Shard {
+                    run_id: SHARD.parse().unwrap(),
+                    index: 1,
+                    run_state: RunState::Completed,
+                    status: Some(Outcome::Passed),
+                }],
+            }),
+            report_errors: Vec::new(),
+        },
+        counts: COUNTS,
+        tests: tests().into_iter().chain(padded).map(entry).collect(),
+    }
+}
+
+pub(crate) fn occurrence() -> Occurrence {
+    Occurrence {
+        run_id: RUN_ID(),
+        run_number: 41,
+        branch: None,
+        tested_revision: None,
+        commit_sha: None,
+        suite: None,
+        started_at: NOW.plus_ms(-5),
+        status: AttemptStatus::Passed,
+        duration_ms: None,
+        attempts: 2,
+        wasted_ms: 1_200,
+        any_failed_attempt: true,
+    }
+}
+
+pub(crate) fn signature() -> SignatureDetail {
+    SignatureDetail {
+        signature: Signature {
+            fingerprint: FINGERPRINT.to_owned(),
+            title: "expected 3, got 4".to_owned(),
+            message: None,
+            category: Category::Assertion,
+            file_path: None,
+            file_count: 0,
+            test_count: 1,
+            test_names: vec![TEST.to_owned()],
+            occurrence_count: 1,
+            run_count: 1,
+            first_seen: NOW.plus_ms(-5),
+            last_seen: NOW.plus_ms(-5),
+            is_new: true,
+        },
+        window_empty: false,
+        tests: vec![SignatureTest {
+            test_name: TEST.to_owned(),
+            file_path: None,
+            occurrence_count: 1,
+        }],
+        runs: vec![SignatureRun {
+            run_id: RUN_ID(),
+            run_number: 41,
+            branch: None,
+            started_at: NOW.plus_ms(-5),
+            test_name: TEST.to_owned(),
+            file_path: None,
+            attempts: 2,
+            occurrences: 1,
+            final_status: AttemptStatus::Passed,
+        }],
+    }
+}

@@ -1,0 +1,269 @@
+//! The store in memory, which can also fail.
+
+use assay_domain::{
+    attempt::{AttemptStatus, TestAttempts},
+    history::TestHistory,
+    id::{KeyId, ProjectId, RunId},
+    key::{KeyHash, StoredKey},
+    observation::History,
+    page::Page,
+    project::{Caller, Project, ProjectEntry},
+    run::{RunDetail, RunPage, RunQuery, RunTag},
+    settings::{Chat, ChatEvent, Repohost, Settings},
+    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    store::{FinalResult, Store, StoreError},
+    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+    verdict::{TestVerdict, VerdictStatus},
+    window::Window,
+};
+
+use crate::{
+    ids::{FINGERPRINT, NOW, ORGANIZATION, OTHER_ORGANIZATION, OTHER_PROJECT, PROJECT, RUN, SHARD},
+    seed::{self, RUN_ID, Seed},
+};
+
+/// How the store behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Healthy,
+    /// It finds keys and projects, and fails at everything else.
+    ReadsFail,
+    /// It fails at everything.
+    AllFail,
+    /// It cannot be reached.
+    Unreachable,
+    /// It panics below the project.
+    Panics,
+}
+
+impl Seed {
+    fn mode(&self) -> Mode {
+        *self.mode.lock().unwrap()
+    }
+
+    /// Before a key or project is looked up.
+    fn reach(&self) -> Result<(), StoreError> {
+        match self.mode() {
+            Mode::Healthy | Mode::ReadsFail | Mode::Panics => Ok(()),
+            Mode::AllFail => Err(failure()),
+            Mode::Unreachable => Err(StoreError::Unreachable("connection refused at 10.0.0.7".into())),
+        }
+    }
+
+    /// Before anything else is read.
+    fn read(&self) -> Result<(), StoreError> {
+        match self.mode() {
+            Mode::ReadsFail => Err(failure()),
+            Mode::Panics => panic!("the store panicked"),
+            Mode::Healthy | Mode::AllFail | Mode::Unreachable => self.reach(),
+        }
+    }
+}
+
+/// A failure whose cause must reach no client.
+fn failure() -> StoreError {
+    StoreError::Failed {
+        doing: "testing",
+        source: "secret cause: relation \"result\"".into(),
+    }
+}
+
+fn select(test: &TestSelector) -> TestLookup<TestName> {
+    assert!(!test.name.contains('\0'));
+    let mut matching: Vec<_> = seed::tests()
+        .into_iter()
+        .filter(|known| known.name == test.name)
+        .filter(|known| match &test.file {
+            FileSelector::Any => true,
+            FileSelector::Exactly(file) => known.file_path == *file,
+        })
+        .collect();
+    match matching.len() {
+        0 => TestLookup::Missing,
+        1 => TestLookup::Found(matching.remove(0)),
+        _ => TestLookup::Ambiguous(matching.into_iter().map(|known| known.file_path).collect()),
+    }
+}
+
+fn map<T, R>(lookup: TestLookup<T>, map: impl FnOnce(T) -> R) -> TestLookup<R> {
+    match lookup {
+        TestLookup::Found(found) => TestLookup::Found(map(found)),
+        TestLookup::Missing => TestLookup::Missing,
+        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
+    }
+}
+
+fn is_the_run(id: RunId) -> bool {
+    [RUN, SHARD].contains(&id.to_string().as_str())
+}
+
+impl Store for Seed {
+    fn ready(&self) -> Result<(), StoreError> {
+        self.reach()
+    }
+
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
+        self.reach()?;
+        Ok(self.stored.get(hash).copied())
+    }
+
+    fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
+        // Never a request's failure, so it fails always.
+        Err(failure())
+    }
+
+    fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
+        self.read()?;
+        assert_eq!(caller.organization.to_string(), ORGANIZATION);
+        Ok(vec![ProjectEntry {
+            id: PROJECT.parse().unwrap(),
+            name: "shop".to_owned(),
+            stable_branch: "main".to_owned(),
+            created_at: NOW.plus_days(-100),
+        }])
+    }
+
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        self.reach()?;
+        let project = |name: &str| Project::of_row(id, name.to_owned(), "main".to_owned(), caller.plan, now);
+        let asked = (caller.organization.to_string(), id.to_string());
+        Ok(match (asked.0.as_str(), asked.1.as_str()) {
+            (ORGANIZATION, PROJECT) => Some(project("shop")),
+            (OTHER_ORGANIZATION, OTHER_PROJECT) => Some(project("other")),
+            _ => None,
+        })
+    }
+
+    fn settings(&self, _: &Project) -> Result<Settings, StoreError> {
+        self.read()?;
+        Ok(Settings {
+            stable_branch: "main".to_owned(),
+            retention_days: 90,
+            chat: Chat {
+                configured: true,
+                events: vec![ChatEvent::TestFlaky],
+            },
+            repohost: Repohost {
+                pr_comments_enabled: true,
+            },
+        })
+    }
+
+    fn branches(&self, _: &Project) -> Result<Vec<String>, StoreError> {
+        self.read()?;
+        Ok(vec!["Main".to_owned(), "main".to_owned()])
+    }
+
+    /// Ten runs, numbered by their start, three a page whatever was asked.
+    fn runs(&self, _: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
+        self.read()?;
+        let all: Vec<_> = (1..=10)
+            .rev()
+            .map(|number| seed::run_row(number, NOW.plus_ms(i64::from(number) - 100)))
+            .collect();
+        let older = |started_at| {
+            all.iter()
+                .position(|run| run.started_at < started_at)
+                .unwrap_or(all.len())
+        };
+        let start = query.position.map_or(0, |position| older(position.started_at));
+        let end = (start + 3).min(all.len());
+        Ok(RunPage {
+            total: 10,
+            has_older: end < all.len(),
+            has_newer: start > 0,
+            runs: all[start..end].to_vec(),
+        })
+    }
+
+    fn run(&self, _: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
+        self.read()?;
+        Ok(is_the_run(id).then(|| seed::run_detail(*self.padding.lock().unwrap())))
+    }
+
+    fn attempts(
+        &self,
+        _: &Project,
+        run: RunId,
+        test: &TestSelector,
+    ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
+        self.read()?;
+        let found = |test| TestAttempts {
+            run: RunTag {
+                id: RUN_ID(),
+                run_number: 41,
+                branch: Some("main".to_owned()),
+            },
+            tested_revision: None,
+            test,
+            verdict: Some(VerdictStatus::Flaky),
+            attempts: seed::attempts(),
+        };
+        Ok(is_the_run(run).then(|| map(select(test), found)))
+    }
+
+    fn history(
+        &self,
+        _: &Project,
+        test: &TestSelector,
+        _: &Window,
+    ) -> Result<TestLookup<TestHistory>, StoreError> {
+        self.read()?;
+        Ok(map(select(test), |test| TestHistory {
+            test,
+            occurrences: vec![seed::occurrence()],
+        }))
+    }
+
+    fn verdict(&self, _: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
+        self.read()?;
+        Ok(map(select(test), |test| TestVerdict { test, stored: None }))
+    }
+
+    fn signature(
+        &self,
+        _: &Project,
+        fingerprint: &str,
+        _: &Window,
+    ) -> Result<Option<SignatureDetail>, StoreError> {
+        self.read()?;
+        Ok((fingerprint == FINGERPRINT).then(seed::signature))
+    }
+
+    fn signatures(&self, _: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
+        self.read()?;
+        Ok(SignaturePage {
+            page: Page::of(query.page, query.per_page, 1),
+            signatures: vec![seed::signature().signature],
+            unfingerprinted_count: 4,
+        })
+    }
+
+    fn observations(&self, _: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError> {
+        self.read()?;
+        assert_eq!((from, to), (NOW.plus_days(-14), NOW));
+        Ok(self.history.clone())
+    }
+
+    fn test_names(&self, _: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        self.read()?;
+        Ok(tests
+            .iter()
+            .map(|test| self.names[*test as usize].clone())
+            .collect())
+    }
+
+    fn final_results(
+        &self,
+        _: &Project,
+        results: &[(TestOrdinal, i32)],
+    ) -> Result<Vec<FinalResult>, StoreError> {
+        self.read()?;
+        let result = |(_, run): &(TestOrdinal, i32)| FinalResult {
+            status: AttemptStatus::TimedOut,
+            started_at: NOW.plus_ms(i64::from(*run)),
+        };
+        Ok(results.iter().map(result).collect())
+    }
+}

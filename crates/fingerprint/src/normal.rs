@@ -1,0 +1,148 @@
+//! The normal form: what of an error identifies it.
+
+use crate::{
+    cut::{Cut, cut},
+    mask::mask,
+    origin, received, text,
+};
+
+/// How many characters of the masked text count.
+const COUNTED_CHARS: usize = 2_000;
+
+/// What of an error identifies it; two errors are one signature where these three are equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NormalForm {
+    /// The matcher or API call that failed, else the exception type, else empty.
+    pub origin: String,
+    /// The page's element that was looked for, where the text names one, masked.
+    pub locator: Option<String>,
+    /// The text with everything masked, on one line, at most 2,000 characters, without the exception type.
+    pub text: String,
+    /// The masked text's first line behind the exception type: what a title is made of.
+    pub(crate) first_line: String,
+    /// Whether `origin` is a matcher or API call.
+    pub(crate) by_matcher: bool,
+}
+
+/// The normal form of an error that consists of this message alone.
+pub fn normal_form(message: &str) -> NormalForm {
+    of_error(Some(message), None)
+}
+
+/// The normal form of an error's message and stack.
+pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm {
+    let message_cut = message.map(cut).unwrap_or_default();
+    let stack_cut = stack.map(cut).unwrap_or_default();
+    let typed_by_stack = type_of(&stack_cut);
+    let chosen = if !stack_cut.is_hollow()
+        && (message_cut.is_hollow() || tells_the_same_and_more(&stack_cut, &message_cut))
+    {
+        stack_cut
+    } else if message_cut.lines.is_empty() {
+        // Nothing but frames: they are all there is to go by.
+        uncut(
+            message
+                .filter(|text| !text.trim().is_empty())
+                .or(stack)
+                .unwrap_or_default(),
+            &message_cut,
+        )
+    } else {
+        message_cut
+    };
+    form(&chosen, typed_by_stack)
+}
+
+fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
+    let lines = &cut.lines;
+    let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+    let own_type = lines.get(first).and_then(|line| origin::exception_type(line));
+    let matcher = origin::matcher(lines);
+    let by_matcher = matcher.is_some();
+    let panic = cut.panicked.then(|| "panic".to_owned());
+    let origin = matcher
+        .or_else(|| own_type.map(|(name, _)| name.to_owned()))
+        .or(panic)
+        .or(typed_by_stack)
+        .unwrap_or_default();
+    let locator = cut.locator.clone().or_else(|| origin::locator(lines));
+
+    // The type's own digits are no values: it is taken off before anything is masked.
+    let typed = own_type.map_or("", |(_, end)| {
+        lines
+            .get(first)
+            .and_then(|line| line.get(..end))
+            .unwrap_or_default()
+    });
+    let mut rest = lines.get(first..).unwrap_or_default().to_vec();
+    if let Some(line) = rest.first_mut() {
+        line.drain(..typed.len());
+    }
+    let masked: Vec<String> = received::mask(&rest).iter().map(|line| mask(line)).collect();
+    let text = one_line(&masked.join(" "));
+    NormalForm {
+        first_line: first_line(if by_matcher { "" } else { &origin }, &masked),
+        origin: if by_matcher { mask(&origin) } else { origin },
+        locator: locator.map(|locator| one_line(&mask(&locator))),
+        text: text.chars().take(COUNTED_CHARS).collect(),
+        by_matcher,
+    }
+}
+
+/// Whether a message is only the first words of a failed matcher that the stack holds in full.
+fn tells_the_same_and_more(stack: &Cut, message: &Cut) -> bool {
+    if origin::matcher(&message.lines).is_some() && message.lines.len() > 1 {
+        return false;
+    }
+    let stack_text = one_line(&stack.lines.join(" "));
+    let body = origin::exception_type(&stack_text).map_or(stack_text.as_str(), |(_, end)| {
+        stack_text.get(end..).unwrap_or_default()
+    });
+    origin::matcher(&stack.lines).is_some()
+        && body.trim_start().starts_with(&one_line(&message.lines.join(" ")))
+}
+
+/// The first line that says something, behind the exception type.
+fn first_line(exception: &str, masked: &[String]) -> String {
+    let said = masked
+        .iter()
+        .map(|line| one_line(line))
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    match (exception.is_empty(), said.is_empty()) {
+        (true, _) => said,
+        (false, true) => exception.to_owned(),
+        (false, false) => format!("{exception}: {said}"),
+    }
+}
+
+/// The exception type at the head of what is left of a stack.
+fn type_of(stack: &Cut) -> Option<String> {
+    let first = stack.lines.first()?;
+    origin::exception_type(first).map(|(name, _)| name.to_owned())
+}
+
+fn uncut(raw: &str, cut: &Cut) -> Cut {
+    Cut {
+        lines: text::lines(raw)
+            .iter()
+            .map(|line| one_line(line))
+            .filter(|line| !line.is_empty())
+            .take(1)
+            .collect(),
+        locator: cut.locator.clone(),
+        panicked: cut.panicked,
+    }
+}
+
+/// `text` with every run of white space as one space.
+fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}

@@ -1,0 +1,105 @@
+//! Where an error comes from, as its text tells: exception type, matcher, locator.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::cut::pattern;
+
+/// `expect(locator).not.toBeVisible`, with whatever was written between the brackets.
+static MATCHER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\bexpect(?:\.\w+)?\((?:[^()\n]|\([^()\n]{0,80}\)){0,80}\)(?:\.(?:not|resolves|rejects|soft|poll))*\.[A-Za-z]\w*",
+    )
+});
+
+/// A call of Playwright's API that failed: `locator.click: Timeout 500ms exceeded.`
+static CALL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:\w*Error: )?((?:locator|page|frame|frameLocator|elementHandle|browser|browserContext|browserType|apiRequestContext|apiResponse|request|keyboard|mouse|download|electron|worker|route|jsHandle|tracing|video|touchscreen)\.\w+): ",
+    )
+});
+
+/// `java.lang.IllegalStateException: `, `AssertionError [ERR_ASSERTION]: `, `System.Exception : `, `panic: `.
+static TYPE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\s*(?:Uncaught (?:\(in promise\) )?|Unhandled (?:\w+ )?(?:Rejection|Error): )?((?:[A-Za-z_$][\w$]*(?:\.|::|\\))*[A-Za-z_$][\w$]*|fatal error)(?: \[[A-Z_]+\])? ?:(?:\s|$)",
+    )
+});
+
+/// Last parts of names by which an exception type is told from any other word before a colon.
+const TYPE_ENDINGS: [&str; 16] = [
+    "Error",
+    "Exception",
+    "Failure",
+    "Failed",
+    "Fault",
+    "panic",
+    "Panic",
+    "Interrupt",
+    "Exit",
+    "Timeout",
+    "Abort",
+    "Violation",
+    "Warning",
+    "Throwable",
+    "fatal error",
+    "StopIteration",
+];
+
+static LOCATOR: LazyLock<[Regex; 5]> = LazyLock::new(|| {
+    [
+        pattern(r"^\s*(?:- )?Locator:\s*(\S.*?)\s*$"),
+        pattern(r"strict mode violation: (.{1,300}?) resolved to \d+ elements"),
+        pattern(r"[Ee]xpected to find element: `([^`]{1,300})`"),
+        pattern(r"(?:[Uu]nable to locate element: |no such element: .{0,60}?: )(\{.{1,300}?\}|\S{1,300})"),
+        pattern(
+            r"Unable to find (?:an? )?((?:accessible )?(?:element|role|label)\b.{0,200}?)(?:\. This could|\. Ignored|$)",
+        ),
+    ]
+});
+
+static AWAITED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\bwaiting for ((?:locator|getBy\w+|get_by_\w+|frameLocator|selector)\b.{0,300}?)(?: to be \w+.*| to \w+$)?\s*$",
+    )
+});
+
+/// The locator that a line of a log waited for.
+pub(crate) fn awaited_locator(line: &str) -> Option<String> {
+    let locator = AWAITED.captures(line)?.get(1)?.as_str().trim();
+    Some(locator.to_owned())
+}
+
+/// The locator that the lines themselves name.
+pub(crate) fn locator(lines: &[String]) -> Option<String> {
+    let named = LOCATOR.iter().find_map(|pattern| {
+        lines
+            .iter()
+            .find_map(|line| Some(pattern.captures(line)?.get(1)?.as_str().trim().to_owned()))
+    });
+    named.or_else(|| lines.iter().find_map(|line| awaited_locator(line)))
+}
+
+/// The matcher or API call that failed.
+pub(crate) fn matcher(lines: &[String]) -> Option<String> {
+    let first = lines.iter().find(|line| !line.trim().is_empty())?;
+    if let Some(call) = CALL.captures(first.trim_start()).and_then(|found| found.get(1)) {
+        return Some(call.as_str().to_owned());
+    }
+    lines
+        .iter()
+        .find_map(|line| MATCHER.find(line))
+        .map(|found| found.as_str().to_owned())
+}
+
+/// The exception type that a line begins with, and how many bytes it takes, colon included.
+pub(crate) fn exception_type(line: &str) -> Option<(&str, usize)> {
+    let found = TYPE.captures(line)?;
+    let name = found.get(1)?.as_str();
+    let qualified = name.contains("::") || name.contains('\\') || name.matches('.').count() >= 2;
+    let last = name.rsplit(['.', ':', '\\']).next()?;
+    let plausible = TYPE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || (qualified && last.starts_with(|c: char| c.is_ascii_uppercase()));
+    plausible.then(|| (name, found.get(0).map_or(0, |whole| whole.end())))
+}

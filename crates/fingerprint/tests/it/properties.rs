@@ -1,0 +1,207 @@
+//! What holds for every text.
+
+use assay_domain::attempt::ErrorDetail;
+use assay_fingerprint::{classify, normal_form};
+use proptest::prelude::*;
+
+fn error(message: &str) -> ErrorDetail {
+    ErrorDetail {
+        message: Some(message.to_owned()),
+        ..ErrorDetail::default()
+    }
+}
+
+/// Texts made of what masks look at, far likelier to find a fault than random characters.
+fn hostile() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just("Received: ".to_owned()),
+        Just("Expected: \"x\"\n".to_owned()),
+        Just("expect(received).toBe(expected)".to_owned()),
+        Just("waiting for locator('#a')\n".to_owned()),
+        Just("http://".to_owned()),
+        Just("/home/a/".to_owned()),
+        Just("C:\\".to_owned()),
+        Just("\n- Expected\n+ Received\n".to_owned()),
+        Just("assert 'a' == ".to_owned()),
+        Just("got ".to_owned()),
+        Just("550e8400-e29b-41d4-a716-446655440000".to_owned()),
+        Just("2026-11-20T18:46:03Z".to_owned()),
+        Just("Traceback (most recent call last):\n".to_owned()),
+        Just("\u{1b}[31m".to_owned()),
+        Just("thread 'a' panicked at src/lib.rs:1:2:\n".to_owned()),
+        "[a-f0-9]{1,30}",
+        "[A-Za-z0-9_+-]{1,40}",
+        "[0-9:.,/@-]{1,12}",
+        "[ \\n\\t\"'`<>(){}\\[\\]\\\\/…ü✓-]{1,6}",
+        "\\PC{0,8}",
+    ];
+    proptest::collection::vec(part, 0..24).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics_and_everything_is_bounded(message in hostile(), stack in hostile()) {
+        let detail = ErrorDetail { message: Some(message), stack: Some(stack), ..ErrorDetail::default() };
+        match classify(&detail) {
+            Some(class) => {
+                prop_assert!(detail.has_text());
+                prop_assert_eq!(class.fingerprint.len(), 32);
+                prop_assert!(class.fingerprint.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)));
+                prop_assert!(class.title.chars().count() <= 120);
+                prop_assert!(!class.title.contains('\n'));
+            }
+            None => prop_assert!(!detail.has_text()),
+        }
+    }
+
+    #[test]
+    fn no_digit_is_left(message in hostile()) {
+        let form = normal_form(&message);
+        prop_assert!(!form.text.bytes().any(|b| b.is_ascii_digit()), "{}", form.text);
+        prop_assert!(form.text.chars().count() <= 2_000);
+    }
+
+    #[test]
+    fn numbers_ids_times_and_places_do_not_tell_errors_apart(
+        a in variable(), b in variable(), template in 0..TEMPLATES.len(),
+    ) {
+        let fill = |with: &Variable| {
+            TEMPLATES[template]
+                .replace("{n}", &with.number.to_string())
+                .replace("{float}", &format!("{}.{}", with.number, with.number % 97))
+                .replace("{uuid}", &with.uuid)
+                .replace("{hex}", &format!("{:x}", with.hex))
+                .replace("{time}", &with.time)
+                .replace("{ms}", &format!("{}ms", with.number))
+                .replace("{port}", &(with.number % 65_000).to_string())
+                .replace("{root}", &with.root)
+                .replace("{value}", &with.value)
+        };
+        let [one, other] = [&a, &b].map(|with| classify(&error(&fill(with))).unwrap());
+        prop_assert_eq!(&one.fingerprint, &other.fingerprint, "{}\n---\n{}", fill(&a), fill(&b));
+        prop_assert_eq!(one.title, other.title);
+        prop_assert_eq!(one.category, other.category);
+    }
+}
+
+/// Errors of every language, with what varies between two occurrences of each.
+const TEMPLATES: [&str; 20] = [
+    "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: \"ready\"\nReceived: {value}",
+    "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"ready\"\nReceived: {value}\nTimeout:  {ms}\n\nCall log:\n  - Expect \"toHaveText\" with timeout {ms}\n    {n} × locator resolved to <b>{n}</b>\n",
+    "TimeoutError: page.goto: Timeout {ms} exceeded.\nCall log:\n  - navigating to \"http://localhost:{port}/orders/{n}\"",
+    "Error: connect ECONNREFUSED 127.0.0.1:{port}",
+    "order {uuid} was not found after {ms}",
+    "[{time}] worker {n} (pid {n}) lost its lease {hex}",
+    "ENOENT: no such file or directory, open '{root}/tests/data/orders.json'",
+    "AssertionError: expected {value} to equal 'ready'",
+    "AssertionError: assert {value} == 'ready'",
+    "java.lang.AssertionError: total expected:<{n}> but was:<{n}>",
+    "expected: \"ready\"\n but was: {value}",
+    "cents: got {n}, want {n}",
+    "status: got {value}, want \"ready\"",
+    "thread 'a::b' ({n}) panicked at src/lib.rs:{n}:{n}:\nassertion `left == right` failed\n  left: {value}\n right: \"ready\"",
+    "panic: runtime error: index out of range [{n}] with length {n}\n\ngoroutine {n} [running]:\nmain.f(0x{hex})\n\t{root}/main.go:{n} +0x{hex}",
+    "Failed asserting that {value} is identical to 'ready'.",
+    "Assert.Equal() Failure\nExpected: ready\nActual:   {value}",
+    "expected: \"ready\"\n     got: {value}\n\n(compared using ==)",
+    "Traceback (most recent call last):\n  File \"{root}/a.py\", line {n}, in test\n    do()\nRuntimeError: job {uuid} at 0x{hex} took {float}s",
+    "GET http://10.0.0.{n}:{port}/api/orders/{uuid}?at={time} answered {n}",
+];
+
+#[derive(Debug, Clone)]
+struct Variable {
+    number: u32,
+    hex: u64,
+    uuid: String,
+    time: String,
+    root: String,
+    value: String,
+}
+
+fn variable() -> impl Strategy<Value = Variable> {
+    let root = prop::sample::select(vec![
+        "/home/runner/work/shop/shop",
+        "/builds/acme/shop",
+        "/Users/jo/code/shop",
+        "/tmp/build-81/shop",
+    ]);
+    let value = prop_oneof![
+        "\"[a-z ]{1,20}\"",
+        Just("\"a, b \\\" c\"".to_owned()),
+        Just("{\"state\": \"closed\", \"at\": [1, 2]}".to_owned()),
+        Just("[1, 2, \"three\"]".to_owned()),
+        any::<u32>().prop_map(|n| n.to_string()),
+    ];
+    (
+        any::<u32>(),
+        0x1000_0000_u64..,
+        any::<[u8; 16]>(),
+        0_i64..4_000_000_000,
+        root,
+        value,
+    )
+        .prop_map(|(number, hex, bytes, seconds, root, value)| {
+            let h: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            Variable {
+                number,
+                hex,
+                uuid: format!(
+                    "{}-{}-{}-{}-{}",
+                    &h[..8],
+                    &h[8..12],
+                    &h[12..16],
+                    &h[16..20],
+                    &h[20..]
+                ),
+                time: assay_domain::timestamp::Timestamp::from_unix_ms(
+                    seconds * 1_000 + i64::from(number % 1_000),
+                )
+                .to_string(),
+                root: root.to_owned(),
+                value,
+            }
+        })
+}
+
+#[test]
+fn an_error_without_text_has_no_class() {
+    for message in [None, Some(""), Some(" \n\t ")] {
+        let detail = ErrorDetail {
+            message: message.map(ToOwned::to_owned),
+            ..ErrorDetail::default()
+        };
+        assert_eq!(classify(&detail), None);
+    }
+}
+
+#[test]
+fn expectations_locators_and_matchers_tell_errors_apart() {
+    let errors = [
+        "Error: expect(received).toBe(expected)\n\nExpected: \"ready\"\nReceived: \"a\"",
+        "Error: expect(received).toBe(expected)\n\nExpected: \"steady\"\nReceived: \"a\"",
+        "Error: expect(received).not.toBe(expected)\n\nExpected: \"ready\"\nReceived: \"a\"",
+        "Error: expect(received).toEqual(expected)\n\nExpected: \"ready\"\nReceived: \"a\"",
+        "Error: expect(locator).toBeVisible() failed\n\nLocator: locator('#buy')\nExpected: visible",
+        "Error: expect(locator).toBeVisible() failed\n\nLocator: locator('#sell')\nExpected: visible",
+        "Error: expect(locator).toBeHidden() failed\n\nLocator: locator('#buy')\nExpected: hidden",
+        "TimeoutError: locator.click: Timeout 500ms exceeded.\nCall log:\n  - waiting for locator('#buy')\n",
+        "TimeoutError: locator.click: Timeout 500ms exceeded.\nCall log:\n  - waiting for locator('#sell')\n",
+        "TimeoutError: locator.fill: Timeout 500ms exceeded.\nCall log:\n  - waiting for locator('#buy')\n",
+        "RuntimeError: database is not up",
+        "ValueError: database is not up",
+        "GET /api/orders/17 answered 500",
+        "GET /api/customers/17 answered 500",
+        "AssertionError: assert 'a' == 'b'",
+        "AssertionError: assert 'a' == 'c'",
+        "AssertionError: assert 'a' != 'c'",
+        "expected:<[a]> but was:<b>",
+        "expected:<[c]> but was:<b>",
+    ];
+    let mut seen = std::collections::HashMap::new();
+    for text in errors {
+        let class = classify(&error(text)).unwrap();
+        if let Some(other) = seen.insert(class.fingerprint, text) {
+            panic!("one fingerprint for two errors:\n{other}\n---\n{text}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A history from single results, for programs that have no store.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+    test::{TestName, TestOrdinal},
+    timestamp::Timestamp,
+};
+
+use crate::numbers::count;
+
+/// A run as a caller knows it. Runs with equal `id` are one run; its variants are told apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObservedRun {
+    /// When it started.
+    pub started_at: Timestamp,
+    /// What the evidence calls it.
+    pub id: String,
+    /// Its branch, where known. Where no run names one, all are judged as on the stable branch.
+    pub branch: Option<String>,
+    /// The code that it tested, where known; otherwise the run is a revision of its own.
+    pub revision: Option<String>,
+    /// The suite, job or browser; empty for the default one.
+    pub variant: String,
+}
+
+/// One attempt of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObservedAttempt {
+    /// How it ended.
+    pub status: AttemptStatus,
+    /// How long it took in milliseconds, where known.
+    pub duration_ms: Option<u64>,
+}
+
+impl From<AttemptStatus> for ObservedAttempt {
+    /// An attempt of unknown duration.
+    fn from(status: AttemptStatus) -> Self {
+        Self {
+            status,
+            duration_ms: None,
+        }
+    }
+}
+
+/// Collects results into a [`History`].
+///
+/// The order of the calls matters only among the attempts of one test in one run: they are taken oldest first. Ordinals
+/// follow the tests' names and run numbers the runs' times, so that the history is the same for any other order.
+#[derive(Debug, Clone)]
+pub struct HistoryBuilder {
+    stable_branch: Arc<str>,
+    runs: BTreeMap<ObservedRun, BTreeMap<TestName, Vec<ObservedAttempt>>>,
+}
+
+impl HistoryBuilder {
+    /// A builder without results; releases are made from `stable_branch`.
+    pub fn new(stable_branch: &str) -> Self {
+        Self {
+            stable_branch: stable_branch.into(),
+            runs: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the attempts of a test in a run, oldest first, behind those already there. No attempts add nothing.
+    pub fn observe<A: Into<ObservedAttempt>>(
+        &mut self,
+        run: &ObservedRun,
+        test: &TestName,
+        attempts: impl IntoIterator<Item = A>,
+    ) {
+        let mut attempts = attempts.into_iter().map(Into::into).peekable();
+        if attempts.peek().is_none() {
+            return;
+        }
+        // Looked up before it is inserted: a run and a test are cloned once, not for each of their results.
+        if !self.runs.contains_key(run) {
+            self.runs.insert(run.clone(), BTreeMap::new());
+        }
+        let Some(tests) = self.runs.get_mut(run) else {
+            return;
+        };
+        match tests.get_mut(test) {
+            Some(known) => known.extend(attempts),
+            None => {
+                tests.insert(test.clone(), attempts.collect());
+            }
+        }
+    }
+
+    /// The history, and the tests' names by ordinal.
+    pub fn build(self) -> (History, Vec<TestName>) {
+        let names: BTreeSet<&TestName> = self.runs.values().flat_map(BTreeMap::keys).collect();
+        let ordinals: BTreeMap<&TestName, TestOrdinal> = names.iter().copied().zip(0..).collect();
+        // The runs are ordered by time, then id, so that the first row of an id is its earliest.
+        let mut numbers: BTreeMap<&str, i32> = BTreeMap::new();
+        for run in self.runs.keys() {
+            let next = i32::try_from(numbers.len()).unwrap_or(i32::MAX).saturating_add(1);
+            numbers.entry(&run.id).or_insert(next);
+        }
+        let runs = self
+            .runs
+            .iter()
+            .map(|(run, tests)| {
+                let facts = RunFacts {
+                    id: run.id.as_str().into(),
+                    number: numbers.get(run.id.as_str()).copied().unwrap_or(0),
+                    started_at: run.started_at,
+                    branch: run.branch.as_deref().map(Into::into),
+                    revision: run.revision.as_deref().map(Into::into),
+                    variant: run.variant.as_str().into(),
+                };
+                let results = tests.iter().filter_map(|(test, attempts)| {
+                    ordinals.get(test).map(|ordinal| (*ordinal, attempts.as_slice()))
+                });
+                observations(facts, results)
+            })
+            .collect();
+        let history = History {
+            stable_branch: self.stable_branch,
+            tests: count(names.len()),
+            runs,
+        };
+        (history, names.into_iter().cloned().collect())
+    }
+}
+
+/// The observations of a run from its tests' attempts, ascending by test.
+fn observations<'a>(
+    run: RunFacts,
+    results: impl Iterator<Item = (TestOrdinal, &'a [ObservedAttempt])>,
+) -> RunObservations {
+    let mut observed = RunObservations {
+        run,
+        present: Bitmap::default(),
+        skipped: Bitmap::default(),
+        untimed: Bitmap::default(),
+        failures: Vec::new(),
+    };
+    for (test, attempts) in results {
+        let Some(last) = attempts.last() else { continue };
+        observed.present.insert(test);
+        if attempts.iter().all(|attempt| attempt.duration_ms.is_none()) {
+            observed.untimed.insert(test);
+        }
+        if last.status.is_skip() {
+            observed.skipped.insert(test);
+            continue;
+        }
+        let failed = || attempts.iter().filter(|attempt| attempt.status.is_failure());
+        if failed().next().is_some() {
+            observed.failures.push(Failure {
+                test,
+                recovered: !last.status.is_failure(),
+                failed_attempts: count(failed().count()),
+                lost_ms: failed()
+                    .filter_map(|attempt| attempt.duration_ms)
+                    .fold(None, |sum: Option<u64>, ms| {
+                        Some(sum.unwrap_or(0).saturating_add(ms))
+                    }),
+            });
+        }
+    }
+    observed
+}

@@ -1,0 +1,204 @@
+//! The numbers behind a verdict and the runs that they rest on.
+
+use std::collections::BTreeMap;
+
+use assay_domain::{
+    timestamp::Timestamp,
+    verdict::{DroppedRun, Evidence, Signal, SignalEvidence},
+};
+
+use crate::{
+    column::Presence,
+    config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, VARIANT_FAILURES},
+    engine::ENGINE_VERSION,
+    explanation,
+    numbers::{at, count},
+    outcomes::RunOutcome,
+    sheet::Mark,
+    status::Case,
+    tally::ChainEnd,
+    timeline::Entry,
+};
+
+/// When and over what a judgement was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// The time of the judgement.
+    pub(crate) now: Timestamp,
+    /// The length of the window in days.
+    pub(crate) window_days: i64,
+}
+
+/// The evidence without its signals; `dropped` are the newest of the test's mass-failure runs.
+pub(crate) fn counts(frame: Frame, presence: Presence, dropped: Vec<DroppedRun>) -> Evidence {
+    Evidence {
+        engine: ENGINE_VERSION.to_owned(),
+        now: frame.now,
+        window_days: frame.window_days,
+        runs_seen: presence.seen,
+        runs_skipped: presence.skipped,
+        runs_dropped: presence.seen - presence.considered,
+        dropped,
+        signals: Vec::new(),
+    }
+}
+
+/// The evidence for each of the active `signals`.
+pub(crate) fn signals(case: &Case<'_, '_>, signals: &[Signal]) -> Vec<SignalEvidence> {
+    signals.iter().map(|signal| of_signal(case, *signal)).collect()
+}
+
+fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
+    let mut runs = runs_of(case, signal);
+    runs.sort_unstable();
+    runs.dedup();
+    let newest: Vec<_> = runs
+        .iter()
+        .rev()
+        .take(NAMED_RUNS)
+        .filter_map(|run| case.sheet.timeline.runs.get(*run))
+        .collect();
+    let (value, threshold) = value(case, signal);
+    SignalEvidence {
+        signal,
+        label: signal.label().to_owned(),
+        value,
+        threshold,
+        detail: explanation::sentence(case, signal) + &explanation::addition(case, signal, latest_pair(case)),
+        runs: newest.iter().map(|run| run.facts.id.to_string()).collect(),
+        runs_total: count(runs.len()),
+    }
+}
+
+/// A signal's value, and the value from which it is active.
+fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
+    let tally = &case.tally;
+    let real = f64::from;
+    let streak = |end: Option<ChainEnd>| real(end.map_or(0, |end| end.streak));
+    match signal {
+        Signal::ConsecutiveFailures => (
+            streak(case.ends.breakage.map(|breakage| breakage.end)),
+            real(STREAK),
+        ),
+        Signal::FailureRateBroken => (
+            case.ends.breakage.map_or(0.0, |breakage| breakage.probability),
+            BROKEN,
+        ),
+        Signal::SameShaFlip => (real(tally.contradictions), 1.0),
+        Signal::RetryRate => {
+            let considered = real(case.presence.considered.max(1));
+            (real(case.runs.recovered) / considered, 1.0 / considered)
+        }
+        Signal::FailureRateFlaky => (case.belief.flake_score, case.thresholds.episodic_score),
+        Signal::FlipRate => {
+            // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
+            let pairs = real(tally.pairs.max(1));
+            let needed = tally.flips - tally.excess_flips + EXCESS_FLIPS;
+            (real(tally.flips) / pairs, real(needed) / pairs)
+        }
+        Signal::IsolatedFailure => (real(tally.episodes), 1.0),
+        Signal::MassFailure => (real(case.runs.mass_failures), 1.0),
+        Signal::FailingOffStable => (streak(case.ends.off_stable), real(STREAK)),
+        Signal::VariantSpecific => (real(tally.failures), real(VARIANT_FAILURES)),
+        Signal::Resolved => (real(case.runs.passes_since()), real(case.runs.passes_needed)),
+    }
+}
+
+/// The logical runs that a signal rests on, by index.
+fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
+    let where_outcome = |wanted: fn(&RunOutcome) -> bool| -> Vec<usize> {
+        case.outcomes
+            .iter()
+            .enumerate()
+            .filter(|(_, o)| wanted(o))
+            .map(|(run, _)| run)
+            .collect()
+    };
+    match signal {
+        Signal::ConsecutiveFailures | Signal::FailureRateBroken => {
+            streak_runs(case, case.ends.breakage.map(|breakage| breakage.end))
+        }
+        Signal::FailingOffStable => streak_runs(case, case.ends.off_stable),
+        Signal::SameShaFlip => contradictory_runs(case),
+        Signal::RetryRate => where_outcome(|outcome| outcome.recovered),
+        Signal::FailureRateFlaky | Signal::IsolatedFailure => where_outcome(|outcome| outcome.failed),
+        Signal::FlipRate => flip_runs(case),
+        Signal::VariantSpecific => where_outcome(|outcome| outcome.had_failure()),
+        Signal::MassFailure => where_outcome(|outcome| outcome.in_mass_failure),
+        Signal::Resolved => {
+            let mut considered = where_outcome(|outcome| outcome.considered);
+            considered.split_off(at(case.runs.until_last_failure).min(considered.len()))
+        }
+    }
+}
+
+/// The results that count, with their executions.
+fn considered<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = (&'a Mark, &'a Entry<'h>)> {
+    let sheet = case.sheet;
+    sheet
+        .marks
+        .iter()
+        .filter(move |mark| !sheet.is_mass_failure(mark.position))
+        .filter_map(move |mark| Some((mark, sheet.timeline.entries.get(mark.position)?)))
+}
+
+fn streak_runs(case: &Case<'_, '_>, end: Option<ChainEnd>) -> Vec<usize> {
+    let Some(end) = end else { return Vec::new() };
+    considered(case)
+        .filter(|(mark, entry)| entry.chain == end.chain && mark.position >= end.since)
+        .map(|(_, entry)| entry.run)
+        .collect()
+}
+
+/// The runs in which a chain changed between passing and failing.
+fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
+    let mut last = BTreeMap::new();
+    considered(case)
+        .filter(|(mark, entry)| {
+            let had_failure = mark.outcome.had_failure();
+            last.insert(entry.chain, had_failure)
+                .is_some_and(|before| before != had_failure)
+        })
+        .map(|(_, entry)| entry.run)
+        .collect()
+}
+
+/// The runs of one revision of a chain on which the test both failed and passed.
+#[derive(Debug, Default)]
+struct Contradiction {
+    failed: Vec<usize>,
+    passed: Vec<usize>,
+}
+
+fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
+    let mut by_revision: BTreeMap<(usize, usize), Contradiction> = BTreeMap::new();
+    for (mark, entry) in considered(case) {
+        let runs = by_revision.entry((entry.chain, entry.revision)).or_default();
+        if mark.outcome.failed() {
+            runs.failed.push(entry.run)
+        } else {
+            runs.passed.push(entry.run)
+        }
+    }
+    by_revision
+        .into_values()
+        .filter(|runs| !runs.failed.is_empty() && !runs.passed.is_empty())
+        .collect()
+}
+
+fn contradictory_runs(case: &Case<'_, '_>) -> Vec<usize> {
+    contradictions(case)
+        .into_iter()
+        .flat_map(|runs| [runs.failed, runs.passed].concat())
+        .collect()
+}
+
+/// The numbers of the newest runs that failed and passed on the revision that contradicted itself last.
+fn latest_pair(case: &Case<'_, '_>) -> Option<(i32, i32)> {
+    let pairs = contradictions(case)
+        .into_iter()
+        .filter_map(|runs| Some((runs.failed.into_iter().max()?, runs.passed.into_iter().max()?)));
+    let (failed, passed) = pairs.max_by_key(|(failed, passed)| failed.max(passed).to_owned())?;
+    let number = |run: usize| case.sheet.timeline.runs.get(run).map(|run| run.facts.number);
+    number(failed).zip(number(passed))
+}

@@ -1,0 +1,242 @@
+//! Verdicts and signals in one sentence, with the counts that a reader can check.
+
+use assay_domain::verdict::{Signal, VerdictStatus};
+
+use crate::{
+    column::Presence,
+    config::{ENOUGH_RUNS, NAMED_RUNS},
+    status::Case,
+    tally::ChainEnd,
+    timeline::Timeline,
+};
+
+/// The sentence of a failing test's verdict.
+pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
+    if let Some(reason) = reason {
+        return sentence(case, reason);
+    }
+    if status == VerdictStatus::InsufficientData {
+        let dropped = case.presence.seen - case.presence.considered;
+        let aside = if dropped > 0 {
+            format!(", {} aside as mass failures", runs(dropped))
+        } else {
+            String::new()
+        };
+        return format!(
+            "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
+            runs(case.presence.considered),
+            case.runs.failing
+        );
+    }
+    match case.ends.breakage {
+        Some(breakage) => format!(
+            "{}; broken code is not yet certain enough ({:.2})",
+            streak(case.sheet.timeline, &breakage.end),
+            breakage.probability
+        ),
+        None => format!(
+            "A failed attempt in {} of {}, no sign of a flaky test",
+            case.runs.failing,
+            runs(case.presence.considered)
+        ),
+    }
+}
+
+/// The sentence of a test without a failed attempt.
+pub(crate) fn of_clean(presence: Presence) -> String {
+    let seen = presence.seen;
+    if seen == 0 {
+        format!("Skipped in all {}", runs(presence.skipped))
+    } else if presence.considered < ENOUGH_RUNS {
+        format!(
+            "Passed in all {}; {ENOUGH_RUNS} are needed",
+            runs(presence.considered)
+        )
+    } else {
+        format!("Passed in all {}", runs(seen))
+    }
+}
+
+/// A signal's counts in one sentence.
+pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
+    let timeline = case.sheet.timeline;
+    let tally = &case.tally;
+    match signal {
+        Signal::ConsecutiveFailures => case
+            .ends
+            .breakage
+            .map(|breakage| streak(timeline, &breakage.end))
+            .unwrap_or_default(),
+        Signal::FailureRateBroken => case
+            .ends
+            .breakage
+            .map(|breakage| {
+                let streak = streak(timeline, &breakage.end);
+                format!(
+                    "{streak}; the code is broken with a probability of {:.2}",
+                    breakage.probability
+                )
+            })
+            .unwrap_or_default(),
+        Signal::SameShaFlip => {
+            format!(
+                "Passed and failed on the same revision {}",
+                times(tally.contradictions)
+            )
+        }
+        Signal::RetryRate => {
+            format!(
+                "Passed on retry in {} of {}",
+                case.runs.recovered,
+                runs(case.presence.considered)
+            )
+        }
+        Signal::FailureRateFlaky => {
+            let branch = if tally.episodes_on_stable {
+                on_stable_branch(timeline)
+            } else {
+                String::new()
+            };
+            match tally.episodes {
+                1 => format!("Failed in 1 episode{branch}; a break-and-fix does not explain it"),
+                many => format!(
+                    "Failed in {many} separate episodes{branch}; a break-and-fix does not explain them"
+                ),
+            }
+        }
+        Signal::FlipRate => format!(
+            "Changed between passing and failing {} among {} pairs of neighbouring runs",
+            times(tally.flips),
+            tally.pairs
+        ),
+        Signal::IsolatedFailure => isolated(case),
+        Signal::MassFailure => {
+            format!(
+                "Failed in {} in which many tests failed together",
+                runs(case.runs.mass_failures)
+            )
+        }
+        Signal::FailingOffStable => case
+            .ends
+            .off_stable
+            .map(|end| streak(timeline, &end))
+            .unwrap_or_default(),
+        Signal::VariantSpecific => format!(
+            "All {} failures are on {}, one of {} variants",
+            tally.failures,
+            failing_variant(case),
+            tally.variants
+        ),
+        Signal::Resolved => format!(
+            "No failure in the last {} after {} in the {} before",
+            runs(case.runs.passes_since()),
+            case.runs.failing,
+            case.runs.until_last_failure
+        ),
+    }
+}
+
+/// What the detail of a piece of evidence adds to the sentence. `pair` are the numbers of the runs that failed and
+/// passed on the revision that contradicted itself last.
+pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
+    match signal {
+        Signal::SameShaFlip => pair
+            .map(|(failed, passed)| format!("; lately failed in run {failed} and passed in run {passed}"))
+            .unwrap_or_default(),
+        Signal::FailureRateFlaky => case
+            .runs
+            .failure_rate()
+            .map(|rate| format!("; failure rate {rate:.3}"))
+            .unwrap_or_default(),
+        Signal::Resolved => format!("; {} passes were needed", case.runs.passes_needed),
+        Signal::ConsecutiveFailures
+        | Signal::FailureRateBroken
+        | Signal::RetryRate
+        | Signal::FlipRate
+        | Signal::IsolatedFailure
+        | Signal::MassFailure
+        | Signal::FailingOffStable
+        | Signal::VariantSpecific => String::new(),
+    }
+}
+
+fn isolated(case: &Case<'_, '_>) -> String {
+    let numbers: Vec<i32> = case
+        .sheet
+        .timeline
+        .runs
+        .iter()
+        .zip(case.outcomes)
+        .filter(|(_, outcome)| outcome.failed)
+        .map(|(run, _)| run.facts.number)
+        .take(NAMED_RUNS + 1)
+        .collect();
+    match numbers.as_slice() {
+        [number] => format!("Failed once, in run {number}"),
+        [first, .., last] if numbers.len() <= NAMED_RUNS => format!(
+            "Failed in one episode of {} from run {first} to run {last}",
+            runs(crate::numbers::count(numbers.len()))
+        ),
+        [first, ..] => format!("Failed in one long episode from run {first} on"),
+        [] => String::new(),
+    }
+}
+
+fn streak(timeline: &Timeline<'_>, end: &ChainEnd) -> String {
+    let chain = timeline.chains.get(end.chain);
+    let branch = match chain.and_then(|chain| chain.branch) {
+        _ if end.stable => on_stable_branch(timeline),
+        Some(branch) => format!(" on {branch}"),
+        None => " off the stable branch".to_owned(),
+    };
+    let variant = match chain.map(|chain| chain.variant) {
+        Some(variant) if timeline.lanes.len() > 1 && !variant.is_empty() => format!(" ({variant})"),
+        Some(_) | None => String::new(),
+    };
+    let since = timeline
+        .entries
+        .get(end.since)
+        .map_or(0, |entry| entry.observed.run.number);
+    match end.streak {
+        1 => format!("Failed the last run{branch}{variant}, run {since}"),
+        many => format!("Failed the last {many} runs{branch}{variant} since run {since}"),
+    }
+}
+
+/// Named only where the history names branches at all.
+fn on_stable_branch(timeline: &Timeline<'_>) -> String {
+    if timeline.branches_named {
+        format!(" on {}", timeline.history.stable_branch)
+    } else {
+        String::new()
+    }
+}
+
+fn failing_variant<'h>(case: &Case<'_, 'h>) -> &'h str {
+    let timeline = case.sheet.timeline;
+    case.sheet
+        .marks
+        .iter()
+        .find(|mark| mark.outcome.had_failure() && !case.sheet.is_mass_failure(mark.position))
+        .and_then(|mark| timeline.entries.get(mark.position))
+        .and_then(|entry| timeline.chains.get(entry.chain))
+        .map(|chain| chain.variant)
+        .filter(|variant| !variant.is_empty())
+        .unwrap_or("the default variant")
+}
+
+fn runs(count: u32) -> String {
+    if count == 1 {
+        "1 run".to_owned()
+    } else {
+        format!("{count} runs")
+    }
+}
+
+fn times(count: u32) -> String {
+    if count == 1 {
+        "1 time".to_owned()
+    } else {
+        format!("{count} times")
+    }
+}

@@ -1,0 +1,158 @@
+//! The hidden Markov model: one flake rate a test, a code state a chain, and one observation at a time.
+//!
+//! A grid of ten rates is filtered side by side, so every quantity is an array over the grid.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the index runs over the grid, which is the length of every array"
+)]
+
+use std::array::from_fn;
+
+/// How many flake rates are tried.
+pub(crate) const GRID: usize = 10;
+
+/// One number for each flake rate.
+pub(crate) type PerRate = [f64; GRID];
+
+/// The flake rates. The first one is that of a reliable test.
+pub(crate) const RATES: PerRate = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
+
+const RELIABLE_PRIOR: f64 = 0.94;
+const UNRELIABLE_PRIOR: f64 = 0.06 / 9.0;
+
+/// P(Broken) of a stable chain before its first run.
+const FIRST_STABLE: f64 = 0.015;
+/// P(Broken) of another chain before its first run, what it inherits aside.
+const FIRST_OTHER: f64 = 0.02;
+/// How much of the stable chain's P(Broken) another chain inherits.
+const INHERITED: f64 = 0.7;
+/// A breakage and a fix within one revision: the environment drifts.
+const DRIFT: (f64, f64) = (0.0003, 0.002);
+/// A breakage and a fix by a new revision of the stable branch.
+const STABLE: (f64, f64) = (0.001, 0.05);
+/// A breakage and a fix by a new revision of another branch.
+const OTHER: (f64, f64) = (0.01, 0.2);
+/// How readily a running branch takes over a breakage of the stable one.
+const CAUGHT: f64 = 0.3;
+/// How often a broken test passes all the same.
+const BROKEN_PASSES: f64 = 0.002;
+/// A retry fails again at least this often: attempts are correlated.
+const RETRY_FAILS: f64 = 0.5;
+/// A retry fails again at most this often.
+const RETRY_FAILS_AT_MOST: f64 = 0.95;
+/// Retries beyond this many say nothing more.
+const TELLING_RETRIES: u32 = 2;
+
+/// How a test ended in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It passed at once.
+    Passed,
+    /// It passed after a failed attempt.
+    Recovered,
+    /// It failed finally, after this many failed attempts.
+    Failed(u32),
+}
+
+impl Outcome {
+    /// Whether any attempt failed.
+    pub(crate) const fn had_failure(self) -> bool {
+        match self {
+            Self::Passed => false,
+            Self::Recovered | Self::Failed(_) => true,
+        }
+    }
+
+    /// Whether it failed finally.
+    pub(crate) const fn failed(self) -> bool {
+        match self {
+            Self::Passed | Self::Recovered => false,
+            Self::Failed(_) => true,
+        }
+    }
+}
+
+/// What lies between a chain's last observation and the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The chain begins.
+    First,
+    /// The same code runs again.
+    SameRevision,
+    /// New code.
+    NewRevision,
+}
+
+/// P(Broken) before an observation.
+///
+/// `before` is the chain's P(Broken) after its last observation, unused where the chain begins. `stable` is that of the
+/// stable chain of the same variant for a chain off the stable branch, and none where that is unknown.
+pub(crate) fn predict(step: Step, before: &PerRate, on_stable: bool, stable: Option<&PerRate>) -> PerRate {
+    let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
+    let moved = |b: f64, breaks: f64, fixes: f64| b * (1.0 - fixes) + (1.0 - b) * breaks;
+    match (step, on_stable) {
+        (Step::First, true) => [FIRST_STABLE; GRID],
+        (Step::First, false) => from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * inherited(k)),
+        (Step::SameRevision, _) => from_fn(|k| moved(before[k], DRIFT.0, DRIFT.1)),
+        (Step::NewRevision, true) => from_fn(|k| moved(before[k], STABLE.0, STABLE.1)),
+        (Step::NewRevision, false) => from_fn(|k| {
+            let m = inherited(k);
+            moved(
+                before[k],
+                OTHER.0 + (1.0 - OTHER.0) * CAUGHT * m,
+                OTHER.1 * (1.0 - m),
+            )
+        }),
+    }
+}
+
+/// Takes in an observation: its likelihood under each rate, and P(Broken) after it.
+pub(crate) fn observe(predicted: &PerRate, outcome: Outcome, beta: f64) -> (PerRate, PerRate) {
+    let broken = match outcome {
+        Outcome::Passed | Outcome::Recovered => BROKEN_PASSES,
+        Outcome::Failed(_) => 1.0 - BROKEN_PASSES,
+    };
+    let mut likelihood = [0.0; GRID];
+    let mut after = [0.0; GRID];
+    for k in 0..GRID {
+        let first_fails = 1.0 - (1.0 - RATES[k]) * (1.0 - beta);
+        let again = first_fails.max(RETRY_FAILS);
+        let good = match outcome {
+            Outcome::Passed => 1.0 - first_fails,
+            Outcome::Recovered => first_fails * (1.0 - again.min(RETRY_FAILS_AT_MOST)),
+            Outcome::Failed(attempts) => match attempts.saturating_sub(1).min(TELLING_RETRIES) {
+                0 => first_fails,
+                1 => first_fails * again,
+                _ => first_fails * again * again,
+            },
+        };
+        let b = predicted[k];
+        let z = (1.0 - b) * good + b * broken;
+        likelihood[k] = z;
+        after[k] = b * broken / z;
+    }
+    (likelihood, after)
+}
+
+/// The posterior of each rate, given the logarithms of its likelihood.
+pub(crate) fn posterior(log_likelihood: &PerRate) -> PerRate {
+    let peak = log_likelihood.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut weights: PerRate = from_fn(|k| {
+        let prior = if k == 0 { RELIABLE_PRIOR } else { UNRELIABLE_PRIOR };
+        prior * (log_likelihood[k] - peak).exp()
+    });
+    let total: f64 = weights.iter().sum();
+    for weight in &mut weights {
+        *weight /= total;
+    }
+    weights
+}
+
+/// The mean of `values` under the posterior `weights`.
+pub(crate) fn mean(weights: &PerRate, values: &PerRate) -> f64 {
+    weights
+        .iter()
+        .zip(values)
+        .map(|(weight, value)| weight * value)
+        .sum()
+}

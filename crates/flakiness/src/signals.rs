@@ -1,0 +1,93 @@
+//! Which signals are active, and which of them decides.
+
+use assay_domain::verdict::{Signal, VerdictStatus};
+
+use crate::{
+    config::{BROKEN, EXCESS_FLIPS, PLAIN_STREAK, VARIANT_FAILURES},
+    status::Case,
+};
+
+/// Every active signal, in their fixed order.
+pub(crate) fn active(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> Vec<Signal> {
+    Signal::ALL
+        .iter()
+        .copied()
+        .filter(|signal| is_active(case, *signal, status, reason))
+        .collect()
+}
+
+fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason: Option<Signal>) -> bool {
+    let tally = &case.tally;
+    match signal {
+        Signal::ConsecutiveFailures => case.ends.breakage.is_some(),
+        Signal::FailureRateBroken => case
+            .ends
+            .breakage
+            .is_some_and(|breakage| breakage.probability >= BROKEN),
+        Signal::SameShaFlip => tally.contradictions > 0,
+        Signal::RetryRate => case.runs.recovered > 0,
+        Signal::FailureRateFlaky => is_episodic(case),
+        Signal::FlipRate => tally.excess_flips >= EXCESS_FLIPS,
+        // A failure at the end of a streak is no isolated one, and neither is that of a test called broken.
+        Signal::IsolatedFailure => {
+            tally.episodes == 1
+                && case.incidents() == 0
+                && !is_episodic(case)
+                && case.ends.breakage.is_none()
+                && status != VerdictStatus::Broken
+        }
+        Signal::MassFailure => case.runs.mass_failures > 0,
+        Signal::FailingOffStable => case.ends.off_stable.is_some(),
+        Signal::VariantSpecific => {
+            tally.variants > 1 && tally.failing_variants == 1 && tally.failures >= VARIANT_FAILURES
+        }
+        Signal::Resolved => reason == Some(Signal::Resolved),
+    }
+}
+
+/// Whether the test fails in episodes that a break and its fix do not explain.
+fn is_episodic(case: &Case<'_, '_>) -> bool {
+    case.tally.episodes >= case.thresholds.episodes
+        && case.tally.episodes > 0
+        && case.belief.flake_score >= case.thresholds.episodic_score
+}
+
+/// The signal that decides for broken: a long streak speaks for itself, a short one only by its probability.
+pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
+    if case
+        .ends
+        .breakage
+        .is_some_and(|breakage| breakage.end.streak >= PLAIN_STREAK)
+    {
+        Signal::ConsecutiveFailures
+    } else {
+        Signal::FailureRateBroken
+    }
+}
+
+/// The signal that decides for flaky, if any: the kind of contradiction that happened more often, else the episodes.
+pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
+    if case.incidents() > 0 && case.belief.flake_score >= case.thresholds.contradicted_score {
+        let by_retry = case.runs.recovered >= case.tally.contradictions;
+        return Some(if by_retry {
+            Signal::RetryRate
+        } else {
+            Signal::SameShaFlip
+        });
+    }
+    is_episodic(case).then_some(Signal::FailureRateFlaky)
+}
+
+/// The signal that explains why a healthy test failed all the same, if one does.
+pub(crate) fn excusing(case: &Case<'_, '_>) -> Option<Signal> {
+    let status = VerdictStatus::Healthy;
+    if case.ends.off_stable.is_some() {
+        Some(Signal::FailingOffStable)
+    } else if is_active(case, Signal::IsolatedFailure, status, None) {
+        Some(Signal::IsolatedFailure)
+    } else if case.runs.mass_failures > 0 && case.runs.failing == 0 {
+        Some(Signal::MassFailure)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,149 @@
+//! The golden vectors: one stable chain, a new revision a letter unless bracketed, 0.4 days apart.
+
+use assay_flakiness::{
+    Config, Engine, Thresholds,
+    domain::verdict::{Signal, Verdict, VerdictStatus},
+};
+
+use crate::history::single;
+
+fn judge(text: &str, thresholds: Thresholds) -> Verdict {
+    let (history, now) = single(text);
+    let engine = Engine::new(Config {
+        window_days: 1_000,
+        thresholds,
+    });
+    let verdicts = engine.verdicts(&history, now);
+    let [verdict] = <[Verdict; 1]>::try_from(verdicts).unwrap();
+    verdict
+}
+
+/// `broken` none: the document says 0, and it is far below a thousandth.
+#[track_caller]
+fn check(text: &str, status: &str, cautious: &str, score: f64, broken: f64) {
+    let verdict = judge(text, Thresholds::SENSITIVE);
+    assert_eq!(verdict.status.as_str(), status, "{text}");
+    assert_eq!(
+        judge(text, Thresholds::CAUTIOUS).status.as_str(),
+        cautious,
+        "{text}, cautious"
+    );
+    assert!(
+        (verdict.figures.flake_score - score).abs() < 0.0005,
+        "{text}: {}",
+        verdict.figures.flake_score
+    );
+    let probability = verdict.figures.broken_probability.unwrap();
+    assert!((probability - broken).abs() < 0.0005, "{text}: {probability}");
+}
+
+#[test]
+fn the_golden_vectors_hold_to_the_digit() {
+    check("29P F", "healthy", "healthy", 0.236, 0.767);
+    check("20P FF", "broken", "broken", 0.048, 0.979);
+    check("15P F 14P", "flaky", "healthy", 0.807, 0.0);
+    check("15P [FP] 13P", "flaky", "flaky", 0.930, 0.0);
+    check("50P R 49P", "flaky", "flaky", 0.800, 0.0);
+    check("150P R 149P", "flaky", "healthy", 0.494, 0.0);
+    check("10P 6F 14P", "healthy", "healthy", 0.026, 0.0);
+    check("8P 4F 8P 4F 6P", "healthy", "healthy", 0.155, 0.0);
+    check("PPFPPPFPFPPPPFPPPPPP", "flaky", "flaky", 1.000, 0.0);
+    check("6F", "broken", "broken", 0.087, 0.972);
+    check("2F", "insufficient_data", "insufficient_data", 0.247, 0.801);
+    check("PRP", "flaky", "flaky", 0.994, 0.0);
+    check("PPRPRPRP 60P", "healthy", "healthy", 1.000, 0.0);
+}
+
+#[track_caller]
+fn explains(text: &str, reason: Option<Signal>, also: &[Signal], explanation: &str) {
+    let verdict = judge(text, Thresholds::SENSITIVE);
+    assert_eq!(verdict.reason, reason, "{text}");
+    assert_eq!(verdict.also_active(), also, "{text}");
+    assert_eq!(verdict.explanation, explanation, "{text}");
+}
+
+#[test]
+fn each_verdict_says_why() {
+    use Signal::{
+        ConsecutiveFailures, FailureRateBroken, FailureRateFlaky, FlipRate, IsolatedFailure, Resolved,
+        RetryRate, SameShaFlip,
+    };
+    explains("29P F", Some(IsolatedFailure), &[], "Failed once, in run 30");
+    explains(
+        "20P FF",
+        Some(FailureRateBroken),
+        &[ConsecutiveFailures],
+        "Failed the last 2 runs on main since run 21; the code is broken with a probability of 0.98",
+    );
+    explains(
+        "20P 6F",
+        Some(ConsecutiveFailures),
+        &[FailureRateBroken],
+        "Failed the last 6 runs on main since run 21",
+    );
+    explains(
+        "15P F 14P",
+        Some(FailureRateFlaky),
+        &[],
+        "Failed in 1 episode on main; a break-and-fix does not explain it",
+    );
+    explains(
+        "15P [FP] 13P",
+        Some(SameShaFlip),
+        &[FailureRateFlaky],
+        "Passed and failed on the same revision 1 time",
+    );
+    explains(
+        "50P R 49P",
+        Some(RetryRate),
+        &[],
+        "Passed on retry in 1 of 100 runs",
+    );
+    explains(
+        "10P 6F 14P",
+        Some(IsolatedFailure),
+        &[],
+        "Failed in one episode of 6 runs from run 11 to run 16",
+    );
+    explains(
+        "8P 4F 8P 4F 6P",
+        None,
+        &[FlipRate],
+        "A failed attempt in 8 of 30 runs, no sign of a flaky test",
+    );
+    explains(
+        "PPFPPPFPFPPPPFPPPPPP",
+        Some(FailureRateFlaky),
+        &[FlipRate],
+        "Failed in 4 separate episodes on main; a break-and-fix does not explain them",
+    );
+    explains(
+        "2F",
+        None,
+        &[ConsecutiveFailures],
+        "Only 2 runs, 2 with a failure; 5 are needed",
+    );
+    explains(
+        "PPRPRPRP 60P",
+        Some(Resolved),
+        &[RetryRate, FlipRate],
+        "No failure in the last 61 runs after 3 in the 7 before",
+    );
+    explains("40P", None, &[], "Passed in all 40 runs");
+    explains("3P", None, &[], "Passed in all 3 runs; 5 are needed");
+    explains("4S", None, &[], "Skipped in all 4 runs");
+}
+
+#[test]
+fn a_skipped_test_is_still_gathering_data() {
+    let verdict = judge("4S", Thresholds::SENSITIVE);
+    assert_eq!(verdict.status, VerdictStatus::InsufficientData);
+    assert_eq!(
+        (
+            verdict.last_run,
+            verdict.figures.failure_rate,
+            verdict.figures.time_lost_ms
+        ),
+        (None, None, None)
+    );
+}

@@ -1,0 +1,148 @@
+//! Histories written as text, and arbitrary ones.
+
+use std::sync::Arc;
+
+use assay_flakiness::domain::{
+    observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+    timestamp::{DAY_MS, Timestamp},
+};
+use proptest::prelude::*;
+
+/// 2026-01-01T00:00:00Z.
+pub(crate) const START_MS: i64 = 1_767_225_600_000;
+/// Between two runs of a written history: 0.4 days.
+pub(crate) const STEP_MS: i64 = DAY_MS * 2 / 5;
+
+/// The letters of `29P F`, `15P [FP] 13P`: each with its revision. Blanks mean nothing.
+pub(crate) fn letters(text: &str) -> Vec<(u32, char)> {
+    let (mut letters, mut revision, mut bracketed, mut times) = (Vec::new(), 0, false, 0);
+    for sign in text.chars() {
+        match sign {
+            '0'..='9' => times = times * 10 + sign.to_digit(10).unwrap(),
+            '[' => {
+                bracketed = true;
+                revision += 1;
+            }
+            ']' => bracketed = false,
+            'P' | 'R' | 'F' | 'S' => {
+                for _ in 0..times.max(1) {
+                    revision += u32::from(!bracketed);
+                    letters.push((revision, sign));
+                }
+                times = 0;
+            }
+            _ => {}
+        }
+    }
+    letters
+}
+
+/// A run at `at_ms` in which no test took part yet.
+pub(crate) fn run(
+    number: i32,
+    at_ms: i64,
+    branch: Option<&str>,
+    revision: Option<String>,
+) -> RunObservations {
+    RunObservations {
+        run: RunFacts {
+            id: format!("run-{number}").into(),
+            number,
+            started_at: Timestamp::from_unix_ms(at_ms),
+            branch: branch.map(Arc::from),
+            revision: revision.map(Arc::from),
+            variant: "".into(),
+        },
+        present: Bitmap::default(),
+        skipped: Bitmap::default(),
+        untimed: Bitmap::default(),
+        failures: Vec::new(),
+    }
+}
+
+/// Adds the result of a test: P, R (two attempts), F or S.
+pub(crate) fn add(run: &mut RunObservations, test: u32, letter: char) {
+    run.present.insert(test);
+    match letter {
+        'P' => {}
+        'S' => run.skipped.insert(test),
+        'R' | 'F' => run.failures.push(Failure {
+            test,
+            recovered: letter == 'R',
+            failed_attempts: 1,
+            lost_ms: Some(1_000),
+        }),
+        other => panic!("no such letter: {other}"),
+    }
+}
+
+/// One test on `main` and the time of its last run.
+pub(crate) fn single(text: &str) -> (History, Timestamp) {
+    let mut at = START_MS;
+    let runs: Vec<_> = (1..)
+        .zip(letters(text))
+        .map(|(number, (revision, letter))| {
+            at += STEP_MS;
+            let mut run = run(number, at, Some("main"), Some(format!("rev-{revision}")));
+            add(&mut run, 0, letter);
+            run
+        })
+        .collect();
+    (
+        History {
+            stable_branch: "main".into(),
+            tests: 1,
+            runs,
+        },
+        Timestamp::from_unix_ms(at),
+    )
+}
+
+/// A history of several runs, tests, branches, variants and revisions, with all that may go wrong in it.
+pub(crate) fn arbitrary() -> impl Strategy<Value = History> {
+    (1_u32..=70).prop_flat_map(|tests| {
+        proptest::collection::vec(arbitrary_run(tests), 0..60).prop_map(move |runs| History {
+            stable_branch: "main".into(),
+            tests,
+            runs: (1..)
+                .zip(runs)
+                .map(|(number, mut run)| {
+                    run.run.number = number;
+                    run.run.id = format!("run-{number}").into();
+                    run
+                })
+                .collect(),
+        })
+    })
+}
+
+fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
+    let branch = prop_oneof![6 => Just(Some("main")), 2 => Just(Some("feature")), 1 => Just(Some("other")), 1 => Just(None)];
+    let revision = proptest::option::weighted(0.9, 0_u32..12);
+    let variant = prop_oneof![3 => Just(""), 1 => Just("firefox")];
+    let letter = prop_oneof![10 => Just('P'), 1 => Just('R'), 2 => Just('F'), 1 => Just('S'), 2 => Just('-')];
+    let letters = proptest::collection::vec(letter, tests as usize);
+    let all = prop_oneof![12 => Just(None), 1 => Just(Some('F')), 2 => Just(Some('P'))];
+    (0_i64..30, branch, revision, variant, letters, all, 1_u32..5).prop_map(
+        move |(half_days, branch, revision, variant, letters, all, attempts)| {
+            let at = START_MS + half_days * DAY_MS / 2;
+            let mut observed = run(0, at, branch, revision.map(|revision| format!("rev-{revision}")));
+            observed.run.variant = variant.into();
+            for (test, letter) in (0..).zip(letters) {
+                match all.unwrap_or(letter) {
+                    '-' => {}
+                    letter => add(&mut observed, test, letter),
+                }
+            }
+            for failure in &mut observed.failures {
+                failure.failed_attempts = attempts;
+            }
+            observed
+        },
+    )
+}
+
+/// The end of [`arbitrary`] histories' time.
+pub(crate) fn end() -> Timestamp {
+    Timestamp::from_unix_ms(START_MS).plus_days(15)
+}

@@ -1,0 +1,275 @@
+//! Verdicts on histories with branches, variants, retries and outages.
+
+use assay_flakiness::{
+    Engine,
+    domain::{
+        observation::History,
+        timestamp::Timestamp,
+        verdict::{Label, Signal, Verdict, VerdictStatus},
+    },
+};
+
+use crate::history::{START_MS, add, letters, run};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// A history of runs an hour apart, written down line by line: branch, variant and the letters of test 0.
+struct Story {
+    history: History,
+    hours: i64,
+}
+
+impl Story {
+    fn new() -> Self {
+        Self {
+            history: History {
+                stable_branch: "main".into(),
+                tests: 1,
+                runs: Vec::new(),
+            },
+            hours: 0,
+        }
+    }
+
+    fn on(mut self, branch: &str, variant: &str, text: &str) -> Self {
+        for (revision, letter) in letters(text) {
+            self.hours += 1;
+            let number = i32::try_from(self.history.runs.len()).unwrap() + 1;
+            let branch = (!branch.is_empty()).then_some(branch);
+            let revision = format!("{branch:?} {variant} {} {revision}", self.hours / 1_000);
+            let mut run = run(number, START_MS + self.hours * HOUR_MS, branch, Some(revision));
+            run.run.variant = variant.into();
+            add(&mut run, 0, letter);
+            self.history.runs.push(run);
+        }
+        self
+    }
+
+    /// Lets `tests` other tests pass everywhere, and fail in the runs with these numbers.
+    fn among(mut self, tests: u32, outages: &[i32]) -> Self {
+        self.history.tests = tests + 1;
+        for run in &mut self.history.runs {
+            for test in 1..=tests {
+                add(
+                    run,
+                    test,
+                    if outages.contains(&run.run.number) {
+                        'F'
+                    } else {
+                        'P'
+                    },
+                );
+            }
+        }
+        self
+    }
+
+    fn verdict(&self) -> Verdict {
+        let now = Timestamp::from_unix_ms(START_MS + self.hours * HOUR_MS);
+        Engine::default().verdicts(&self.history, now).swap_remove(0)
+    }
+}
+
+#[test]
+fn a_broken_main_is_inherited_by_its_branches_and_is_no_flake() {
+    let verdict = Story::new()
+        .on("main", "", "20P 6F")
+        .on("feature", "", "4F")
+        .verdict();
+    assert_eq!(verdict.status, VerdictStatus::Broken);
+    assert!(
+        verdict.figures.flake_score < 0.2,
+        "{}",
+        verdict.figures.flake_score
+    );
+}
+
+#[test]
+fn a_branch_cannot_be_broken() {
+    let verdict = Story::new()
+        .on("main", "", "30P")
+        .on("feature", "", "PP 5F")
+        .verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Healthy, Some(Signal::FailingOffStable))
+    );
+    assert_eq!(
+        verdict.explanation,
+        "Failed the last 5 runs on feature since run 33"
+    );
+    let nowhere_stable = Story::new().on("feature", "", "PP 5F").verdict();
+    assert_eq!(nowhere_stable.status, VerdictStatus::Healthy);
+    assert_eq!(nowhere_stable.figures.broken_probability, None);
+    assert_eq!(nowhere_stable.figures.failure_streak, 5);
+}
+
+#[test]
+fn without_any_branch_every_run_is_stable() {
+    let verdict = Story::new().on("", "", "20P 6F").verdict();
+    assert_eq!(verdict.status, VerdictStatus::Broken);
+    assert_eq!(verdict.explanation, "Failed the last 6 runs since run 21");
+    let mixed = Story::new().on("main", "", "20P").on("", "", "6F").verdict();
+    assert_eq!(mixed.status, VerdictStatus::Healthy);
+    assert_eq!(
+        mixed.explanation,
+        "Failed the last 6 runs off the stable branch since run 21"
+    );
+}
+
+#[test]
+fn a_breakage_on_one_variant_is_broken_and_specific() {
+    let verdict = Story::new()
+        .on("main", "chrome", "20P")
+        .on("main", "firefox", "15P 5F")
+        .on("main", "chrome", "5P")
+        .verdict();
+    assert_eq!(verdict.status, VerdictStatus::Broken);
+    assert_eq!(
+        verdict.explanation,
+        "Failed the last 5 runs on main (firefox) since run 36"
+    );
+    assert!(verdict.signals.contains(&Signal::VariantSpecific));
+}
+
+#[test]
+fn a_variant_that_fell_silent_is_not_broken_today() {
+    let verdict = Story::new()
+        .on("main", "firefox", "15P 5F")
+        .on("main", "chrome", "74P")
+        .verdict();
+    assert_ne!(verdict.status, VerdictStatus::Broken, "{verdict:?}");
+    let three_days = Story::new()
+        .on("main", "firefox", "15P 5F")
+        .on("main", "chrome", "72P")
+        .verdict();
+    assert_eq!(three_days.status, VerdictStatus::Broken);
+}
+
+#[test]
+fn an_outage_is_nobodys_flake() {
+    let verdict = Story::new()
+        .on("main", "", "20P F 20P")
+        .among(40, &[21])
+        .verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Healthy, Some(Signal::MassFailure))
+    );
+    assert_eq!(
+        (verdict.figures.runs_in_window, verdict.figures.runs_considered),
+        (41, 40)
+    );
+    assert_eq!(verdict.figures.failure_rate, Some(0.0));
+    assert_eq!(
+        verdict.figures.time_lost_ms,
+        Some(1_000),
+        "the time is lost all the same"
+    );
+    assert_eq!(
+        verdict.explanation,
+        "Failed in 1 run in which many tests failed together"
+    );
+    let alone = Story::new().on("main", "", "20P F 20P").among(40, &[]).verdict();
+    assert_eq!(alone.status, VerdictStatus::Flaky);
+}
+
+#[test]
+fn an_established_breakage_of_many_tests_is_no_outage() {
+    let outages: Vec<i32> = (21..=30).collect();
+    let verdict = Story::new()
+        .on("main", "", "20P 10F")
+        .among(40, &outages)
+        .verdict();
+    assert_eq!(verdict.status, VerdictStatus::Broken);
+}
+
+#[test]
+fn a_flaky_test_that_breaks_is_broken_and_still_known_as_flaky() {
+    let verdict = Story::new().on("main", "", "10P R 10P R 10P R 10P 12F").verdict();
+    assert_eq!(verdict.status, VerdictStatus::Broken);
+    assert!(verdict.also_active().contains(&Signal::RetryRate));
+    assert_eq!(verdict.labels, [Label::Flips, Label::Retries]);
+}
+
+#[test]
+fn a_late_rerun_sits_beside_its_siblings() {
+    // Revision 5 failed; twenty revisions later it is run again and passes: a contradiction, no second breakage.
+    let mut story = Story::new().on("main", "", "4P F 20P");
+    let revision = story.history.runs[4].run.revision.clone();
+    let mut rerun = run(26, START_MS + 26 * HOUR_MS, Some("main"), None);
+    rerun.run.revision = revision;
+    add(&mut rerun, 0, 'P');
+    story.history.runs.push(rerun);
+    story.hours += 1;
+    let verdict = story.verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Flaky, Some(Signal::SameShaFlip))
+    );
+}
+
+#[test]
+fn a_revision_that_reached_the_stable_branch_belongs_to_it() {
+    // Merged by fast-forward: each revision runs on its branch first, then on main.
+    let mut story = Story::new();
+    for (revision, letter) in letters("20P 4F") {
+        for branch in ["feature", "main"] {
+            story.hours += 1;
+            let number = i32::try_from(story.history.runs.len()).unwrap() + 1;
+            let mut run = run(
+                number,
+                START_MS + story.hours * HOUR_MS,
+                Some(branch),
+                Some(format!("rev-{revision}")),
+            );
+            add(&mut run, 0, letter);
+            story.history.runs.push(run);
+        }
+    }
+    let verdict = story.verdict();
+    assert_eq!(verdict.status, VerdictStatus::Broken);
+    assert_eq!(verdict.figures.failure_streak, 4);
+}
+
+#[test]
+fn red_runs_are_shared_fairly() {
+    let verdict = Story::new()
+        .on("main", "", "10P F 10P R 10P")
+        .among(1, &[11])
+        .verdict();
+    assert!(
+        (verdict.figures.impact - 0.6).abs() < 1e-12,
+        "{}",
+        verdict.figures.impact
+    );
+}
+
+#[test]
+fn only_the_window_counts() {
+    let story = Story::new().on("main", "", "10P FRFRF 10P");
+    let later = Timestamp::from_unix_ms(START_MS + 15 * HOUR_MS).plus_days(14);
+    let verdict = Engine::default().verdicts(&story.history, later).swap_remove(0);
+    assert_eq!(
+        (verdict.figures.runs_in_window, verdict.status),
+        (11, VerdictStatus::Healthy)
+    );
+    assert!(
+        (verdict.figures.failure_rate.unwrap() - 1.0 / 11.0).abs() < 1e-12,
+        "the window's start belongs to it"
+    );
+    let before = Timestamp::from_unix_ms(START_MS);
+    assert!(Engine::default().verdicts(&story.history, before).is_empty());
+}
+
+#[test]
+fn unknown_durations_leave_the_lost_time_unknown() {
+    let mut story = Story::new().on("main", "", "3P F 3P");
+    for run in &mut story.history.runs {
+        run.untimed.insert(0);
+    }
+    assert_eq!(story.verdict().figures.time_lost_ms, None);
+    story.history.runs[0].untimed.remove(0);
+    story.history.runs[3].failures[0].lost_ms = None;
+    assert_eq!(story.verdict().figures.time_lost_ms, Some(0));
+}

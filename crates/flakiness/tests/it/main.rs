@@ -1,0 +1,16 @@
+//! The engine from outside: the golden vectors, its properties, and a plain second implementation to compare with.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "tests"
+)]
+
+mod evidence;
+mod golden;
+mod history;
+mod judgements;
+mod properties;
+mod reference;

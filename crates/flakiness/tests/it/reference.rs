@@ -1,0 +1,382 @@
+//! The model written down a second time, plainly: one test, one rate and one result at a time, nothing skipped,
+//! nothing shared with the engine's own code. It is slow and obvious, and the engine must agree with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_flakiness::{
+    Engine,
+    domain::{observation::History, timestamp::Timestamp, verdict::Verdict},
+};
+use proptest::prelude::*;
+
+use crate::history;
+
+const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
+
+/// An execution of the window, with names for all that the model tells apart.
+struct Row {
+    run: String,
+    number: i32,
+    at: i64,
+    branch: Option<String>,
+    variant: String,
+    revision: String,
+    /// P, R or F and the failed attempts, by test.
+    results: BTreeMap<u32, (char, u32)>,
+    beta: f64,
+}
+
+/// The figures compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plain {
+    pub(crate) status: &'static str,
+    pub(crate) score: f64,
+    pub(crate) rate: f64,
+    pub(crate) broken: Option<f64>,
+    pub(crate) considered: u32,
+    pub(crate) seen: u32,
+    pub(crate) failure_rate: Option<f64>,
+    pub(crate) flip_rate: f64,
+    pub(crate) streak: u32,
+    pub(crate) impact: f64,
+}
+
+fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32>) {
+    let mut tests = BTreeSet::new();
+    let mut rows = Vec::new();
+    for observed in &history.runs {
+        let facts = &observed.run;
+        if facts.started_at > now || facts.started_at < now.plus_days(-14) {
+            continue;
+        }
+        let mut results = BTreeMap::new();
+        for test in observed.present.iter() {
+            tests.insert(test);
+            if !observed.skipped.contains(test) {
+                results.insert(test, ('P', 0));
+            }
+        }
+        for failure in &observed.failures {
+            let letter = if failure.recovered { 'R' } else { 'F' };
+            results.insert(failure.test, (letter, failure.failed_attempts));
+        }
+        if results.is_empty() {
+            continue;
+        }
+        rows.push(Row {
+            run: facts.id.to_string(),
+            number: facts.number,
+            at: facts.started_at.unix_ms(),
+            branch: facts.branch.as_deref().map(str::to_owned),
+            variant: facts.variant.to_string(),
+            revision: facts
+                .revision
+                .as_deref()
+                .map_or(format!("own {}", facts.number), |r| format!("named {r}")),
+            results,
+            beta: 0.0,
+        });
+    }
+    if rows.iter().all(|row| row.branch.is_none()) {
+        for row in &mut rows {
+            row.branch = Some("main".to_owned());
+        }
+    }
+    let first: BTreeMap<String, (i64, i32)> = rows.iter().fold(BTreeMap::new(), |mut first, row| {
+        let entry = first.entry(row.revision.clone()).or_insert((row.at, row.number));
+        *entry = (*entry).min((row.at, row.number));
+        first
+    });
+    rows.sort_by_key(|row| (first[&row.revision], row.revision.clone(), row.at, row.number));
+    backgrounds(&mut rows);
+    (rows, tests)
+}
+
+fn backgrounds(rows: &mut [Row]) {
+    let mut streaks: BTreeMap<(bool, String, u32), u32> = BTreeMap::new();
+    let mut earlier: BTreeMap<(bool, String), Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        let kind = (row.branch.as_deref() == Some("main"), row.variant.clone());
+        let mut fresh = 0;
+        for (test, (letter, _)) in &row.results {
+            let streak = streaks.entry((kind.0, kind.1.clone(), *test)).or_default();
+            *streak = if *letter == 'P' { 0 } else { *streak + 1 };
+            fresh += u32::from((1..=3).contains(streak));
+        }
+        let before = earlier.entry(kind).or_default();
+        let mut last: Vec<f64> = before.iter().rev().take(20).copied().collect();
+        last.sort_by(f64::total_cmp);
+        let median = match last.len() {
+            0 => 0.0,
+            n if n % 2 == 1 => last[n / 2],
+            n => (last[n / 2 - 1] + last[n / 2]) / 2.0,
+        };
+        let fresh = f64::from(fresh);
+        let e = f64::max(0.0, fresh - 1.0 - median - 2.0 * (median + 1.0).sqrt());
+        row.beta = f64::min(
+            0.95,
+            f64::max(e / row.results.len() as f64, (e / (e + 10.0)).powi(3)),
+        );
+        before.push(fresh);
+    }
+}
+
+/// The chain of a row: its variant, and the branch that its revision belongs to.
+fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
+    let same = || rows.iter().filter(|other| other.revision == row.revision);
+    let branch = if same().any(|other| other.branch.as_deref() == Some("main")) {
+        Some("main".to_owned())
+    } else {
+        same()
+            .min_by_key(|other| (other.at, other.number))
+            .unwrap()
+            .branch
+            .clone()
+    };
+    (row.variant.clone(), branch)
+}
+
+fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain {
+    type Chain = (String, Option<String>);
+    let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
+    // The filter.
+    let mut log = [0.0; 10];
+    let mut b: BTreeMap<Chain, [f64; 10]> = BTreeMap::new();
+    let mut revisions: BTreeMap<Chain, String> = BTreeMap::new();
+    let own: Vec<(&Row, &Chain, char, u32)> = rows
+        .iter()
+        .zip(chains)
+        .filter_map(|(row, chain)| {
+            row.results
+                .get(&test)
+                .map(|(letter, a)| (row, chain, *letter, *a))
+        })
+        .collect();
+    for (row, chain, letter, a) in &own {
+        let stable_chain = (chain.0.clone(), Some("main".to_owned()));
+        let mut next = [0.0; 10];
+        for k in 0..10 {
+            let m = b.get(&stable_chain).map_or(0.0, |stable| 0.7 * stable[k]);
+            let predicted = match b.get(*chain) {
+                None if is_stable(chain) => 0.015,
+                None => 0.02 + 0.98 * m,
+                Some(b) if revisions[*chain] == row.revision => b[k] * (1.0 - 0.002) + (1.0 - b[k]) * 0.0003,
+                Some(b) if is_stable(chain) => b[k] * (1.0 - 0.05) + (1.0 - b[k]) * 0.001,
+                Some(b) => b[k] * (1.0 - 0.2 * (1.0 - m)) + (1.0 - b[k]) * (0.01 + 0.99 * 0.3 * m),
+            };
+            let p1 = 1.0 - (1.0 - THETA[k]) * (1.0 - row.beta);
+            let s = p1.max(0.5);
+            let (good, broken) = match letter {
+                'P' => (1.0 - p1, 0.002),
+                'R' => (p1 * (1.0 - s.min(0.95)), 0.002),
+                _ => (p1 * s.powi((*a as i32 - 1).min(2)), 0.998),
+            };
+            let z = (1.0 - predicted) * good + predicted * broken;
+            log[k] += f64::ln(z);
+            next[k] = predicted * broken / z;
+        }
+        b.insert((*chain).clone(), next);
+        revisions.insert((*chain).clone(), row.revision.clone());
+    }
+    let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weight = |k: usize| (if k == 0 { 0.94 } else { 0.06 / 9.0 }) * f64::exp(log[k] - top);
+    let total: f64 = (0..10).map(weight).sum();
+    let w: Vec<f64> = (0..10).map(|k| weight(k) / total).collect();
+    let failed_ever = own.iter().any(|(_, _, letter, _)| *letter != 'P');
+    let score = if failed_ever { 1.0 - w[0] } else { 0.0 };
+    let rate = if failed_ever {
+        (0..10).map(|k| w[k] * THETA[k]).sum()
+    } else {
+        0.0
+    };
+
+    // By chain.
+    let newest_stable = own
+        .iter()
+        .filter(|(_, c, ..)| is_stable(c))
+        .map(|(row, ..)| row.at)
+        .max();
+    let (mut contradictions, mut episodes, mut flips, mut pairs) = (0, 0, 0, 0);
+    let (mut broken, mut is_broken) = (None, false);
+    for chain in own.iter().map(|(_, chain, ..)| *chain).collect::<BTreeSet<_>>() {
+        let here: Vec<_> = own
+            .iter()
+            .filter(|(row, c, ..)| *c == chain && row.beta < 0.1)
+            .collect();
+        for revision in here
+            .iter()
+            .map(|(row, ..)| &row.revision)
+            .collect::<BTreeSet<_>>()
+        {
+            let of = |wanted: bool| {
+                here.iter()
+                    .any(|(row, _, l, _)| row.revision == *revision && (*l == 'F') == wanted)
+            };
+            contradictions += u32::from(of(true) && of(false));
+        }
+        episodes += (0..here.len())
+            .filter(|i| here[*i].2 == 'F' && (*i == 0 || here[i - 1].2 != 'F'))
+            .count();
+        flips += here
+            .windows(2)
+            .filter(|pair| (pair[0].2 == 'P') != (pair[1].2 == 'P'))
+            .count();
+        pairs += here.len().saturating_sub(1);
+        let newest = own
+            .iter()
+            .filter(|(_, c, ..)| *c == chain)
+            .map(|(row, ..)| row.at)
+            .max();
+        if is_stable(chain) && newest_stable.unwrap() - newest.unwrap() <= 3 * 86_400_000 {
+            let p: f64 = if failed_ever {
+                (0..10).map(|k| w[k] * b[chain][k]).sum()
+            } else {
+                0.0
+            };
+            broken = Some(broken.map_or(p, |other: f64| other.max(p)));
+            let streak = here
+                .iter()
+                .rev()
+                .take_while(|(_, _, letter, _)| *letter == 'F')
+                .count();
+            is_broken |= streak >= 2 && p >= 0.9;
+        }
+    }
+
+    // By run, in the order of time.
+    type Results<'r> = Vec<(&'r Row, char)>;
+    let mut runs: BTreeMap<(i64, i32, &str), Results<'_>> = BTreeMap::new();
+    for (row, _, letter, _) in &own {
+        runs.entry((row.at, row.number, &row.run))
+            .or_default()
+            .push((row, *letter));
+    }
+    let counted = |rows: &[(&Row, char)], letters: &str| {
+        rows.iter()
+            .any(|(row, letter)| row.beta < 0.1 && letters.contains(*letter))
+    };
+    let considered: Vec<_> = runs.values().filter(|rows| counted(rows, "PRF")).collect();
+    let n = considered.len() as u32;
+    let failing = considered.iter().filter(|rows| counted(rows, "RF")).count() as u32;
+    let recovered = considered.iter().filter(|rows| counted(rows, "R")).count() as u32;
+    let passes = considered
+        .iter()
+        .rev()
+        .take_while(|rows| !counted(rows, "RF"))
+        .count() as u32;
+    let on_main = |rows: &[(&Row, char)]| rows.iter().any(|(row, _)| row.branch.as_deref() == Some("main"));
+    let ran_on_main = runs.values().any(|rows| on_main(rows));
+    let streak = runs
+        .values()
+        .rev()
+        .filter(|rows| !ran_on_main || on_main(rows))
+        .take_while(|rows| rows.iter().any(|(_, letter)| *letter == 'F'))
+        .count() as u32;
+    let mut impact = 0.0;
+    for mine in considered.iter().filter(|rows| on_main(rows)) {
+        if counted(mine, "F") {
+            let name = &mine[0].0.run;
+            let red: BTreeSet<u32> = rows
+                .iter()
+                .filter(|row| row.run == *name)
+                .flat_map(|row| {
+                    row.results
+                        .iter()
+                        .filter(|(_, (letter, _))| *letter == 'F')
+                        .map(|(test, _)| *test)
+                })
+                .collect();
+            impact += 1.0 / red.len() as f64;
+        } else if counted(mine, "R") {
+            impact += 0.1;
+        }
+    }
+
+    let incidents = recovered + contradictions;
+    let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes >= 1 && score >= 0.7);
+    let r = (f64::from(failing) + 0.5) / (f64::from(n - passes) + 1.0);
+    let is_resolved = failing > 0 && passes >= 20 && (1.0 - r).powi(passes as i32) < 0.002;
+    let status = if is_broken {
+        "broken"
+    } else if n < 5 && incidents == 0 {
+        "insufficient_data"
+    } else if is_flaky && !is_resolved {
+        "flaky"
+    } else {
+        "healthy"
+    };
+    Plain {
+        status,
+        score,
+        rate,
+        broken,
+        considered: n,
+        seen: runs.len() as u32,
+        failure_rate: (n > 0).then(|| f64::from(failing) / f64::from(n)),
+        flip_rate: if pairs > 0 {
+            flips as f64 / pairs as f64
+        } else {
+            0.0
+        },
+        streak,
+        impact,
+    }
+}
+
+fn of(verdict: &Verdict) -> Plain {
+    let figures = verdict.figures;
+    Plain {
+        status: verdict.status.as_str(),
+        score: figures.flake_score,
+        rate: figures.flake_rate,
+        broken: figures.broken_probability,
+        considered: figures.runs_considered,
+        seen: figures.runs_in_window,
+        failure_rate: figures.failure_rate,
+        flip_rate: figures.flip_rate,
+        streak: figures.failure_streak,
+        impact: figures.impact,
+    }
+}
+
+fn near(a: &Plain, b: &Plain) -> bool {
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-9;
+    let option = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => close(a, b),
+        (a, b) => a == b,
+    };
+    (a.status, a.considered, a.seen, a.streak) == (b.status, b.considered, b.seen, b.streak)
+        && close(a.score, b.score)
+        && close(a.rate, b.rate)
+        && option(a.broken, b.broken)
+        && option(a.failure_rate, b.failure_rate)
+        && close(a.flip_rate, b.flip_rate)
+        && close(a.impact, b.impact)
+}
+
+/// Compares every verdict of the engine with the plain model.
+pub(crate) fn compare(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
+    let (rows, tests) = rows(history, now);
+    let chains: Vec<_> = rows.iter().map(|row| chain_of(&rows, row)).collect();
+    let verdicts = Engine::default().verdicts(history, now);
+    let judged: Vec<u32> = verdicts.iter().map(|verdict| verdict.test).collect();
+    prop_assert_eq!(judged, tests.into_iter().collect::<Vec<_>>());
+    for verdict in &verdicts {
+        let (engine, plain) = (of(verdict), judge(&rows, &chains, verdict.test));
+        prop_assert!(
+            near(&engine, &plain),
+            "test {}: {engine:#?} is not {plain:#?}",
+            verdict.test
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_agrees_with_the_plain_model(history in history::arbitrary()) {
+        compare(&history, history::end())?;
+    }
+}

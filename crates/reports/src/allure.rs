@@ -1,0 +1,231 @@
+//! Allure results: a file an attempt.
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus},
+    run::RunState,
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    failure,
+    input::Input,
+    json::{self, Shape},
+    report::{Format, ReadError, Report, ReportedTest},
+    text, time,
+};
+
+/// A report of one attempt, and what the attempts of its test have in common.
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
+    let shape = Shape {
+        format: "Allure result",
+        key: "uuid",
+        whole: "",
+    };
+    let result = json::parse::<TestResult>(input, shape)?.value;
+    let mut report = Report::empty(Format::Allure);
+    let attempt = result.attempt(input);
+    report.widen(attempt.started_at, attempt.duration_ms);
+    if attempt.status == AttemptStatus::Interrupted {
+        report.state = RunState::Interrupted;
+    }
+    let test = result.test(input);
+    let history = result
+        .history_id
+        .clone()
+        .unwrap_or_else(|| format!("{} {:?}", test.name, test.file_path));
+    report.tests.push(ReportedTest {
+        test,
+        attempts: vec![attempt],
+    });
+    Ok((report, history))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TestResult {
+    #[serde(deserialize_with = "json::text")]
+    history_id: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    full_name: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    title_path: Vec<String>,
+    #[serde(deserialize_with = "json::text")]
+    status: Option<String>,
+    status_details: Option<Details>,
+    #[serde(deserialize_with = "json::list")]
+    parameters: Vec<Pair>,
+    #[serde(deserialize_with = "json::list")]
+    labels: Vec<Pair>,
+    #[serde(deserialize_with = "json::number")]
+    start: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    stop: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    #[serde(deserialize_with = "json::text")]
+    message: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    trace: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Pair {
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    value: Option<String>,
+    excluded: Option<bool>,
+}
+
+impl TestResult {
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let started_at = self.start.and_then(time::from_epoch);
+        let stopped_at = self.stop.and_then(time::from_epoch);
+        let duration = started_at
+            .zip(stopped_at)
+            .map(|(start, stop)| stop.since_ms(start).max(0));
+        let details = self.status_details.as_ref();
+        let message = details.and_then(|details| details.message.as_deref());
+        let trace = details.and_then(|details| details.trace.as_deref());
+        let errors: Vec<_> = input.error(message, trace, None).into_iter().collect();
+        let (status, errors) = match self.status.as_deref() {
+            Some("passed") => (AttemptStatus::Passed, Vec::new()),
+            // Allure calls a failure broken that is no assertion's.
+            Some("failed" | "broken") => (failure::status(&errors), errors),
+            Some("skipped" | "unknown") => (AttemptStatus::Skipped, Vec::new()),
+            // Written at the start and never completed.
+            _ => (AttemptStatus::Interrupted, errors),
+        };
+        Attempt {
+            status,
+            duration_ms: duration.and_then(|ms| u64::try_from(ms).ok()),
+            started_at,
+            browser: self.parameter("Project").and_then(text::title),
+            errors,
+        }
+    }
+
+    /// The name that the framework's own report gives the test, as far as Allure keeps its parts.
+    fn test(&self, input: &Input<'_>) -> TestName {
+        let place = self.place();
+        let title = self
+            .name
+            .as_deref()
+            .or(self.full_name.as_deref())
+            .unwrap_or_default();
+        let file = place.file.as_deref();
+        let project = self.parameter("Project");
+        let parts = project
+            .into_iter()
+            .chain(file)
+            .chain(place.titles.iter().map(String::as_str));
+        let mut name = text::joined(parts.chain(std::iter::once(title)));
+        let values = self.values_beside_name(title);
+        if !values.is_empty() {
+            name = format!("{name} [{}]", text::clean(&values.join(", ")));
+        }
+        let known = || {
+            input
+                .known_files?
+                .of_dotted(self.label("testClass").or_else(|| self.label("package"))?)
+        };
+        let file_path = file
+            .map(|file| input.stored_path(file))
+            .or_else(|| known().map(str::to_owned));
+        TestName { name, file_path }
+    }
+
+    fn place(&self) -> Place {
+        // `titlePath` leads with the package's name in JavaScript; its label has what Playwright calls the path.
+        let path = &self.title_path;
+        if let Some(at) = path.iter().position(|part| is_source_file(part)) {
+            let whole = path.get(..=at).unwrap_or_default().join("/");
+            let inner = path.get(1..=at).unwrap_or_default().join("/");
+            let full = self.full_name.as_deref().unwrap_or_default();
+            let led = !inner.is_empty() && (full.starts_with(&inner) || full.contains(&format!(":{inner}")));
+            let titles = path.get(at + 1..).unwrap_or_default().to_vec();
+            return Place {
+                file: Some(if led { inner } else { whole }),
+                titles,
+            };
+        }
+        if !path.is_empty() {
+            return Place {
+                file: None,
+                titles: path.clone(),
+            };
+        }
+        let class = self.label("testClass").map(|class| vec![class.to_owned()]);
+        let suites = || {
+            ["parentSuite", "suite", "subSuite"]
+                .iter()
+                .filter_map(|name| self.label(name))
+                .map(str::to_owned)
+        };
+        Place {
+            file: None,
+            titles: class.unwrap_or_else(|| suites().collect()),
+        }
+    }
+
+    /// The values of parameters that make this another test than its namesakes.
+    fn values_beside_name(&self, title: &str) -> Vec<&str> {
+        if self
+            .label("framework")
+            .is_some_and(|framework| matches!(framework, "playwright" | "pytest"))
+        {
+            return Vec::new();
+        }
+        let values = self
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.excluded != Some(true));
+        let values: Vec<&str> = values
+            .filter_map(|parameter| parameter.value.as_deref())
+            .collect();
+        if values.iter().all(|value| title.contains(value)) {
+            Vec::new()
+        } else {
+            values
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        find(&self.parameters, name)
+    }
+
+    fn label(&self, name: &str) -> Option<&str> {
+        find(&self.labels, name)
+    }
+}
+
+/// Where a test stands.
+struct Place {
+    file: Option<String>,
+    titles: Vec<String>,
+}
+
+fn find<'a>(pairs: &'a [Pair], name: &str) -> Option<&'a str> {
+    pairs
+        .iter()
+        .find(|pair| pair.name.as_deref() == Some(name))?
+        .value
+        .as_deref()
+        .filter(|value| !value.is_empty())
+}
+
+fn is_source_file(part: &str) -> bool {
+    const SUFFIXES: &[&str] = &[
+        "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "py", "rb", "go", "rs", "php", "feature",
+        "robot", "swift",
+    ];
+    part.rsplit_once('.')
+        .is_some_and(|(stem, suffix)| !stem.is_empty() && SUFFIXES.contains(&suffix))
+}

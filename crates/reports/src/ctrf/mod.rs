@@ -1,0 +1,226 @@
+//! CTRF JSON, as the schema has it and as its reporters write it.
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    recording::{RunContext, ShardIndex},
+    run::RunState,
+    test::TestName,
+    timestamp::Timestamp,
+};
+
+use self::model::{Environment, File, Test, TestAttempt};
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    json::{self, Shape},
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+mod model;
+
+/// The report of one run or shard.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let shape = Shape {
+        format: "CTRF",
+        key: "results",
+        whole: "tests",
+    };
+    let parsed = json::parse::<File>(input, shape)?;
+    let results = parsed.value.results.unwrap_or_default();
+    let dialect = Dialect::of(results.tool.as_ref().and_then(|tool| tool.name.as_deref()));
+    let mut report = Report::empty(Format::Ctrf);
+    let environment = results
+        .environment
+        .or(parsed.value.environment)
+        .unwrap_or_default();
+    report.shard = environment.shard_id.as_deref().and_then(shard);
+    report.context = context(&environment);
+    report.run_key = parsed.value.run_id.as_deref().and_then(text::title);
+    if let Some(summary) = &results.summary {
+        report.widen(summary.start.and_then(time::from_epoch), None);
+        report.widen(summary.stop.and_then(time::from_epoch), None);
+    }
+    let mut tests = Collector::default();
+    for test in &results.tests {
+        let attempts = attempts(input, test, &dialect.browser(test));
+        for attempt in &attempts {
+            report.widen(attempt.started_at, attempt.duration_ms);
+            if attempt.status == AttemptStatus::Interrupted {
+                report.state = RunState::Interrupted;
+            }
+        }
+        tests.add(name(input, test, dialect), attempts);
+    }
+    report.tests = tests.finish();
+    if dialect == Dialect::Vitest {
+        report
+            .warnings
+            .push("Vitest's CTRF names groups in place of their tests; import Vitest's JSON instead.".into());
+    }
+    report.cut_off(parsed.cut_at);
+    Ok(report)
+}
+
+/// What a reporter puts into `name` and `suite`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// `suite` begins with project and file, `name` is the test's own title.
+    Playwright,
+    /// `name` repeats the titles of `suite` behind its file.
+    Jest,
+    /// `name` is a node id, which repeats `suite`.
+    Pytest,
+    Vitest,
+    Other,
+}
+
+impl Dialect {
+    fn of(tool: Option<&str>) -> Self {
+        match tool.map(str::to_ascii_lowercase).as_deref() {
+            Some("playwright") => Self::Playwright,
+            Some("jest") => Self::Jest,
+            Some("pytest") => Self::Pytest,
+            Some("vitest") => Self::Vitest,
+            _ => Self::Other,
+        }
+    }
+
+    /// The browser as the report names it; for Playwright the project, which stands before the file in `suite`.
+    fn browser(self, test: &Test) -> Option<String> {
+        let named = test.browser.as_deref().and_then(text::title);
+        named.or_else(|| {
+            let [project, file, ..] = test.suite.parts() else {
+                return None;
+            };
+            let path = test.file_path.as_deref()?.replace('\\', "/");
+            (self == Self::Playwright && path.ends_with(file.as_str()))
+                .then(|| text::title(project))
+                .flatten()
+        })
+    }
+}
+
+fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
+    let suite = test.suite.parts();
+    let title = test.name.as_deref().unwrap_or_default();
+    let own = match dialect {
+        Dialect::Pytest => title
+            .strip_prefix(&suite.join("::"))
+            .and_then(|rest| rest.strip_prefix("::")),
+        Dialect::Jest => {
+            let titles = suite.get(1..).unwrap_or_default().join(" ");
+            title
+                .strip_prefix(&titles)
+                .and_then(|rest| rest.strip_prefix(' '))
+                .filter(|_| suite.len() > 1)
+        }
+        Dialect::Playwright | Dialect::Vitest | Dialect::Other => None,
+    };
+    let parts = suite
+        .iter()
+        .map(String::as_str)
+        .chain(std::iter::once(own.unwrap_or(title)));
+    let file_path = test
+        .file_path
+        .as_deref()
+        .filter(|path| !path.trim().is_empty())
+        .map(|path| input.stored_path(path));
+    TestName {
+        name: text::joined(parts),
+        file_path,
+    }
+}
+
+fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Attempt> {
+    let last = attempt(input, &test.last, browser);
+    let mut earlier: Vec<&TestAttempt> = test.retry_attempts.iter().collect();
+    // Stable: attempts without a number stay in order.
+    earlier.sort_by(|a, b| a.attempt.unwrap_or(0.0).total_cmp(&b.attempt.unwrap_or(0.0)));
+    let mut attempts: Vec<Attempt> = earlier
+        .into_iter()
+        .map(|told| attempt(input, told, browser))
+        .collect();
+    if attempts.is_empty() && !last.status.is_skip() {
+        // Most reporters count retries without telling of them; a test is not retried but after a failure.
+        let told = test
+            .retries
+            .and_then(time::duration_ms)
+            .and_then(|count| usize::try_from(count).ok());
+        let flaky = test.flaky == Some(true) && last.status == AttemptStatus::Passed;
+        let count = told
+            .unwrap_or(0)
+            .max(usize::from(flaky))
+            .min(crate::limits::ATTEMPTS);
+        let failed = Attempt {
+            status: AttemptStatus::Failed,
+            duration_ms: None,
+            started_at: None,
+            browser: browser.clone(),
+            errors: Vec::new(),
+        };
+        attempts.resize(count, failed);
+    }
+    attempts.push(last);
+    attempts
+}
+
+fn attempt(input: &Input<'_>, told: &TestAttempt, browser: &Option<String>) -> Attempt {
+    let error = input.error(
+        told.message.as_deref(),
+        told.trace.as_deref(),
+        told.snippet.as_deref(),
+    );
+    let status = status(told, error.as_ref());
+    let says = status.is_failure() || status == AttemptStatus::Interrupted;
+    let start = told.start.and_then(time::from_epoch);
+    Attempt {
+        status,
+        duration_ms: told
+            .duration
+            .and_then(time::duration_ms)
+            .or_else(|| between(start, told.stop)),
+        started_at: start,
+        browser: browser.clone(),
+        errors: error.into_iter().filter(|_| says).collect(),
+    }
+}
+
+/// CTRF has no time-outs and no interruptions; `rawStatus` and messages do.
+fn status(told: &TestAttempt, error: Option<&ErrorDetail>) -> AttemptStatus {
+    let raw = told.raw_status.as_deref().map(str::to_ascii_lowercase);
+    match (told.status.as_deref(), raw.as_deref()) {
+        (_, Some("interrupted")) => AttemptStatus::Interrupted,
+        (Some("passed"), _) => AttemptStatus::Passed,
+        (Some("failed"), Some("timedout" | "timed_out" | "timeout")) => AttemptStatus::TimedOut,
+        (Some("failed"), _) => failure::status(error.map(std::slice::from_ref).unwrap_or_default()),
+        (_, _) => AttemptStatus::Skipped,
+    }
+}
+
+fn between(start: Option<Timestamp>, stop: Option<f64>) -> Option<u64> {
+    let stop = stop.and_then(time::from_epoch)?;
+    u64::try_from(stop.since_ms(start?)).ok()
+}
+
+fn context(environment: &Environment) -> RunContext {
+    let value = |text: &Option<String>| text.as_deref().and_then(text::title);
+    RunContext {
+        branch: value(&environment.branch_name),
+        commit_sha: value(&environment.commit),
+        ..RunContext::default()
+    }
+}
+
+/// `2`, `2/3` or `2-of-3`.
+fn shard(text: &str) -> Option<ShardIndex> {
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|number| number.parse::<u32>().ok());
+    let index = numbers.next().filter(|index| *index >= 1)?;
+    Some(ShardIndex {
+        index,
+        total: numbers.next().filter(|total| *total >= index),
+    })
+}

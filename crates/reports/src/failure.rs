@@ -1,0 +1,106 @@
+//! Errors and failures as most formats tell them: a message and a stack.
+
+use assay_domain::attempt::{AttemptStatus, ErrorDetail};
+
+use crate::{frame::Parts, input::Input, limits, text};
+
+impl Input<'_> {
+    /// The error of a message, a stack and a code frame; none where there is no text. The place is that of the nearest
+    /// own frame of the stack.
+    pub(crate) fn error(
+        &self,
+        message: Option<&str>,
+        stack: Option<&str>,
+        snippet: Option<&str>,
+    ) -> Option<ErrorDetail> {
+        let stack = stack.and_then(text::stack);
+        let message = message
+            .and_then(text::message)
+            .or_else(|| Some(text::first_line(stack.as_deref()?)?.to_owned()));
+        let location = stack
+            .as_deref()
+            .or(message.as_deref())
+            .and_then(|text| self.location_in(text));
+        let snippet = snippet.and_then(text::snippet);
+        let error = ErrorDetail {
+            message,
+            stack,
+            snippet,
+            location,
+        };
+        (error.has_text() || error.snippet.is_some()).then_some(error)
+    }
+
+    /// The error of one text that holds message and stack, as JavaScript's stacks do.
+    pub(crate) fn error_of_stack(&self, whole: &str, snippet: Option<&str>) -> Option<ErrorDetail> {
+        let whole = text::clean(whole);
+        let parts = Parts::of(&whole);
+        let snippet = snippet
+            .filter(|frame| !frame.trim().is_empty())
+            .unwrap_or(parts.snippet);
+        let bare = parts.stack.is_empty() && parts.message.len() == whole.len();
+        let stack = (!bare).then_some(whole.as_ref());
+        self.error(Some(parts.message), stack, Some(snippet))
+    }
+}
+
+/// Failed, or timed out where the message is that of a known tool's own time limit for a test.
+pub(crate) fn status(errors: &[ErrorDetail]) -> AttemptStatus {
+    let timed_out = errors
+        .iter()
+        .filter_map(|error| error.message.as_deref())
+        .any(is_time_limit);
+    if timed_out {
+        AttemptStatus::TimedOut
+    } else {
+        AttemptStatus::Failed
+    }
+}
+
+/// Whether a message is that of a known tool's own time limit for a test, and no assertion that speaks of time.
+pub(crate) fn is_time_limit(message: &str) -> bool {
+    let Some(line) = text::first_line(message) else {
+        return false;
+    };
+    let line = text::bounded(line, limits::NAME);
+    let has = |part: &str| line.contains(part);
+    // In this order: nextest, JUnit 4, JUnit 5, Playwright, Jest (two), Vitest, Mocha, pytest-timeout (two).
+    line.starts_with("test timeout")
+        || has("TestTimedOutException")
+        || (has("TimeoutException") && has("timed out after"))
+        || (has("Test timeout of ") && has("exceeded"))
+        || has("Exceeded timeout of ")
+        || has("Async callback was not invoked within")
+        || has("Test timed out in ")
+        || (has("Timeout of ") && has("ms exceeded"))
+        || has("Failed: Timeout >")
+        || has("Failed: Timeout (>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_time_limits_of_known_tools_are_time_outs() {
+        for message in [
+            "Test timeout of 2000ms exceeded.",
+            "thrown: \"Exceeded timeout of 600 ms for a test.\nAdd a timeout value\"",
+            "TestTimeoutError: Test timed out in 300ms.",
+            "Error: Timeout of 300ms exceeded. For async tests",
+            "Failed: Timeout (>1.0s) from pytest-timeout.",
+            "org.junit.runners.model.TestTimedOutException: test timed out after 5 milliseconds",
+            "\n test timeout",
+        ] {
+            assert!(is_time_limit(message), "{message}");
+        }
+        for message in [
+            "",
+            "expected the Timeout to be 5",
+            "locator.click: Timeout 500ms exceeded.",
+            "request timed out",
+        ] {
+            assert!(!is_time_limit(message), "{message}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Texts that hold a message, a code frame and a stack trace, in this order.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A text cut into its parts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    /// What stands before the code frame and the stack.
+    pub(crate) message: &'a str,
+    /// The code frame, with the line that says which file it is of where that is another than the test's.
+    pub(crate) snippet: &'a str,
+    /// What stands behind: the stack trace, and causes.
+    pub(crate) stack: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// Cuts a clean text (`\n` only, no ANSI codes) apart.
+    pub(crate) fn of(whole: &'a str) -> Self {
+        let lines: Vec<(usize, &str)> = line_starts(whole).collect();
+        let at = |line: usize| lines.get(line).map_or(whole.len(), |(start, _)| *start);
+        let is =
+            |pattern: &Regex, line: usize| lines.get(line).is_some_and(|(_, text)| pattern.is_match(text));
+        let stack = (0..lines.len()).find(|line| is(&STACK, *line));
+        let marked = (0..lines.len()).find(|line| is(&MARKED, *line));
+        let Some(marked) = marked else {
+            let stack = stack.map_or(whole.len(), at);
+            return Self::cut(whole, stack, stack);
+        };
+        let mut first = marked;
+        while first > 0 && is(&FRAME, first - 1) {
+            first -= 1;
+        }
+        let mut end = marked + 1;
+        while is(&FRAME, end) {
+            end += 1;
+        }
+        if first >= 2 && is(&BLANK, first - 1) && is(&HEADER, first - 2) {
+            first -= 2;
+        }
+        // Jest puts some stacks before the frame of what caused them; the message ends at whichever is first.
+        match stack.filter(|stack| *stack < first) {
+            Some(stack) => Self {
+                message: whole.get(..at(stack)).unwrap_or_default(),
+                ..Self::cut(whole, at(first), at(end))
+            },
+            None => Self::cut(whole, at(first), at(end)),
+        }
+    }
+
+    fn cut(whole: &'a str, first: usize, end: usize) -> Self {
+        Self {
+            message: whole.get(..first).unwrap_or_default(),
+            snippet: whole.get(first..end).unwrap_or_default(),
+            stack: whole.get(end..).unwrap_or_default(),
+        }
+    }
+}
+
+/// A code frame moved to the left, as far as all its lines allow.
+pub(crate) fn dedent(frame: &str) -> String {
+    let indent = |line: &&str| line.len() - line.trim_start_matches(' ').len();
+    let least = frame
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| indent(&line))
+        .min()
+        .unwrap_or(0);
+    let lines: Vec<&str> = frame
+        .lines()
+        .map(|line| line.get(least..).unwrap_or_default())
+        .collect();
+    lines.join("\n")
+}
+
+fn line_starts(whole: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    whole.split_inclusive('\n').map(move |line| {
+        let at = start;
+        start += line.len();
+        (at, line.trim_end_matches('\n'))
+    })
+}
+
+fn pattern(text: &str) -> Regex {
+    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
+    Regex::new(text).expect("a valid pattern")
+}
+
+/// The line of a code frame that the error is in.
+static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *> *\d+ \|"));
+/// Any line of a code frame.
+static FRAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *>? *\d* \|"));
+/// `at helper.ts:2`, which stands with a blank line before the frame of another file than the test's.
+static HEADER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ +at [^:]+:\d+$"));
+static BLANK: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*$"));
+/// A line of a stack trace.
+static STACK: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^ +at .*(?::\d+:\d+\)?|\(<anonymous>\)|\(native\)|node:internal\S*\)?)$"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_frame_and_stack_are_cut_apart() {
+        let whole = "Error: x\n\nExpected: 1\n\n   at helper.ts:9\n\n   8 | a\n>  9 | b\n     | ^\n  10 | c\n    at f (/r/helper.ts:9:1)\n[cause]: Error: y\n    at g (/r/a.ts:1:1)";
+        let parts = Parts::of(whole);
+        assert_eq!(parts.message.trim(), "Error: x\n\nExpected: 1");
+        assert_eq!(
+            parts.snippet.trim_end(),
+            "   at helper.ts:9\n\n   8 | a\n>  9 | b\n     | ^\n  10 | c"
+        );
+        assert_eq!(
+            parts.stack.trim(),
+            "at f (/r/helper.ts:9:1)\n[cause]: Error: y\n    at g (/r/a.ts:1:1)"
+        );
+    }
+
+    #[test]
+    fn a_message_without_frame_ends_where_its_stack_begins() {
+        let parts =
+            Parts::of("Error: meet me at 9:30\n  at home\n    at f (/r/a.ts:1:2)\n    at g (/r/b.ts:3:4)");
+        assert_eq!(parts.message, "Error: meet me at 9:30\n  at home\n");
+        assert_eq!(parts.stack.trim(), "at f (/r/a.ts:1:2)\n    at g (/r/b.ts:3:4)");
+        assert_eq!(Parts::of("a | b\n> quoted").message, "a | b\n> quoted");
+    }
+
+    #[test]
+    fn an_indented_frame_is_moved_to_the_left() {
+        let parts = Parts::of(
+            "    thrown\n\n      at a.js:1:2\n\n        8 | a\n      > 9 | b\n          | ^\n\n      at c.js:3:4",
+        );
+        assert_eq!(parts.message.trim(), "thrown");
+        assert_eq!(dedent(parts.snippet), "  8 | a\n> 9 | b\n    | ^");
+    }
+}

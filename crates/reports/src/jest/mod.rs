@@ -1,0 +1,272 @@
+//! Jest's and Vitest's JSON.
+
+mod model;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    run::RunState,
+    test::TestName,
+};
+
+use self::model::{Assertion, Run, TestFile};
+use crate::{
+    collect::Collector,
+    failure,
+    frame::{Parts, dedent},
+    input::Input,
+    json::{self, Shape},
+    limits,
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// The report of one run.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let shape = Shape {
+        format: "Jest JSON",
+        key: "testResults",
+        whole: "testResults",
+    };
+    let parsed = json::parse::<Run>(input, shape)?;
+    let run = parsed.value;
+    let vitest = run.num_runtime_error_test_suites.is_none();
+    let mut report = Report::empty(Format::Jest);
+    report.widen(run.start_time.and_then(time::from_epoch), None);
+    if run.was_interrupted == Some(true) {
+        report.state = RunState::Interrupted;
+    }
+    let mut tests = Collector::default();
+    for file in &run.test_results {
+        report.widen(file.start_time.and_then(time::from_epoch), None);
+        report.widen(file.end_time.and_then(time::from_epoch), None);
+        let file_path = file
+            .name
+            .as_deref()
+            .filter(|name| !name.trim().is_empty())
+            .map(|name| input.stored_path(name));
+        for test in &file.assertion_results {
+            let parts = test
+                .ancestor_titles
+                .iter()
+                .map(String::as_str)
+                .chain(test.title.as_deref());
+            let name = TestName {
+                name: text::joined(parts),
+                file_path: file_path.clone(),
+            };
+            let attempts = if vitest {
+                vitest_attempts(input, test)
+            } else {
+                jest_attempts(input, test, file)
+            };
+            tests.add(name, attempts);
+        }
+        report.errors.extend(file_error(input, file, file_path));
+    }
+    report.tests = tests.finish();
+    let failed = |test: &crate::report::ReportedTest| {
+        test.attempts.last().is_some_and(|last| last.status.is_failure())
+    };
+    if run.success == Some(false)
+        && report.errors.is_empty()
+        && !report.tests.iter().any(failed)
+        && parsed.cut_at.is_none()
+    {
+        report.errors.push(said(
+            "The run failed although no test did. The report does not say why: an unhandled error, a missed coverage \
+             threshold or an obsolete snapshot.",
+        ));
+    }
+    report.cut_off(parsed.cut_at);
+    Ok(report)
+}
+
+/// What a file says that failed outside of its tests: it did not load, or a hook failed.
+fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Option<ErrorDetail> {
+    let failed = |test: &Assertion| test.status.as_deref() == Some("failed");
+    if file.status.as_deref() != Some("failed") || file.assertion_results.iter().any(failed) {
+        return None;
+    }
+    let message = text::clean(file.message.as_deref().unwrap_or_default());
+    let message = message
+        .trim_start()
+        .trim_start_matches("● Test suite failed to run")
+        .to_owned();
+    let whole = path.clone().map(|file| Location {
+        file,
+        line: None,
+        column: None,
+    });
+    let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
+        said("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
+    });
+    error.location = error.location.or(whole);
+    Some(error)
+}
+
+fn said(message: &str) -> ErrorDetail {
+    ErrorDetail {
+        message: Some(message.to_owned()),
+        ..ErrorDetail::default()
+    }
+}
+
+/// How the final attempt ended.
+enum End {
+    Passed,
+    Failed,
+    NotRun,
+}
+
+fn end(test: &Assertion) -> End {
+    match test.status.as_deref() {
+        Some("passed" | "focused") => End::Passed,
+        Some("failed") => End::Failed,
+        // pending, skipped, todo, disabled
+        _ => End::NotRun,
+    }
+}
+
+fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
+    Attempt {
+        status,
+        duration_ms: None,
+        started_at: None,
+        browser: None,
+        errors,
+    }
+}
+
+fn failed(errors: Vec<ErrorDetail>) -> Attempt {
+    attempt(failure::status(&errors), errors)
+}
+
+/// Jest counts invocations and keeps what each earlier one failed with.
+fn jest_attempts(input: &Input<'_>, test: &Assertion, file: &TestFile) -> Vec<Attempt> {
+    let retried = test.retry_reasons.len().max(test.retry_messages.len());
+    let counted = test
+        .invocations
+        .and_then(time::duration_ms)
+        .and_then(|count| usize::try_from(count).ok());
+    let earlier = counted
+        .map_or(retried, |count| count.saturating_sub(1))
+        .max(retried)
+        .min(limits::ATTEMPTS);
+    let mut attempts: Vec<Attempt> = (0..earlier)
+        .map(|retry| {
+            let printed = test.retry_messages.get(retry);
+            let reason = test.retry_reasons.get(retry).or(printed);
+            let frame = printed.and_then(|message| code_frame(message));
+            failed(
+                reason
+                    .and_then(|reason| input.error_of_stack(reason, frame.as_deref()))
+                    .into_iter()
+                    .collect(),
+            )
+        })
+        .collect();
+    let last = match end(test) {
+        End::Passed => attempt(AttemptStatus::Passed, Vec::new()),
+        End::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
+        End::Failed => {
+            let sections = sections(test, file);
+            let errors = test
+                .failure_messages
+                .iter()
+                .enumerate()
+                .filter_map(|(place, message)| {
+                    let frame = sections.get(place).and_then(|section| code_frame(section));
+                    input.error_of_stack(message, frame.as_deref())
+                });
+            failed(errors.collect())
+        }
+    };
+    attempts.push(timed(last, test));
+    attempts
+}
+
+/// The final attempt's time: both tools tell only that.
+fn timed(last: Attempt, test: &Assertion) -> Attempt {
+    Attempt {
+        duration_ms: test.duration.and_then(time::duration_ms),
+        started_at: test.start_at.and_then(time::from_epoch),
+        ..last
+    }
+}
+
+fn code_frame(printed: &str) -> Option<String> {
+    let clean = text::clean(printed);
+    let frame = Parts::of(&clean).snippet;
+    (!frame.trim().is_empty()).then(|| dedent(frame))
+}
+
+/// What the file's printed message says of the test, one section an error.
+fn sections<'a>(test: &Assertion, file: &'a TestFile) -> Vec<&'a str> {
+    let path: Vec<&str> = test
+        .ancestor_titles
+        .iter()
+        .map(String::as_str)
+        .chain(test.title.as_deref())
+        .collect();
+    let heading = path.join(" › ");
+    let message = file.message.as_deref().unwrap_or_default();
+    let printed = message
+        .split("  ● ")
+        .skip(1)
+        .filter_map(|section| section.strip_prefix(heading.as_str()));
+    printed.filter(|section| section.starts_with('\n')).collect()
+}
+
+/// Vitest tells no number of attempts: all their errors stand in one list. An error at a place where the attempt
+/// already has one begins the next attempt, which takes soft assertions for what they are.
+fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
+    let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
+    let place = |error: &ErrorDetail| {
+        (
+            error.location.clone(),
+            error.location.is_none().then(|| error.message.clone()),
+        )
+    };
+    for error in test
+        .failure_messages
+        .iter()
+        .filter_map(|message| input.error_of_stack(message, None))
+    {
+        match attempts.last_mut() {
+            Some(attempt) if attempt.iter().all(|known| place(known) != place(&error)) => attempt.push(error),
+            _ => attempts.push(vec![error]),
+        }
+    }
+    let mut attempts: Vec<Attempt> = attempts.into_iter().map(vitest_failed).collect();
+    match end(test) {
+        End::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
+        // Notes of a skip are no errors.
+        End::NotRun => attempts = vec![attempt(AttemptStatus::Skipped, Vec::new())],
+        End::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
+        End::Failed => {}
+    }
+    if let Some(last) = attempts.pop() {
+        attempts.push(timed(last, test));
+    }
+    attempts
+}
+
+/// Vitest 3 prints a placeholder in place of its time-outs' message.
+fn vitest_failed(errors: Vec<ErrorDetail>) -> Attempt {
+    let placeholder = |error: &ErrorDetail| {
+        error
+            .message
+            .as_deref()
+            .is_some_and(|text| text.contains("STACK_TRACE_ERROR"))
+    };
+    let timed_out = errors.iter().any(placeholder);
+    let attempt = failed(errors);
+    if timed_out {
+        Attempt {
+            status: AttemptStatus::TimedOut,
+            ..attempt
+        }
+    } else {
+        attempt
+    }
+}

@@ -1,0 +1,164 @@
+//! The reports of one run's files as one.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::Attempt,
+    recording::{RunContext, ShardIndex},
+    run::RunState,
+    timestamp::Timestamp,
+};
+
+use crate::{
+    collect::Collector,
+    detect::KNOWN,
+    limits,
+    report::{ReadError, Report},
+};
+
+/// One file's report.
+pub(crate) struct Piece {
+    /// The file.
+    pub(crate) name: String,
+    /// When it was last written, where known.
+    pub(crate) modified: Option<Timestamp>,
+    /// What it says.
+    pub(crate) report: Report,
+    /// What the attempts of an Allure result's test have in common.
+    pub(crate) history: Option<String>,
+}
+
+/// The reports of one run as one, within the limits.
+pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
+    let file = pieces
+        .first()
+        .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
+    join_attempts(&mut pieces);
+    let mut reports = pieces.into_iter().map(|piece| piece.report);
+    let Some(mut whole) = reports.next() else {
+        return Err(ReadError::Unrecognised {
+            file,
+            hint: format!("expected {KNOWN}"),
+        });
+    };
+    let mut tests = Collector::default();
+    let mut shards = vec![whole.shard];
+    let mut several_formats = false;
+    for test in std::mem::take(&mut whole.tests) {
+        tests.add(test.test, test.attempts);
+    }
+    for next in reports {
+        several_formats |= next.format != whole.format;
+        shards.push(next.shard);
+        for test in next.tests {
+            tests.add(test.test, test.attempts);
+        }
+        whole.widen(next.started_at, None);
+        whole.widen(next.finished_at, None);
+        whole.context = fill(std::mem::take(&mut whole.context), next.context);
+        whole.run_key = whole.run_key.take().or(next.run_key);
+        if next.state == RunState::Interrupted {
+            whole.state = next.state;
+        }
+        whole.errors.extend(next.errors);
+        whole.warnings.extend(next.warnings);
+    }
+    if tests.len() > limits::TESTS {
+        let limit = format!("{} tests", limits::TESTS);
+        return Err(ReadError::TooLarge {
+            file,
+            what: "the number of tests",
+            limit,
+        });
+    }
+    whole.tests = tests.finish();
+    join_shards(&mut whole, &shards);
+    if several_formats {
+        let twice = "Reports of several formats were read as one run; the same tests may be in it twice.";
+        whole.warnings.push(twice.to_owned());
+    }
+    if whole.tests.is_empty() && whole.errors.is_empty() {
+        let empty = "The report holds no tests. Some tools leave such a report behind when no test loads.";
+        whole.warnings.push(empty.to_owned());
+    }
+    bound(&mut whole);
+    Ok(whole)
+}
+
+/// Allure results of one history are the attempts of one execution, by their start: the first keeps them all.
+fn join_attempts(pieces: &mut [Piece]) {
+    let mut histories: HashMap<String, Vec<Attempt>> = HashMap::new();
+    for piece in pieces.iter_mut() {
+        let Some(history) = &piece.history else { continue };
+        let attempts = piece
+            .report
+            .tests
+            .iter_mut()
+            .flat_map(|test| std::mem::take(&mut test.attempts));
+        histories.entry(history.clone()).or_default().extend(attempts);
+    }
+    for piece in pieces.iter_mut() {
+        let joined = piece
+            .history
+            .take()
+            .and_then(|history| histories.remove(&history));
+        if let (Some(mut attempts), Some(test)) = (joined, piece.report.tests.first_mut()) {
+            attempts.sort_by_key(|attempt| attempt.started_at);
+            test.attempts = attempts;
+        }
+    }
+}
+
+/// Files of several shards in one import are one run; it is whole when all shards are there.
+fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
+    if shards.iter().all(|shard| *shard == report.shard) {
+        return;
+    }
+    report.shard = None;
+    let mut there: Vec<u32> = shards.iter().flatten().map(|shard| shard.index).collect();
+    there.sort_unstable();
+    there.dedup();
+    let Some(total) = shards.iter().flatten().filter_map(|shard| shard.total).max() else {
+        return;
+    };
+    if u32::try_from(there.len()).is_ok_and(|count| count < total) {
+        report.state = RunState::Interrupted;
+        let there = there.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        report
+            .warnings
+            .push(format!("Of {total} shards only {there} are there."));
+    }
+}
+
+/// The context with what it lacks taken from another.
+fn fill(context: RunContext, other: RunContext) -> RunContext {
+    RunContext {
+        branch: context.branch.or(other.branch),
+        commit_sha: context.commit_sha.or(other.commit_sha),
+        commit_message: context.commit_message.or(other.commit_message),
+        author_name: context.author_name.or(other.author_name),
+        tested_revision: context.tested_revision.or(other.tested_revision),
+        pull_request_number: context.pull_request_number.or(other.pull_request_number),
+        pull_request_title: context.pull_request_title.or(other.pull_request_title),
+        ci_provider: context.ci_provider.or(other.ci_provider),
+        suite: context.suite.or(other.suite),
+    }
+}
+
+fn bound(report: &mut Report) {
+    if report.errors.len() > limits::REPORT_ERRORS {
+        let left = report.errors.len() - limits::REPORT_ERRORS;
+        report.errors.truncate(limits::REPORT_ERRORS);
+        report.warnings.insert(
+            0,
+            format!("{left} more errors outside of any test were left out."),
+        );
+    }
+    if report.warnings.len() > limits::WARNINGS {
+        let left = report.warnings.len() - limits::WARNINGS;
+        report.warnings.truncate(limits::WARNINGS);
+        report
+            .warnings
+            .push(format!("{left} more warnings were left out."));
+    }
+}
