@@ -9,7 +9,9 @@
 )]
 
 mod ci;
+mod hostile;
 mod others;
 mod playwright;
+mod properties;
 mod render;
 mod support;
