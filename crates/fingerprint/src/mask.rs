@@ -33,7 +33,7 @@ const ZONE: &str = r"(?: ?(?:Z\b|(?:UTC|GMT|CES?T|[EP][SD]T)\b(?:[+-]\d{2}:?\d{2
 const UNIT: &str = "(?:milliseconds?|millis|msecs?|microseconds?|nanoseconds?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|ms|µs|us|ns|s|m|h|d)";
 
 /// The patterns in their order: at one place the first that matches wins. `{…}` stands for the parts above.
-const PATTERNS: [(Kind, &str); 19] = [
+const PATTERNS: [(Kind, &str); 20] = [
     (
         Kind::Uuid,
         r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
@@ -78,6 +78,8 @@ const PATTERNS: [(Kind, &str); 19] = [
         r"\b[A-Za-z_][\w-]{0,100}(?:\.\w{1,20}){0,4}\.[A-Za-z]\w{0,5}(?::\d{1,7}){1,2}\b",
     ),
     (Kind::Address, r"\b0x[0-9a-fA-F]+\b|@[0-9a-f]{4,16}\b"),
+    // Figures with a `d` behind them are an id sooner than two thousand years.
+    (Kind::Word, r"\b\d{6,40}d\b"),
     (
         Kind::Duration,
         r"\b\d{1,15}(?:[.,]\d{1,9})? ?{UNIT}(?:(?: and | )?\d{1,15}(?:[.,]\d{1,9})? ?{UNIT}){0,3}\b",
@@ -86,7 +88,7 @@ const PATTERNS: [(Kind, &str); 19] = [
         Kind::Size,
         r"\b\d{1,15}(?:[.,]\d{1,9})? ?(?:[KMGT]i?B|[kmgt]b|kB|bytes?)\b",
     ),
-    (Kind::Token, r"[A-Za-z0-9][A-Za-z0-9_+-]{19,}={0,2}"),
+    (Kind::Token, r"[A-Za-z0-9][A-Za-z0-9_+-]{19,199}={0,2}"),
     (
         Kind::Number,
         r"\b\d{1,3}(?:,\d{3}){1,6}(?:\.\d{1,20})?\b|\b\d{1,40}(?:\.\d{1,40}){1,6}(?:[eE][+-]?\d{1,4})?\b",
@@ -140,6 +142,14 @@ fn once(text: &str) -> String {
             .map_or(Kind::Word, |(kind, _)| *kind);
         let part = text.get(found.range()).unwrap_or_default();
         at = found.start() + replace(kind, part, &mut out).max(1);
+        if kind == Kind::Token && out.ends_with("<token>") {
+            // What follows the part that was judged belongs to the same token.
+            let rest = text.get(at..).unwrap_or_default();
+            at += rest
+                .bytes()
+                .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+' | b'-' | b'='))
+                .count();
+        }
     }
     out.push_str(text.get(at..).unwrap_or_default());
     out
@@ -194,6 +204,7 @@ mod tests {
         check("org.example.Order@5e9f23b", "org.example.Order@<n>");
         check("key V1StGXR8_Z5jdHi6B-myT", "key <token>");
         check("pod web-7d4b9c6f5-x2x9z", "pod web-<n>-<n>");
+        check("job web-8717942d, 14 d old", "job web-<n>, <duration> old");
         check("jwt eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "jwt <token>");
         check("id ckl3x9v8b0000qzrmn831i7rn", "id <token>");
     }

@@ -1,1 +1,58 @@
-//! The use case of an arriving report: parse, fingerprint, record, judge, store the verdicts.
+//! The use case "a report arrives".
+//!
+//! A parsed report, what the user said and what CI's variables say become one [`Recording`], and every value of it
+//! remembers where it came from. Recording it stores the results, brings everything derived up to date and judges
+//! the project, in one transaction of the store. Nothing here opens a file, reads the environment or a clock.
+//!
+//! [`Recording`]: assay_domain::recording::Recording
+
+mod bounds;
+mod choice;
+mod content;
+mod context;
+mod flags;
+mod prepare;
+mod results;
+mod run_key;
+mod text;
+mod times;
+
+pub use bounds::TooLarge;
+pub use choice::{Choice, Origin};
+pub use content::Files;
+pub use flags::Flags;
+pub use prepare::{Arrival, Prepared, prepare};
+pub use text::{BadText, name, one_line};
+
+use assay_domain::{
+    id::ProjectId,
+    recording::Imported,
+    store::{RecordError, Recorder},
+    timestamp::Timestamp,
+    verdict::Judge,
+};
+
+/// Stores a prepared report and everything derived from it: whole or not at all.
+///
+/// Importing the same report under the same run key again changes nothing; a shard that is already stored is
+/// replaced.
+pub fn import(
+    recorder: &dyn Recorder,
+    judge: &dyn Judge,
+    project: ProjectId,
+    prepared: &Prepared,
+    now: Timestamp,
+) -> Result<Imported, RecordError> {
+    let imported = recorder.record(project, &prepared.recording, judge, now)?;
+    log::info!(
+        "run {} of project {project}: {} tests, {}",
+        imported.run_number,
+        prepared.recording.tests.len(),
+        if imported.changed {
+            "stored"
+        } else {
+            "already stored"
+        },
+    );
+    Ok(imported)
+}

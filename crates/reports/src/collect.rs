@@ -51,8 +51,11 @@ impl Collector {
         self.tests
             .into_iter()
             .map(|(test, mut executions)| {
-                // Stable: executions that ended alike stay in order.
-                executions.sort_by_key(|attempts| attempts.last().map_or(0, |last| weight(last.status)));
+                // Stable: executions that ended alike are in the order of their starts, where the report tells them.
+                executions.sort_by_key(|attempts| {
+                    let end = attempts.last().map_or(0, |last| weight(last.status));
+                    (end, attempts.first().and_then(|first| first.started_at))
+                });
                 let mut attempts: Vec<Attempt> = executions.into_iter().flatten().collect();
                 let excess = attempts.len().saturating_sub(limits::ATTEMPTS);
                 attempts.drain(..excess);

@@ -8,17 +8,25 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if head.is_empty() {
         return Err("the file is empty: its reporter crashed or never ran".to_owned());
     }
-    if !head.starts_with(['{', '['])
-        && let Some(format) = xml(head)
-    {
+    let xml = if head.starts_with(['{', '[']) {
+        None
+    } else {
+        xml(text)
+    };
+    let mut hint = None;
+    let before = xml.and_then(|(root, _)| text.get(..root)).unwrap_or(text);
+    let found = json::find_object(before, |text| match object(text) {
+        Ok(format) => Some(format),
+        Err(known) => {
+            hint = hint.or(known);
+            None
+        }
+    });
+    if let Some((_, format)) = found {
         return Ok(format);
     }
-    let mut hint = None;
-    for at in json::openings(text) {
-        match object(text.get(at..).unwrap_or_default()) {
-            Ok(format) => return Ok(format),
-            Err(known) => hint = hint.or(known),
-        }
+    if let Some((_, format)) = xml {
+        return Ok(format);
     }
     Err(hint
         .or_else(|| other(head))
@@ -29,23 +37,20 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
 pub(crate) const KNOWN: &str =
     "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX or an Allure results folder";
 
-/// The XML format by its outermost element; text before it, such as log lines, is skipped.
-fn xml(text: &str) -> Option<Format> {
-    // A namespace prefix may stand before a name.
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        rest = rest.get(at + 1..)?;
-        let name = rest
-            .split(|c: char| c.is_whitespace() || matches!(c, '>' | '/'))
-            .next()
-            .unwrap_or_default();
+/// The XML format by its outermost element, and where that begins; text before it, such as log lines, is skipped.
+fn xml(text: &str) -> Option<(usize, Format)> {
+    text.match_indices('<').find_map(|(at, _)| {
+        let name = text
+            .get(at + 1..)?
+            .split(|c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<'))
+            .next()?;
+        // A namespace prefix may stand before a name.
         match name.rsplit(':').next().unwrap_or_default() {
-            "testsuites" | "testsuite" | "testcase" => return Some(Format::Junit),
-            "TestRun" => return Some(Format::Trx),
-            _ => {}
+            "testsuites" | "testsuite" | "testcase" => Some((at, Format::Junit)),
+            "TestRun" => Some((at, Format::Trx)),
+            _ => None,
         }
-    }
-    None
+    })
 }
 
 /// The format of a JSON object by its keys; otherwise what it is instead, where that is known.
@@ -58,6 +63,39 @@ fn object(text: &str) -> Result<Format, Option<&'static str>> {
     }
     Err(seen.hint())
 }
+
+/// The keys that tell formats apart.
+const TELLING: &[&str] = &[
+    "suites",
+    "config",
+    "errors",
+    "reportFormat",
+    "results",
+    "tests",
+    "summary",
+    "tool",
+    "testResults",
+    "Action",
+    "Package",
+    "ImportPath",
+    "Test",
+    "uuid",
+    "status",
+    "historyId",
+    "fullName",
+    "start",
+    "stats",
+    "passes",
+    "failures",
+    "examples",
+    "type",
+    "event",
+    "collectors",
+    "exitcode",
+    "befores",
+    "afters",
+    "children",
+];
 
 /// The keys seen so far that matter.
 #[derive(Default)]
@@ -73,9 +111,10 @@ impl<'a> Seen<'a> {
             2 => &mut self.inner,
             _ => return None,
         };
-        if keys.len() < 500 && !keys.contains(&key) {
-            keys.push(key);
+        if !TELLING.contains(&key) || keys.contains(&key) {
+            return None;
         }
+        keys.push(key);
         self.format()
     }
 

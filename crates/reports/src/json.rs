@@ -70,24 +70,65 @@ pub(crate) fn first_value<T: DeserializeOwned>(text: &str) -> Result<T, serde_js
 
 /// The byte where the outermost object with the key begins.
 fn start(text: &str, key: &str) -> Option<usize> {
-    openings(text)
-        .find(|at| keys(text.get(*at..).unwrap_or_default()).any(|(depth, found)| depth == 1 && found == key))
+    let has_key = |object: &str| {
+        keys(object)
+            .any(|(depth, found)| depth == 1 && found == key)
+            .then_some(())
+    };
+    find_object(text, has_key).map(|(at, ())| at)
 }
 
-/// Where a report may begin: a `{` that begins a line, a few at most, since what precedes a report is short.
-pub(crate) fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
-    let first = text.find('{');
-    let at_line_start = text.match_indices('{').map(|(at, _)| at).filter(|at| {
-        let line = text
-            .get(..*at)
-            .unwrap_or_default()
-            .rsplit('\n')
-            .next()
-            .unwrap_or_default();
-        line.chars().all(|c| c.is_whitespace() || c == '\u{feff}')
-    });
-    at_line_start.take(20).chain(first).take_while(|at| *at < 4 << 20)
+/// The first object of a text that `wanted` has an answer for, and where it begins. What lies within an object that
+/// was not wanted is passed over: a report never lies within something else.
+pub(crate) fn find_object<'a, T>(
+    text: &'a str,
+    mut wanted: impl FnMut(&'a str) -> Option<T>,
+) -> Option<(usize, T)> {
+    let mut passed = 0;
+    for at in openings(text) {
+        if at < passed {
+            continue;
+        }
+        let object = text.get(at..)?;
+        if let Some(answer) = wanted(object) {
+            return Some((at, answer));
+        }
+        passed = at + length(object).unwrap_or(1);
+    }
+    None
 }
+
+/// The length of the object that a text begins with; none where it is not closed.
+fn length(text: &str) -> Option<usize> {
+    let mut walk = Walk::new(text);
+    loop {
+        if matches!(walk.step()?, Step::Close) && walk.open.is_empty() {
+            return Some(walk.at);
+        }
+    }
+}
+
+/// Where a report may begin: a `{` that begins a line, a few at most, since what precedes a report is short; then the
+/// first `{` at all.
+fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let mut start = 0;
+    let at_line_start = text.split_inclusive('\n').filter_map(move |line| {
+        let at = start
+            + (line.len()
+                - line
+                    .trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+                    .len());
+        start += line.len();
+        text.get(at..)?.starts_with('{').then_some(at)
+    });
+    at_line_start
+        .take_while(|at| *at < LONGEST_PREFACE)
+        .take(20)
+        .chain(text.find('{'))
+}
+
+/// How many bytes of other text may stand before a report.
+const LONGEST_PREFACE: usize = 4 << 20;
 
 /// The keys of the first JSON object of a text with their depth (1: its own), as far as the text goes. Values are not
 /// looked at, so a cut-off or odd text has keys too.

@@ -17,6 +17,8 @@ mod flaky;
 mod ids;
 mod keys;
 mod limit;
+mod logging;
+mod nonsense;
 mod parameters;
 mod prompt;
 mod ratchet;

@@ -111,27 +111,23 @@ impl Row {
     }
 
     fn with_project(&self, project: &str) -> String {
-        self.path
-            .replace("{projectId}", project)
-            .replace("{runId}", RUN)
-            .replace("{testName}", TEST_ENCODED)
-            .replace("{fingerprint}", FINGERPRINT)
+        fill(self.path, project)
     }
 
     /// The path with its last parameter replaced.
     fn with_last(&self, part: &str) -> Option<String> {
         let start = self.path.rfind('{')?;
         let end = self.path.rfind('}')? + 1;
-        let filled = format!("{}{part}{}", &self.path[..start], &self.path[end..]);
-        Some(
-            Row {
-                path: filled.leak(),
-                not_found: None,
-                takes: &[],
-            }
-            .good(),
-        )
+        let path = format!("{}{part}{}", &self.path[..start], &self.path[end..]);
+        Some(fill(&path, PROJECT))
     }
+}
+
+fn fill(path: &str, project: &str) -> String {
+    path.replace("{projectId}", project)
+        .replace("{runId}", RUN)
+        .replace("{testName}", TEST_ENCODED)
+        .replace("{fingerprint}", FINGERPRINT)
 }
 
 #[test]

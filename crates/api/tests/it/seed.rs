@@ -165,7 +165,7 @@ fn history() -> (History, Vec<TestName>) {
 pub(crate) fn attempts() -> Vec<StoredAttempt> {
     let shard = Some(ShardTag {
         index: 1,
-        run_id: RUN_ID(),
+        run_id: run_id(),
     });
     let error = ErrorDetail {
         message: Some("expected 3, got 4".to_owned()),
@@ -191,8 +191,7 @@ pub(crate) fn attempts() -> Vec<StoredAttempt> {
     ]
 }
 
-#[expect(non_snake_case, reason = "a constant that needs parsing")]
-pub(crate) fn RUN_ID() -> assay_domain::id::RunId {
+pub(crate) fn run_id() -> assay_domain::id::RunId {
     RUN.parse().unwrap()
 }
 
@@ -206,7 +205,7 @@ const COUNTS: Counts = Counts {
 
 pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
     RunRow {
-        id: RUN_ID(),
+        id: run_id(),
         run_number: number,
         branch: Some("main".to_owned()),
         commit_sha: None,
@@ -242,7 +241,7 @@ pub(crate) fn run_detail(padding: usize) -> RunDetail {
     });
     RunDetail {
         run: Run {
-            id: RUN_ID(),
+            id: run_id(),
             run_number: 41,
             branch: None,
             commit_sha: None,
@@ -275,7 +274,7 @@ pub(crate) fn run_detail(padding: usize) -> RunDetail {
 
 pub(crate) fn occurrence() -> Occurrence {
     Occurrence {
-        run_id: RUN_ID(),
+        run_id: run_id(),
         run_number: 41,
         branch: None,
         tested_revision: None,
@@ -314,7 +313,7 @@ pub(crate) fn signature() -> SignatureDetail {
             occurrence_count: 1,
         }],
         runs: vec![SignatureRun {
-            run_id: RUN_ID(),
+            run_id: run_id(),
             run_number: 41,
             branch: None,
             started_at: NOW.plus_ms(-5),

@@ -20,7 +20,7 @@ use assay_domain::{
 
 use crate::{
     ids::{FINGERPRINT, NOW, ORGANIZATION, OTHER_ORGANIZATION, OTHER_PROJECT, PROJECT, RUN, SHARD},
-    seed::{self, RUN_ID, Seed},
+    seed::{self, Seed, run_id},
 };
 
 /// How the store behaves.
@@ -191,7 +191,7 @@ impl Store for Seed {
         self.read()?;
         let found = |test| TestAttempts {
             run: RunTag {
-                id: RUN_ID(),
+                id: run_id(),
                 run_number: 41,
                 branch: Some("main".to_owned()),
             },

@@ -65,7 +65,7 @@ pub(super) fn url(part: &str, out: &mut String) -> usize {
     part.len()
 }
 
-/// Writes a path of a file system down to its file name; of a route or a relative path only the first slash.
+/// Writes a path of a file system down to its file name; of a route or a relative path every segment.
 pub(super) fn path(part: &str, out: &mut String) -> usize {
     let whole = part.trim_end_matches(['.', '!', '?']);
     // A drive's colon is no line number's.
@@ -84,8 +84,11 @@ pub(super) fn path(part: &str, out: &mut String) -> usize {
                 )
         });
     if relative || !(windows || is_in_file_system(path)) {
-        out.push('/');
-        return 1;
+        for segment in part.split('/').skip(1) {
+            out.push('/');
+            out.push_str(&mask(segment));
+        }
+        return part.len();
     }
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     out.push_str("<path>");

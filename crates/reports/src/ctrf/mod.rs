@@ -1,5 +1,7 @@
 //! CTRF JSON, as the schema has it and as its reporters write it.
 
+mod model;
+
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     recording::{RunContext, ShardIndex},
@@ -17,8 +19,6 @@ use crate::{
     report::{Format, ReadError, Report},
     text, time,
 };
-
-mod model;
 
 /// The report of one run or shard.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {

@@ -9,7 +9,7 @@ use super::{
     suite::Suite,
     vitest,
 };
-use crate::{input::Input, limits, time};
+use crate::{failure, input::Input, limits, time};
 
 /// The attempts that a case tells of, the final one last; at least one.
 pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: Case<'_>) -> Vec<Attempt> {
@@ -89,19 +89,24 @@ impl Attempts<'_> {
         if errors.is_empty() {
             errors.extend(errors::of_output(self.input, &case.output));
         }
-        let executions = if self.dialect == Dialect::Vitest && !errors.is_empty() {
-            vitest::attempts(errors)
-        } else {
-            vec![errors]
-        };
-        let last = executions.len().saturating_sub(1);
-        executions
+        if self.dialect == Dialect::Vitest && !errors.is_empty() {
+            return self.of_vitest(case, errors);
+        }
+        let mut attempt = self.attempt(status, case.time, case.timestamp);
+        attempt.errors = errors;
+        vec![attempt]
+    }
+
+    fn of_vitest(&self, case: &Case<'_>, errors: Vec<ErrorDetail>) -> Vec<Attempt> {
+        let attempts = vitest::attempts(errors);
+        let last = attempts.len().saturating_sub(1);
+        attempts
             .into_iter()
             .enumerate()
             .map(|(at, errors)| {
                 // The time is that of all attempts together: it is told once.
                 let time = if at == last { case.time } else { None };
-                let mut attempt = self.attempt(status, time, case.timestamp.filter(|_| at == 0));
+                let mut attempt = self.attempt(failure::status(&errors), time, None);
                 attempt.errors = errors;
                 attempt
             })

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use assay_domain::attempt::{AttemptStatus, ErrorDetail};
 
 use super::{case::Child, dialect::Dialect, playwright};
-use crate::{go, input::Input, text};
+use crate::{failure, go, input::Input, text};
 
 /// The error that an outcome tells; none where it tells nothing.
 pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Option<ErrorDetail> {
@@ -44,34 +44,20 @@ pub(super) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> 
     detail(input, message, stack)
 }
 
-/// How an attempt with these outcomes ended: timed out where the tool is known to say so, else failed.
+/// How an attempt with this outcome ended: timed out where the tool is known to say so, else failed.
 pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
     let message = error
         .and_then(|error| error.message.as_deref())
         .unwrap_or(&child.message);
-    let message = text::first_line(message).unwrap_or_default();
-    let says = |before: &str, after: &str| {
-        message
-            .find(before)
-            .and_then(|at| message.get(at + before.len()..))
-            .is_some_and(|rest| rest.contains(after))
-    };
     let timed_out = match dialect {
         Dialect::Nextest => child.type_name == "test timeout",
-        Dialect::Playwright => says("Test timeout of ", " exceeded") || says("Timeout of ", "ms exceeded"),
-        Dialect::Vitest => says("Test timed out in ", ""),
-        Dialect::Pytest => says("Failed: Timeout (>", ""),
-        Dialect::Jest => says("Exceeded timeout of ", ""),
-        Dialect::Mocha => says("Timeout of ", "ms exceeded"),
-        Dialect::Surefire | Dialect::Gradle => child.type_name.ends_with("TestTimedOutException"),
-        Dialect::Other => {
-            child.type_name.ends_with("TestTimedOutException")
-                || says("Test timeout of ", " exceeded")
-                || says("Exceeded timeout of ", "")
-                || says("Test timed out in ", "")
-                || says("Timeout of ", "ms exceeded")
-                || says("Failed: Timeout (>", "")
+        Dialect::Surefire | Dialect::Gradle | Dialect::Other => {
+            failure::is_time_limit(&child.type_name) || failure::is_time_limit(message)
         }
+        Dialect::Playwright | Dialect::Vitest | Dialect::Pytest | Dialect::Jest | Dialect::Mocha => {
+            failure::is_time_limit(message)
+        }
+        // None of their words are known to mean it.
         Dialect::Gotestsum | Dialect::GoJunitReport | Dialect::NodeTest | Dialect::Prove | Dialect::Ctest => {
             false
         }

@@ -303,13 +303,6 @@ impl<'a> Reading<'a> {
                 self.input.name, self.roots
             ));
         }
-        let tests = self.tests.finish();
-        if tests.is_empty() && self.errors.is_empty() && !self.cut_off {
-            warnings.push(format!(
-                "{}: no test in it; some tools write such a report when the tests do not load",
-                self.input.name
-            ));
-        }
         Ok(Report {
             format: Format::Junit,
             context: RunContext::default(),
@@ -323,7 +316,7 @@ impl<'a> Reading<'a> {
                 RunState::Completed
             },
             errors: self.errors,
-            tests,
+            tests: self.tests.finish(),
             warnings,
         })
     }

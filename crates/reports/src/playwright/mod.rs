@@ -34,7 +34,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut report = Report::empty(Format::Playwright);
     report.context = git::context(&config.metadata);
     report.shard = shard(&config);
-    report.run_key = report.shard.and_then(|_| git::build(&config.metadata));
+    report.run_key = report.shard.and_then(|_| run_key(&config));
     report.errors = file
         .errors
         .iter()
@@ -74,6 +74,13 @@ fn shard(config: &Config) -> Option<ShardIndex> {
         index,
         total: shard.total.filter(|total| *total >= index),
     })
+}
+
+/// What the shards of one run share: the CI build and, since a build may run several suites, the configuration.
+fn run_key(config: &Config) -> Option<String> {
+    let build = git::build(&config.metadata)?;
+    let key = [build.as_str(), config.config_file.as_deref().unwrap_or_default()].join(" ");
+    text::title(key.trim_end())
 }
 
 /// A report while it is read.

@@ -21,6 +21,8 @@ pub(super) struct File {
 pub(super) struct Config {
     #[serde(deserialize_with = "json::text")]
     pub(super) root_dir: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) config_file: Option<String>,
     pub(super) shard: Option<Shard>,
     /// Whatever the user put there, beside what Playwright did.
     pub(super) metadata: serde_json::Value,

@@ -10,9 +10,11 @@
 
 mod ci;
 mod go;
+mod hostile;
 mod junit;
 mod others;
 mod playwright;
+mod properties;
 mod render;
 mod support;
 mod trx;

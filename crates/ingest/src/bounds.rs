@@ -1,0 +1,87 @@
+//! How much one import may hold.
+
+use assay_reports::Report;
+
+/// Most tests of one import.
+const MOST_TESTS: usize = 500_000;
+/// Longest test name or file, in bytes of UTF-8.
+const LONGEST_TEST: usize = 8_000;
+/// Most attempts of one test in one import.
+const MOST_ATTEMPTS: usize = 1_000;
+
+/// An import that holds more than a store keeps. Nothing of it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// Too many tests.
+    #[error("{count} tests in one import; at most {limit} are stored: import the report in shards")]
+    Tests {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A test's name or file is too long.
+    #[error("the test {begins:?}… has a {what} of {length} bytes; at most {limit} are stored")]
+    Test {
+        /// The beginning of its name.
+        begins: String,
+        /// Which part is too long.
+        what: &'static str,
+        /// Its length.
+        length: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// A test has too many attempts.
+    #[error("the test {begins:?}… has {count} attempts; at most {limit} are stored")]
+    Attempts {
+        /// The beginning of its name.
+        begins: String,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The run key is too long.
+    #[error("a run key of {length} characters; at most {limit} are stored")]
+    RunKey {
+        /// Its length.
+        length: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+}
+
+/// Refuses a report that holds more than a store keeps.
+pub(crate) fn check(report: &Report) -> Result<(), TooLarge> {
+    let count = report.tests.len();
+    if count > MOST_TESTS {
+        return Err(TooLarge::Tests {
+            count,
+            limit: MOST_TESTS,
+        });
+    }
+    for reported in &report.tests {
+        let begins = || reported.test.name.chars().take(60).collect();
+        let file = reported.test.file_path.as_deref().unwrap_or_default();
+        for (what, text) in [("name", reported.test.name.as_str()), ("file", file)] {
+            if text.len() > LONGEST_TEST {
+                return Err(TooLarge::Test {
+                    begins: begins(),
+                    what,
+                    length: text.len(),
+                    limit: LONGEST_TEST,
+                });
+            }
+        }
+        let count = reported.attempts.len();
+        if count > MOST_ATTEMPTS {
+            return Err(TooLarge::Attempts {
+                begins: begins(),
+                count,
+                limit: MOST_ATTEMPTS,
+            });
+        }
+    }
+    Ok(())
+}

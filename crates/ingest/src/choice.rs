@@ -1,0 +1,79 @@
+//! Which of several sources a value was taken from.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+/// A value of an import, and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// What it is, in words.
+    pub what: &'static str,
+    /// The value as text.
+    pub value: String,
+    /// Where it came from.
+    pub from: Origin,
+}
+
+/// Where a value of an import came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// The user said so.
+    Flag,
+    /// CI's environment variables.
+    Variables,
+    /// The report itself.
+    Report,
+    /// The content of the files: a run key made of it recognises the same bytes.
+    Content,
+    /// When the file was last written.
+    FileTime,
+    /// The time of the import.
+    Clock,
+}
+
+impl Origin {
+    /// The origin in words.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Variables => "CI variables",
+            Self::Report => "report",
+            Self::Content => "content of the files",
+            Self::FileTime => "time of the file",
+            Self::Clock => "time of the import",
+        }
+    }
+}
+
+/// Takes the first value that a source has, and notes which source that was.
+#[derive(Debug, Default)]
+pub(crate) struct Chooser {
+    /// What was chosen so far.
+    pub(crate) choices: Vec<Choice>,
+}
+
+impl Chooser {
+    /// The first value present, most trusted source first.
+    pub(crate) fn first<T: Display>(
+        &mut self,
+        what: &'static str,
+        candidates: impl IntoIterator<Item = (Origin, Option<T>)>,
+    ) -> Option<T> {
+        let (from, value) = candidates
+            .into_iter()
+            .find_map(|(from, value)| value.map(|value| (from, value)))?;
+        self.note(what, &value, from);
+        Some(value)
+    }
+
+    /// Notes a value that was chosen elsewhere.
+    pub(crate) fn note(&mut self, what: &'static str, value: &impl Display, from: Origin) {
+        self.choices.push(Choice {
+            what,
+            value: value.to_string(),
+            from,
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! What is known of a run: the user's flags go before CI's variables, and those before the report.
+
+use assay_domain::{recording::RunContext, run::CiProvider};
+
+use crate::{
+    choice::{Chooser, Origin},
+    text::tidy,
+};
+
+/// Longest branch, author, title or suite that is kept, in characters.
+const LONGEST_LINE: usize = 500;
+/// Longest commit message that is kept, in characters.
+const LONGEST_MESSAGE: usize = 10_000;
+
+/// The context of the run, each value from the first source that has it.
+///
+/// What belongs to a commit is taken only from a source that speaks of the chosen commit, and a title only from one
+/// that speaks of the chosen pull request: a report imported with `--commit` inside another build must not get that
+/// build's tested revision, or the engine would compare different code.
+pub(crate) fn resolve(
+    flags: &RunContext,
+    variables: &RunContext,
+    report: &RunContext,
+    chooser: &mut Chooser,
+) -> RunContext {
+    let sources = [
+        (Origin::Flag, flags),
+        (Origin::Variables, variables),
+        (Origin::Report, report),
+    ];
+    let mut line =
+        |what, sources: &[(Origin, &RunContext)], field: fn(&RunContext) -> Option<&String>, limit| {
+            chooser.first(
+                what,
+                sources
+                    .iter()
+                    .map(|(from, source)| (*from, field(source).and_then(|text| tidy(text, limit)))),
+            )
+        };
+
+    let branch = line("branch", &sources, |s| s.branch.as_ref(), LONGEST_LINE);
+    let commit_sha = line("commit", &sources, |s| s.commit_sha.as_ref(), LONGEST_LINE);
+    let of_commit: Vec<_> = sources
+        .iter()
+        .copied()
+        .filter(|(from, source)| *from == Origin::Flag || speaks_of(source, commit_sha.as_deref()))
+        .collect();
+    let tested_revision = line(
+        "tested revision",
+        &of_commit,
+        |s| s.tested_revision.as_ref(),
+        LONGEST_LINE,
+    );
+    let commit_message = line(
+        "commit message",
+        &of_commit,
+        |s| s.commit_message.as_ref(),
+        LONGEST_MESSAGE,
+    );
+    let author_name = line("author", &of_commit, |s| s.author_name.as_ref(), LONGEST_LINE);
+    let suite = line("suite", &sources, |s| s.suite.as_ref(), LONGEST_LINE);
+
+    let pull_request_number = chooser.first(
+        "pull request",
+        sources.map(|(from, source)| (from, source.pull_request_number)),
+    );
+    let pull_request_title = chooser.first(
+        "pull request title",
+        sources
+            .into_iter()
+            .filter(|(_, source)| {
+                source.pull_request_number.is_none() || source.pull_request_number == pull_request_number
+            })
+            .map(|(from, source)| {
+                (
+                    from,
+                    source
+                        .pull_request_title
+                        .as_deref()
+                        .and_then(|title| tidy(title, LONGEST_LINE)),
+                )
+            }),
+    );
+    let ci_provider: Option<CiProvider> = chooser.first(
+        "CI provider",
+        sources.map(|(from, source)| (from, source.ci_provider)),
+    );
+
+    RunContext {
+        branch,
+        commit_sha,
+        commit_message,
+        author_name,
+        tested_revision,
+        pull_request_number,
+        pull_request_title,
+        ci_provider,
+        suite,
+    }
+}
+
+/// Whether what a source says of its commit holds for the chosen one.
+fn speaks_of(source: &RunContext, chosen: Option<&str>) -> bool {
+    let (Some(own), Some(chosen)) = (source.commit_sha.as_deref(), chosen) else {
+        return true;
+    };
+    same_commit(own, chosen)
+        || source
+            .tested_revision
+            .as_deref()
+            .is_some_and(|head| same_commit(head, chosen))
+}
+
+/// Whether two names of a commit agree as far as both go: one may be abbreviated.
+fn same_commit(one: &str, other: &str) -> bool {
+    let length = one.len().min(other.len());
+    match (one.get(..length), other.get(..length)) {
+        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+        (None, _) | (_, None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ci() -> RunContext {
+        RunContext {
+            branch: Some("topic".into()),
+            commit_sha: Some("aaaa1111".into()),
+            commit_message: Some("Merge".into()),
+            tested_revision: Some("bbbb2222".into()),
+            pull_request_number: Some(7),
+            pull_request_title: Some("Seven".into()),
+            ci_provider: Some(CiProvider::GithubActions),
+            ..RunContext::default()
+        }
+    }
+
+    #[test]
+    fn flags_go_before_variables_and_those_before_the_report() {
+        let flags = RunContext {
+            branch: Some("main".into()),
+            ..RunContext::default()
+        };
+        let report = RunContext {
+            branch: Some("other".into()),
+            author_name: Some("Ada".into()),
+            ..RunContext::default()
+        };
+        let mut chooser = Chooser::default();
+        let context = resolve(&flags, &ci(), &report, &mut chooser);
+        assert_eq!(context.branch.as_deref(), Some("main"));
+        assert_eq!(context.commit_sha.as_deref(), Some("aaaa1111"));
+        assert_eq!(context.author_name.as_deref(), Some("Ada"));
+        let from: Vec<_> = chooser
+            .choices
+            .iter()
+            .map(|choice| (choice.what, choice.from))
+            .collect();
+        assert!(from.contains(&("branch", Origin::Flag)));
+        assert!(from.contains(&("commit", Origin::Variables)));
+        assert!(from.contains(&("author", Origin::Report)));
+    }
+
+    #[test]
+    fn another_commit_does_not_inherit_the_builds_tested_revision() {
+        let flags = RunContext {
+            commit_sha: Some("cccc".into()),
+            pull_request_number: Some(8),
+            ..RunContext::default()
+        };
+        let context = resolve(&flags, &ci(), &RunContext::default(), &mut Chooser::default());
+        assert_eq!((context.tested_revision, context.commit_message), (None, None));
+        assert_eq!(
+            (context.pull_request_number, context.pull_request_title),
+            (Some(8), None)
+        );
+    }
+
+    #[test]
+    fn an_abbreviated_commit_is_the_same_commit() {
+        let flags = RunContext {
+            commit_sha: Some("AAAA".into()),
+            ..RunContext::default()
+        };
+        let context = resolve(&flags, &ci(), &RunContext::default(), &mut Chooser::default());
+        assert_eq!(context.tested_revision.as_deref(), Some("bbbb2222"));
+    }
+}

@@ -1,0 +1,21 @@
+//! What the user says of an import.
+
+use assay_domain::{
+    recording::{RunContext, ShardIndex},
+    timestamp::Timestamp,
+};
+
+/// What the user says of an import; what is none is taken from CI's variables, the report or elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Flags {
+    /// What all shards of the logical run share.
+    pub run_key: Option<String>,
+    /// The shard's place among its siblings.
+    pub shard: Option<ShardIndex>,
+    /// What is known of the run.
+    pub context: RunContext,
+    /// When the run started. Every other time of the report moves with it.
+    pub started_at: Option<Timestamp>,
+    /// How long the run took, in milliseconds.
+    pub duration_ms: Option<u64>,
+}

@@ -1,0 +1,336 @@
+//! A report on its way to a recording.
+
+use assay_domain::{
+    recording::{Recording, ShardIndex},
+    run::Counts,
+    timestamp::Timestamp,
+};
+use assay_reports::{Report, ci::CiContext};
+
+use crate::{
+    bounds::{self, TooLarge},
+    choice::{Choice, Chooser, Origin},
+    content::{self, Files},
+    context,
+    flags::Flags,
+    results, run_key, times,
+};
+
+/// Days past which no plan shows a run.
+const LONGEST_RETENTION_DAYS: i64 = 90;
+/// How far a clock may be ahead before a run counts as one of the future.
+const CLOCK_SKEW_MS: i64 = 5 * 60 * 1_000;
+
+/// A report as it arrives.
+#[derive(Debug, Clone)]
+pub struct Arrival<'a> {
+    /// What counts of its files.
+    pub files: Files,
+    /// What they say.
+    pub report: Report,
+    /// What the user says.
+    pub flags: &'a Flags,
+    /// What CI's variables say.
+    pub ci: &'a CiContext,
+    /// When CI says that the job started.
+    pub job_started_at: Option<Timestamp>,
+}
+
+/// A report that is ready to store, and how it came to be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// What is stored.
+    pub recording: Recording,
+    /// Every value that several sources could have told, and which one did.
+    pub choices: Vec<Choice>,
+    /// What the user should know, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// How the report's own tests ended; the logical run may have more shards.
+    pub fn counts(&self) -> Counts {
+        results::counts(&self.recording.tests)
+    }
+}
+
+/// Makes a recording of a report: decides between flags, variables and the report, classes the errors.
+pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarge> {
+    let Arrival {
+        files,
+        report,
+        flags,
+        ci,
+        job_started_at,
+    } = arrival;
+    bounds::check(&report)?;
+    let mut chooser = Chooser::default();
+    let context = context::resolve(&flags.context, &ci.context, &report.context, &mut chooser);
+    let shard = chooser.first(
+        "shard",
+        [
+            (Origin::Flag, flags.shard),
+            (Origin::Report, report.shard),
+            (Origin::Variables, ci.shard),
+        ]
+        .map(|(from, shard)| (from, shard.map(Shown))),
+    );
+    let times = times::resolve(
+        &times::Told {
+            flag: flags.started_at,
+            duration_ms: flags.duration_ms,
+            report_start: report.started_at,
+            report_end: report.finished_at,
+            variables: job_started_at,
+            file: files.modified,
+            now,
+        },
+        &mut chooser,
+    );
+    let run_key = run_key::resolve(
+        flags.run_key.as_deref(),
+        ci.run_key.as_deref(),
+        report.run_key.as_deref(),
+        &files.key,
+        context.suite.as_deref(),
+        &mut chooser,
+    )?;
+    let mut recording = Recording {
+        run_key,
+        content: [0; 32],
+        shard: shard.map(|shown| shown.0),
+        context,
+        started_at: times.started_at,
+        finished_at: times.finished_at,
+        state: report.state,
+        report_errors: report.errors,
+        tests: results::classed(report.tests, times.shift_ms),
+    };
+    recording.content = content::sum_of(&recording, times.repeatable);
+    let mut warnings = report.warnings;
+    warnings.extend(doubts(&recording, &chooser.choices, now));
+    Ok(Prepared {
+        recording,
+        choices: chooser.choices,
+        warnings,
+    })
+}
+
+/// What is probably not meant as it was said.
+fn doubts(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let key_of_content = choices
+        .iter()
+        .any(|choice| choice.what == "run key" && choice.from == Origin::Content);
+    if recording.shard.is_some() && key_of_content {
+        doubts.push(
+            "this shard has no run key, so it is a run of its own: give all shards of a run the same --run-key"
+                .to_owned(),
+        );
+    }
+    let started_at = recording.started_at;
+    if started_at.since_ms(now) > CLOCK_SKEW_MS {
+        doubts.push(format!(
+            "the run starts in the future ({started_at}); no route shows it before then"
+        ));
+    }
+    if started_at < now.plus_days(-LONGEST_RETENTION_DAYS) {
+        doubts.push(format!(
+            "the run started on {started_at}, past the {LONGEST_RETENTION_DAYS} days of the longest retention: no route shows it"
+        ));
+    }
+    if recording.tests.is_empty() && recording.report_errors.is_empty() {
+        doubts.push("the report holds no tests".to_owned());
+    }
+    doubts
+}
+
+/// A shard in the form of the flag.
+struct Shown(ShardIndex);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.total {
+            Some(total) => write!(f, "{}/{total}", self.0.index),
+            None => write!(f, "{}", self.0.index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::{
+        attempt::{Attempt, AttemptStatus, ErrorDetail},
+        recording::RunContext,
+        run::RunState,
+        test::TestName,
+    };
+    use assay_reports::{Format, ReportedTest, SourceFile};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+
+    fn report() -> Report {
+        let attempt = |status, message: Option<&str>| Attempt {
+            status,
+            duration_ms: Some(5),
+            started_at: Some(NOW.plus_ms(-900)),
+            browser: None,
+            errors: vec![
+                ErrorDetail::default(),
+                ErrorDetail {
+                    message: message.map(str::to_owned),
+                    ..ErrorDetail::default()
+                },
+            ],
+        };
+        Report {
+            format: Format::Junit,
+            context: RunContext::default(),
+            run_key: None,
+            shard: Some(ShardIndex {
+                index: 2,
+                total: Some(3),
+            }),
+            started_at: Some(NOW.plus_ms(-1_000)),
+            finished_at: Some(NOW),
+            state: RunState::Completed,
+            errors: Vec::new(),
+            tests: vec![ReportedTest {
+                test: TestName {
+                    name: "totals > adds".into(),
+                    file_path: None,
+                },
+                attempts: vec![
+                    attempt(AttemptStatus::Failed, Some("expected 3, got 4")),
+                    attempt(AttemptStatus::Passed, Some("expected 3, got 4")),
+                ],
+            }],
+            warnings: Vec::new(),
+        }
+    }
+
+    fn prepared(report: Report, flags: &Flags, now: Timestamp) -> Prepared {
+        prepared_or_not(report, flags, now).unwrap()
+    }
+
+    fn prepared_or_not(report: Report, flags: &Flags, now: Timestamp) -> Result<Prepared, TooLarge> {
+        let file = SourceFile {
+            name: "r.xml".into(),
+            bytes: b"<r/>".to_vec(),
+            modified: None,
+        };
+        let ci = CiContext::default();
+        prepare(
+            Arrival {
+                files: Files::of(&[file]),
+                report,
+                flags,
+                ci: &ci,
+                job_started_at: None,
+            },
+            now,
+        )
+    }
+
+    #[test]
+    fn a_failed_attempt_is_classed_by_its_first_error_with_text() {
+        let prepared = prepared(report(), &Flags::default(), NOW);
+        let attempts = &prepared.recording.tests[0].attempts;
+        assert!(attempts[0].class.is_some());
+        assert_eq!(attempts[1].class, None, "a passed attempt has no signature");
+        let counts = prepared.counts();
+        assert_eq!((counts.total, counts.passed, counts.recovered), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_shard_without_a_run_key_is_doubted() {
+        assert!(prepared(report(), &Flags::default(), NOW).warnings[0].contains("--run-key"));
+        let flags = Flags {
+            run_key: Some("b1".into()),
+            ..Flags::default()
+        };
+        assert_eq!(prepared(report(), &flags, NOW).warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn attempts_move_with_a_given_start() {
+        let flags = Flags {
+            started_at: Some(NOW.plus_days(-3)),
+            ..Flags::default()
+        };
+        let recording = prepared(report(), &flags, NOW).recording;
+        assert_eq!(recording.started_at, NOW.plus_days(-3));
+        assert_eq!(recording.finished_at, Some(NOW.plus_days(-3).plus_ms(1_000)));
+        assert_eq!(
+            recording.tests[0].attempts[0].attempt.started_at,
+            Some(NOW.plus_days(-3).plus_ms(100))
+        );
+    }
+
+    #[test]
+    fn the_same_report_later_is_the_same_content_and_any_change_another() {
+        let untimed = || Report {
+            started_at: None,
+            finished_at: None,
+            ..report()
+        };
+        let content = |report, flags: &Flags, now| prepared(report, flags, now).recording.content;
+        let none = Flags::default();
+        assert_eq!(
+            content(untimed(), &none, NOW),
+            content(untimed(), &none, NOW.plus_days(1))
+        );
+
+        let base = content(report(), &none, NOW);
+        assert_eq!(base, content(report(), &none, NOW.plus_days(1)));
+        let branch = RunContext {
+            branch: Some("main".into()),
+            ..RunContext::default()
+        };
+        let flags = Flags {
+            context: branch,
+            ..Flags::default()
+        };
+        assert_ne!(base, content(report(), &flags, NOW));
+        let flags = Flags {
+            started_at: Some(NOW),
+            ..Flags::default()
+        };
+        assert_ne!(base, content(report(), &flags, NOW));
+        let mut other = report();
+        other.tests[0].attempts[1].duration_ms = Some(6);
+        assert_ne!(base, content(other, &none, NOW));
+    }
+
+    #[test]
+    fn a_run_that_no_route_shows_is_doubted() {
+        let at = |started_at| {
+            let flags = Flags {
+                started_at: Some(started_at),
+                run_key: Some("k".into()),
+                ..Flags::default()
+            };
+            prepared(report(), &flags, NOW).warnings
+        };
+        assert!(at(NOW.plus_days(1))[0].contains("future"));
+        assert!(at(NOW.plus_days(-91))[0].contains("retention"));
+        assert!(at(NOW.plus_days(-89)).is_empty());
+    }
+
+    #[test]
+    fn what_a_store_would_not_keep_is_refused() {
+        let mut long = report();
+        long.tests[0].test.name = "n".repeat(8_001);
+        let mut repeated = report();
+        let attempt = repeated.tests[0].attempts[0].clone();
+        repeated.tests[0].attempts = vec![attempt; 1_001];
+        for refused in [long, repeated] {
+            let error = prepared_or_not(refused, &Flags::default(), NOW)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("at most"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The tests of a report, their errors recognised.
+
+use assay_domain::{
+    attempt::Attempt,
+    recording::{RecordedAttempt, RecordedTest},
+    run::Counts,
+};
+use assay_reports::ReportedTest;
+use rayon::prelude::*;
+
+/// The tests ready to store: each failed attempt classed by its first error with text, every time moved by
+/// `shift_ms`.
+pub(crate) fn classed(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTest> {
+    tests
+        .into_par_iter()
+        .map(|reported| RecordedTest {
+            test: reported.test,
+            attempts: reported
+                .attempts
+                .into_iter()
+                .map(|attempt| recorded(attempt, shift_ms))
+                .collect(),
+        })
+        .collect()
+}
+
+fn recorded(mut attempt: Attempt, shift_ms: i64) -> RecordedAttempt {
+    attempt.started_at = attempt.started_at.map(|at| at.plus_ms(shift_ms));
+    let class = attempt
+        .status
+        .is_failure()
+        .then(|| attempt.errors.iter().find(|error| error.has_text()))
+        .flatten()
+        .and_then(assay_fingerprint::classify);
+    RecordedAttempt { attempt, class }
+}
+
+/// How the tests ended, each once: the last attempt decides.
+pub(crate) fn counts(tests: &[RecordedTest]) -> Counts {
+    let mut counts = Counts::default();
+    for test in tests {
+        let Some((last, earlier)) = test.attempts.split_last() else {
+            continue;
+        };
+        counts.total += 1;
+        let status = last.attempt.status;
+        if status.is_failure() {
+            counts.failed += 1;
+        } else if status.is_skip() {
+            counts.skipped += 1;
+        } else {
+            counts.passed += 1;
+            let recovered = earlier.iter().any(|earlier| earlier.attempt.status.is_failure());
+            counts.recovered += u32::from(recovered);
+        }
+    }
+    counts
+}

@@ -1,0 +1,92 @@
+//! The run key: what all shards of one logical run share.
+
+use crate::{
+    bounds::TooLarge,
+    choice::{Chooser, Origin},
+    text::tidy,
+};
+
+/// Longest run key that a store keeps, in characters.
+pub(crate) const LONGEST_KEY: usize = 1_000;
+
+/// The run key: the flag's, else CI's, else the report's, else one made of the content, so that the same bytes are
+/// recognised. A suite is part of it: several suites of one build are runs of their own.
+pub(crate) fn resolve(
+    flag: Option<&str>,
+    variables: Option<&str>,
+    report: Option<&str>,
+    content: &str,
+    suite: Option<&str>,
+    chooser: &mut Chooser,
+) -> Result<String, TooLarge> {
+    let tidied = |key: Option<&str>| key.and_then(|key| tidy(key, usize::MAX));
+    let key = chooser
+        .first(
+            "run key",
+            [
+                (Origin::Flag, tidied(flag)),
+                (Origin::Variables, tidied(variables)),
+                (Origin::Report, tidied(report)),
+                (Origin::Content, Some(content.to_owned())),
+            ],
+        )
+        .unwrap_or_default();
+    // No part holds a tab of its own, so no two pairs make one key.
+    let plain = |text: &str| text.replace(['\t', '\n'], " ");
+    let key = match suite {
+        Some(suite) => format!("{}\t{}", plain(&key), plain(suite)),
+        None => plain(&key),
+    };
+    match key.chars().count() {
+        length if length > LONGEST_KEY => Err(TooLarge::RunKey {
+            length,
+            limit: LONGEST_KEY,
+        }),
+        _ => Ok(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suites_of_one_build_are_runs_of_their_own() {
+        let key = |suite| {
+            resolve(
+                None,
+                Some("github-actions:1:1"),
+                None,
+                "content:0",
+                suite,
+                &mut Chooser::default(),
+            )
+        };
+        assert_eq!(key(None).unwrap(), "github-actions:1:1");
+        assert_eq!(key(Some("e2e")).unwrap(), "github-actions:1:1\te2e");
+        assert_ne!(key(Some("e2e")).unwrap(), key(Some("unit")).unwrap());
+    }
+
+    #[test]
+    fn without_any_the_content_is_the_key() {
+        let mut chooser = Chooser::default();
+        assert_eq!(
+            resolve(None, None, None, "content:0", None, &mut chooser).unwrap(),
+            "content:0"
+        );
+        assert_eq!(chooser.choices[0].from, Origin::Content);
+    }
+
+    #[test]
+    fn an_endless_key_is_refused() {
+        let key = "k".repeat(1_001);
+        let refused = resolve(Some(&key), None, None, "", None, &mut Chooser::default());
+        assert_eq!(
+            refused,
+            Err(TooLarge::RunKey {
+                length: 1_001,
+                limit: 1_000
+            })
+        );
+    }
+}

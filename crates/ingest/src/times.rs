@@ -1,0 +1,168 @@
+//! When a run started and ended.
+
+use assay_domain::timestamp::Timestamp;
+
+use crate::choice::{Chooser, Origin};
+
+/// What the sources say of the run's times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told {
+    /// The flag `--started-at`.
+    pub(crate) flag: Option<Timestamp>,
+    /// The flag `--duration-ms`.
+    pub(crate) duration_ms: Option<u64>,
+    /// The report's start.
+    pub(crate) report_start: Option<Timestamp>,
+    /// The report's end.
+    pub(crate) report_end: Option<Timestamp>,
+    /// When CI says that the job started.
+    pub(crate) variables: Option<Timestamp>,
+    /// When the newest of the files was written.
+    pub(crate) file: Option<Timestamp>,
+    /// The time of the import.
+    pub(crate) now: Timestamp,
+}
+
+/// When a run started and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Its start.
+    pub(crate) started_at: Timestamp,
+    /// Its end, never before its start.
+    pub(crate) finished_at: Option<Timestamp>,
+    /// By how many milliseconds the report's own times are moved.
+    pub(crate) shift_ms: i64,
+    /// Whether importing the same report again finds the same start.
+    pub(crate) repeatable: bool,
+}
+
+/// The run's times: the flag's start, else the report's, CI's, the file's, the import's.
+///
+/// A start that the user gives moves every time of the report with it, so that attempts stay within their run.
+pub(crate) fn resolve(told: &Told, chooser: &mut Chooser) -> Times {
+    let candidates = [
+        (Origin::Flag, told.flag),
+        (Origin::Report, told.report_start),
+        (Origin::Variables, told.variables),
+        (Origin::FileTime, told.file),
+    ];
+    let (from, started_at) = candidates
+        .into_iter()
+        .find_map(|(from, at)| at.map(|at| (from, at)))
+        .unwrap_or((Origin::Clock, told.now));
+    chooser.note("started at", &started_at, from);
+
+    let shift_ms = told.report_start.map_or(0, |own| started_at.since_ms(own));
+    let by_flag = told.duration_ms.map(|ms| {
+        (
+            Origin::Flag,
+            started_at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX)),
+        )
+    });
+    let by_report = told
+        .report_end
+        .map(|end| (Origin::Report, end.plus_ms(shift_ms)))
+        .filter(|(_, end)| *end >= started_at);
+    let finished_at = by_flag.or(by_report).map(|(from, end)| {
+        chooser.note("finished at", &end, from);
+        end
+    });
+    Times {
+        started_at,
+        finished_at,
+        shift_ms,
+        repeatable: !matches!(from, Origin::FileTime | Origin::Clock),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Told = Told {
+        flag: None,
+        duration_ms: None,
+        report_start: None,
+        report_end: None,
+        variables: None,
+        file: None,
+        now: Timestamp::from_unix_ms(9_000),
+    };
+
+    fn at(ms: i64) -> Option<Timestamp> {
+        Some(Timestamp::from_unix_ms(ms))
+    }
+
+    fn times(told: Told) -> Times {
+        resolve(&told, &mut Chooser::default())
+    }
+
+    #[test]
+    fn the_start_is_the_first_that_is_told() {
+        let all = Told {
+            flag: at(1),
+            report_start: at(2),
+            variables: at(3),
+            file: at(4),
+            ..NOTHING
+        };
+        assert_eq!(times(all).started_at.unix_ms(), 1);
+        assert_eq!(times(Told { flag: None, ..all }).started_at.unix_ms(), 2);
+        let untold = Told {
+            flag: None,
+            report_start: None,
+            ..all
+        };
+        assert_eq!(times(untold).started_at.unix_ms(), 3);
+        let file = times(Told {
+            variables: None,
+            ..untold
+        });
+        assert_eq!((file.started_at.unix_ms(), file.repeatable), (4, false));
+        let clock = times(NOTHING);
+        assert_eq!((clock.started_at.unix_ms(), clock.repeatable), (9_000, false));
+    }
+
+    #[test]
+    fn a_given_start_moves_the_reports_times() {
+        let told = Told {
+            flag: at(1_000),
+            report_start: at(5_000),
+            report_end: at(5_700),
+            ..NOTHING
+        };
+        let moved = times(told);
+        assert_eq!((moved.shift_ms, moved.finished_at), (-4_000, at(1_700)));
+        assert_eq!(
+            times(Told {
+                duration_ms: Some(50),
+                ..told
+            })
+            .finished_at,
+            at(1_050)
+        );
+    }
+
+    #[test]
+    fn a_run_never_ends_before_it_starts() {
+        assert_eq!(
+            times(Told {
+                report_end: at(10),
+                file: at(20),
+                ..NOTHING
+            })
+            .finished_at,
+            None
+        );
+        assert_eq!(
+            times(Told {
+                flag: at(0),
+                duration_ms: Some(u64::MAX),
+                ..NOTHING
+            })
+            .finished_at
+            .map(|end| end.to_string()),
+            Some("9999-12-31T23:59:59.999Z".to_owned())
+        );
+    }
+}

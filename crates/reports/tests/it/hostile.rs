@@ -1,0 +1,218 @@
+//! Input that is broken, huge or made to hurt: every answer is a report or a clear error.
+
+use std::fmt::Write as _;
+
+use assay_domain::run::RunState;
+use assay_reports::{Format, Options, ReadError, looks_like_report, read};
+
+use crate::support::{self, plain};
+
+fn error(name: &str, bytes: impl Into<Vec<u8>>) -> String {
+    plain(vec![support::inline(name, bytes)]).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_no_report_is_named_with_a_way_out() {
+    for (bytes, hint) in [
+        ("", "the file is empty: its reporter crashed or never ran"),
+        ("  \n", "the file is empty: its reporter crashed or never ran"),
+        ("hello", "expected Playwright JSON, JUnit XML, CTRF"),
+        ("[]", "expected Playwright JSON"),
+        (
+            "PK\u{3}\u{4}report.jsonl",
+            "a Playwright blob report is imported as the JSON of each shard",
+        ),
+        ("TAP version 13\nok 1 - a", "this is TAP"),
+        ("=== RUN   TestA", "use `go test -json` instead"),
+        (
+            r#"{"stats": {}, "tests": [], "passes": []}"#,
+            "this is Mocha's JSON",
+        ),
+        (
+            r#"{"stats": {}, "results": [{"uuid": "a"}]}"#,
+            "this is mochawesome's JSON",
+        ),
+        (
+            r#"{"version": "3", "examples": [], "summary": {}}"#,
+            "this is RSpec's JSON",
+        ),
+        (
+            r#"{"type": "suite", "event": "started"}"#,
+            "this is libtest's JSON",
+        ),
+        (
+            r#"{"uuid": "a", "children": [], "befores": []}"#,
+            "this is an Allure container",
+        ),
+    ] {
+        let message = error("some.file", bytes);
+        assert!(
+            message.starts_with("some.file: no known report format; ") && message.contains(hint),
+            "{message}"
+        );
+        assert_eq!(looks_like_report(bytes.as_bytes()), None, "{bytes}");
+    }
+}
+
+#[test]
+fn formats_are_recognised_by_content_and_not_by_name() {
+    for (text, format) in [
+        (r#"{"config": {"suites": 1}, "suites": []}"#, Format::Playwright),
+        (
+            r#"{"results": {"tool": {"name": "x"}, "tests": []}}"#,
+            Format::Ctrf,
+        ),
+        (r#"{"numTotalTests": 1, "testResults": []}"#, Format::Jest),
+        (
+            "FAIL x [build failed]\n{\"Time\":\"t\",\"Action\":\"run\",\"Package\":\"x\"}\n",
+            Format::Go,
+        ),
+        (
+            "> npm test\n{\"config\":{},\"suites\":[{\"title\":\"<testsuites>\"}]}",
+            Format::Playwright,
+        ),
+        (
+            "log\n<?xml version=\"1.0\"?><testsuites><system-out>\n{\"config\":{},\"suites\":[]}",
+            Format::Junit,
+        ),
+        ("<j:testsuite xmlns:j='x'/>", Format::Junit),
+        ("\u{feff}<?xml version=\"1.0\"?>\n<TestRun id='1'>", Format::Trx),
+        (
+            r#"{"uuid": "a", "historyId": "h", "status": "passed"}"#,
+            Format::Allure,
+        ),
+    ] {
+        assert_eq!(looks_like_report(text.as_bytes()), Some(format), "{text}");
+    }
+}
+
+#[test]
+fn depth_is_bounded() {
+    let depth = 200_000;
+    // What is not read may be as deep as it likes.
+    let steps = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let text = format!(
+        r#"{{"config": {{}}, "suites": [{{"title": "a", "specs": [{{"title": "t", "tests": [{{"status": "expected",
+            "results": [{{"status": "passed", "steps": {steps}}}]}}]}}]}}]}}"#
+    );
+    assert_eq!(
+        plain(vec![support::inline("r.json", text)]).unwrap().tests.len(),
+        1
+    );
+    // What is read may not.
+    for (open, close) in [("{\"suites\":[", "]}"), ("{\"error\":{\"cause\":", "}}")] {
+        let text = format!(
+            "{{\"config\":{{}},\"suites\":[{}{}]}}",
+            open.repeat(depth),
+            close.repeat(depth)
+        );
+        let message = error("deep.json", text);
+        assert!(
+            message.starts_with("deep.json:1: not a readable Playwright JSON report: "),
+            "{message}"
+        );
+    }
+    let message = error(
+        "deep.json",
+        format!(
+            "{{\"config\":{{\"metadata\":{}{}}},\"suites\":[]}}",
+            "[".repeat(depth),
+            "]".repeat(depth)
+        ),
+    );
+    assert!(message.contains("recursion limit"), "{message}");
+}
+
+#[test]
+fn huge_texts_keep_their_head_and_tail() {
+    let long = "x".repeat(5 << 20);
+    let text = serde_json::json!({"config": {}, "suites": [{"title": long, "file": long, "specs": [{"title": "t", "tests": [
+        {"projectName": long, "status": "unexpected", "results": [{"status": "failed", "errors": [{"message": format!("begin {long} end")}]}]}]}]}]});
+    let report = plain(vec![support::inline("r.json", text.to_string())]).unwrap();
+    let test = &report.tests[0];
+    assert!(test.test.name.chars().count() < 2_100);
+    assert!(test.test.file_path.as_ref().unwrap().chars().count() < 2_100);
+    let message = test.attempts[0].errors[0].message.as_ref().unwrap();
+    assert!(message.starts_with("begin x") && message.ends_with("x end") && message.chars().count() < 16_100);
+}
+
+#[test]
+fn numbers_of_everything_are_bounded() {
+    let mut results = String::new();
+    for _ in 0..3_000 {
+        write!(
+            results,
+            "{}{{\"status\":\"failed\",\"errors\":[",
+            if results.is_empty() { "" } else { "," }
+        )
+        .unwrap();
+        results.push_str(&vec!["{\"message\":\"m\"}"; 30].join(","));
+        results.push_str("]}");
+    }
+    let errors = vec!["{\"message\":\"outside\"}"; 500].join(",");
+    let text = format!(
+        "{{\"config\":{{}},\"errors\":[{errors}],\"suites\":[{{\"specs\":[{{\"tests\":[{{\"status\":\"unexpected\",\"results\":[{results}]}}]}}]}}]}}"
+    );
+    let report = plain(vec![support::inline("r.json", text)]).unwrap();
+    assert_eq!(report.tests[0].attempts.len(), 1_000);
+    assert_eq!(report.tests[0].attempts[0].errors.len(), 20);
+    assert_eq!(report.errors.len(), 100);
+    assert!(
+        report.warnings[0].starts_with("400 more errors"),
+        "{:?}",
+        report.warnings
+    );
+    assert_eq!(report.tests[0].test.name, "(no name)");
+}
+
+#[test]
+fn a_long_line_that_is_no_report_is_looked_at_once() {
+    // Quadratic work here would take minutes.
+    let text = format!("[{}]", "{\"a\":{}},".repeat(1 << 20));
+    let message = error("r.json", text);
+    assert!(message.contains("no known report format"), "{message}");
+}
+
+#[test]
+fn fields_of_the_wrong_type_do_not_break_a_report() {
+    let text = r#"{"config": {"rootDir": 5, "shard": {"current": "x", "total": -1}, "metadata": "none"}, "errors": null, "stats": {"startTime": 7, "duration": "long"},
+        "suites": [{"title": null, "file": [], "specs": [{"title": 5, "tests": [{"projectName": {}, "status": 1, "results": [
+            {"status": "passed", "duration": -5, "startTime": "yesterday", "errors": {}, "error": null}]}]}], "suites": null}]}"#;
+    let report = plain(vec![support::inline("r.json", text)]).unwrap();
+    assert_eq!(report.tests[0].test.name, "5");
+    assert_eq!(report.tests[0].attempts[0].duration_ms, Some(0));
+    assert_eq!((report.shard, report.started_at), (None, None));
+}
+
+#[test]
+fn the_wrong_format_is_refused_by_name() {
+    let options = Options {
+        format: Some(Format::Ctrf),
+        ..Options::default()
+    };
+    let message = read(vec![support::file("playwright/green.json")], &options)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("not a readable CTRF report: no JSON object with the key `results` in it"),
+        "{message}"
+    );
+    assert!(matches!(
+        read(vec![], &Options::default()),
+        Err(ReadError::Unrecognised { .. })
+    ));
+}
+
+#[test]
+fn a_cut_off_archive_is_read_as_far_as_it_goes() {
+    use std::io::Write as _;
+    let file = support::file("playwright/full.json");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(&file.bytes).unwrap();
+    let packed = packed.finish().unwrap();
+    let whole = plain(vec![support::inline("full.json.gz", packed.clone())]).unwrap();
+    assert_eq!(whole, plain(vec![file]).unwrap());
+    let cut = plain(vec![support::inline("full.json.gz", &packed[..packed.len() / 2])]).unwrap();
+    assert_eq!(cut.state, RunState::Interrupted);
+    assert!(!cut.tests.is_empty() && cut.tests.len() < whole.tests.len());
+}

@@ -1,0 +1,161 @@
+//! Whatever the bytes, reading ends with a report within the limits or with an error that names the file.
+
+use std::sync::LazyLock;
+
+use assay_reports::{Format, Options, SourceFile, looks_like_report, read};
+use proptest::prelude::*;
+
+use crate::support;
+
+/// Small real reports of every format, to be mutated.
+static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
+    [
+        "playwright/green.json",
+        "playwright/load-error.json",
+        "playwright/v1.20.2.json",
+        "ctrf/mocha.json",
+        "ctrf/pytest.json",
+        "jest/jest.json",
+        "vitest/vitest.json",
+        "vitest/junit.xml",
+        "pytest/junit-xunit1.xml",
+        "playwright/green.xml",
+        "go/go-test-count-2.jsonl",
+        "samples/mstest.trx",
+    ]
+    .iter()
+    .map(|path| support::file(path))
+    .chain(
+        support::files_in("allure-pytest")
+            .into_iter()
+            .filter(|file| file.name.ends_with("-result.json"))
+            .take(2),
+    )
+    .collect()
+});
+
+/// Reads the bytes in every way; the answer does not matter, but that there is one, and that a report is well-formed.
+fn check(bytes: &[u8]) {
+    let _ = looks_like_report(bytes);
+    for format in std::iter::once(None).chain(Format::ALL.iter().copied().map(Some)) {
+        let options = Options {
+            format,
+            root: Some("/home/runner/work"),
+            ..Options::default()
+        };
+        match read(vec![support::inline("some.file", bytes)], &options) {
+            Ok(report) => {
+                for test in &report.tests {
+                    assert!(!test.test.name.is_empty() && !test.attempts.is_empty());
+                    let texts = test
+                        .attempts
+                        .iter()
+                        .flat_map(|attempt| &attempt.errors)
+                        .flat_map(|error| {
+                            [&error.message, &error.stack, &error.snippet]
+                                .into_iter()
+                                .flatten()
+                        });
+                    for text in texts.chain([&test.test.name]).chain(&test.test.file_path) {
+                        assert!(
+                            !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'),
+                            "{text:?}"
+                        );
+                        assert!(text.chars().count() < 33_000);
+                    }
+                }
+            }
+            Err(error) => assert!(error.to_string().contains("some.file"), "{error}"),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Flip(prop::sample::Index, u8),
+    Delete(prop::sample::Index, u8),
+    Insert(prop::sample::Index, Vec<u8>),
+    Repeat(prop::sample::Index, u8),
+    Cut(prop::sample::Index),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let at = any::<prop::sample::Index>;
+    let token = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        ",",
+        ":",
+        "null",
+        "-1e999",
+        "\u{1b}[31m",
+        "\\u0000",
+        "<",
+        "]]>",
+        "\u{feff}",
+    ]);
+    prop_oneof![
+        (at(), any::<u8>()).prop_map(|(at, byte)| Change::Flip(at, byte)),
+        (at(), any::<u8>()).prop_map(|(at, count)| Change::Delete(at, count)),
+        (at(), token).prop_map(|(at, token)| Change::Insert(at, token.as_bytes().to_vec())),
+        (at(), prop::collection::vec(any::<u8>(), 1..8)).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
+        (at(), any::<u8>()).prop_map(|(at, count)| Change::Repeat(at, count)),
+        at().prop_map(Change::Cut),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, change: &Change) {
+    if bytes.is_empty() {
+        return;
+    }
+    let range = |at: &prop::sample::Index, count: u8| {
+        let at = at.index(bytes.len());
+        at..(at + usize::from(count)).min(bytes.len())
+    };
+    match change {
+        Change::Flip(at, byte) => {
+            let at = at.index(bytes.len());
+            bytes[at] = *byte;
+        }
+        Change::Delete(at, count) => drop(bytes.drain(range(at, *count))),
+        Change::Insert(at, new) => {
+            let at = at.index(bytes.len());
+            bytes.splice(at..at, new.iter().copied());
+        }
+        Change::Repeat(at, count) => {
+            let range = range(at, *count);
+            let copy = bytes[range.clone()].to_vec();
+            bytes.splice(range.end..range.end, copy);
+        }
+        Change::Cut(at) => bytes.truncate(at.index(bytes.len())),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_have_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+        check(&bytes);
+    }
+
+    #[test]
+    fn any_text_of_json_pieces_has_an_answer(pieces in prop::collection::vec(prop::sample::select(vec![
+        "{", "}", "[", "]", ",", ":", "\"suites\"", "\"config\"", "\"tests\"", "\"results\"", "\"testResults\"", "\"status\"",
+        "\"failed\"", "\"uuid\"", "\"historyId\"", "\"tool\"", "1", "null", "true", "\n", " ", "\"a\\", "\"assertionResults\"", "\"specs\"",
+    ]), 0..60)) {
+        check(pieces.concat().as_bytes());
+    }
+
+    #[test]
+    fn any_mutation_of_a_real_report_has_an_answer(seed in any::<prop::sample::Index>(), changes in prop::collection::vec(change(), 1..6)) {
+        let mut bytes = seed.get(&SEEDS).bytes.clone();
+        for change in &changes {
+            apply(&mut bytes, change);
+        }
+        check(&bytes);
+    }
+}
