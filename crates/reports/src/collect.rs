@@ -1,6 +1,9 @@
 //! Executions of tests collected into one entry a test.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus},
@@ -16,29 +19,56 @@ use crate::{limits, report::ReportedTest};
 /// passed, then those that failed, so that the final attempt tells the outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    tests: Vec<(TestName, Vec<Vec<Attempt>>)>,
-    places: HashMap<TestName, usize>,
+    tests: Vec<Collected>,
+    /// Where each test stands, by a hash of it: a key that another test has is followed by the next free one.
+    places: HashMap<u64, usize>,
+    hasher: RandomState,
+}
+
+/// A test and its executions; mostly there is but one.
+#[derive(Debug)]
+struct Collected {
+    test: TestName,
+    first: Vec<Attempt>,
+    more: Vec<Vec<Attempt>>,
 }
 
 impl Collector {
     /// Adds an execution; one without attempts is none.
     pub(crate) fn add(&mut self, test: TestName, attempts: Vec<Attempt>) {
+        self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
+    }
+
+    /// Adds an execution, of which `join` decides where the test is known: it gets the test's place, the attempts of
+    /// its latest execution and the new ones, and gives back those that are an execution of their own.
+    pub(crate) fn add_or_join(
+        &mut self,
+        test: TestName,
+        attempts: Vec<Attempt>,
+        join: impl FnOnce(usize, &mut Vec<Attempt>, Vec<Attempt>) -> Option<Vec<Attempt>>,
+    ) {
         if attempts.is_empty() {
             return;
         }
-        let next = self.tests.len();
-        let place = *self.places.entry(test.clone()).or_insert(next);
-        match self.tests.get_mut(place) {
-            Some((_, executions)) => executions.push(attempts),
-            None => self.tests.push((test, vec![attempts])),
+        let mut key = self.hasher.hash_one(&test);
+        while let Some(place) = self.places.get(&key) {
+            match self.tests.get_mut(*place) {
+                Some(known) if known.test == test => {
+                    let latest = known.more.last_mut().unwrap_or(&mut known.first);
+                    if let Some(attempts) = join(*place, latest, attempts) {
+                        known.more.push(attempts);
+                    }
+                    return;
+                }
+                _ => key = key.wrapping_add(1),
+            }
         }
-    }
-
-    /// The place of a test among the tests and the attempts of its latest execution, if it was met before.
-    pub(crate) fn latest(&mut self, test: &TestName) -> Option<(usize, &mut Vec<Attempt>)> {
-        let place = *self.places.get(test)?;
-        let (_, executions) = self.tests.get_mut(place)?;
-        Some((place, executions.last_mut()?))
+        self.places.insert(key, self.tests.len());
+        self.tests.push(Collected {
+            test,
+            first: attempts,
+            more: Vec::new(),
+        });
     }
 
     /// How many tests there are.
@@ -48,23 +78,32 @@ impl Collector {
 
     /// The tests, and what had to be left out.
     pub(crate) fn finish(self) -> Vec<ReportedTest> {
-        self.tests
-            .into_iter()
-            .map(|(test, mut executions)| {
-                // Stable: executions that ended alike are in the order of their starts, where the report tells them.
-                executions.sort_by_key(|attempts| {
-                    let end = attempts.last().map_or(0, |last| weight(last.status));
-                    (end, attempts.first().and_then(|first| first.started_at))
-                });
-                let mut attempts: Vec<Attempt> = executions.into_iter().flatten().collect();
-                let excess = attempts.len().saturating_sub(limits::ATTEMPTS);
-                attempts.drain(..excess);
-                for attempt in &mut attempts {
-                    attempt.errors.truncate(limits::ERRORS);
-                }
-                ReportedTest { test, attempts }
-            })
-            .collect()
+        self.tests.into_iter().map(Collected::finish).collect()
+    }
+}
+
+impl Collected {
+    fn finish(self) -> ReportedTest {
+        let mut attempts = self.first;
+        if !self.more.is_empty() {
+            let mut executions = self.more;
+            executions.insert(0, attempts);
+            // Stable: executions that ended alike are in the order of their starts, where the report tells them.
+            executions.sort_by_key(|attempts| {
+                let end = attempts.last().map_or(0, |last| weight(last.status));
+                (end, attempts.first().and_then(|first| first.started_at))
+            });
+            attempts = executions.into_iter().flatten().collect();
+        }
+        let excess = attempts.len().saturating_sub(limits::ATTEMPTS);
+        attempts.drain(..excess);
+        for attempt in &mut attempts {
+            attempt.errors.truncate(limits::ERRORS);
+        }
+        ReportedTest {
+            test: self.test,
+            attempts,
+        }
     }
 }
 

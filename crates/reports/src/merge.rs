@@ -41,11 +41,15 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
             hint: format!("expected {KNOWN}"),
         });
     };
+    // The tests of a single report are collected already.
+    let alone = reports.len() == 0;
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;
-    for test in std::mem::take(&mut whole.tests) {
-        tests.add(test.test, test.attempts);
+    if !alone {
+        for test in std::mem::take(&mut whole.tests) {
+            tests.add(test.test, test.attempts);
+        }
     }
     for next in reports {
         several_formats |= next.format != whole.format;
@@ -63,7 +67,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         whole.errors.extend(next.errors);
         whole.warnings.extend(next.warnings);
     }
-    if tests.len() > limits::TESTS {
+    if tests.len().max(whole.tests.len()) > limits::TESTS {
         let limit = format!("{} tests", limits::TESTS);
         return Err(ReadError::TooLarge {
             file,
@@ -71,7 +75,9 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
             limit,
         });
     }
-    whole.tests = tests.finish();
+    if !alone {
+        whole.tests = tests.finish();
+    }
     join_shards(&mut whole, &shards);
     if several_formats {
         let twice = "Reports of several formats were read as one run; the same tests may be in it twice.";

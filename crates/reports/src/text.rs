@@ -7,7 +7,9 @@ use crate::limits;
 /// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
 /// `\n`.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+    // Every control character begins with one of these bytes, 0xC2 among others; most texts have none.
+    let suspect = |byte: u8| matches!(byte, 0..=8 | 11..=31 | 127 | 0xc2);
+    if !text.bytes().any(suspect) || !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
         return Cow::Borrowed(text);
     }
     let mut kept = String::with_capacity(text.len());
@@ -79,6 +81,8 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     }
     if name.is_empty() {
         UNNAMED.to_owned()
+    } else if name.len() <= limits::NAME {
+        name
     } else {
         bounded(&name, limits::NAME).into_owned()
     }

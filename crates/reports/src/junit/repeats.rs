@@ -22,29 +22,31 @@ impl Repeats {
         self.tests.len()
     }
 
-    pub(super) fn add(&mut self, dialect: Dialect, suite: usize, test: TestName, mut attempts: Vec<Attempt>) {
-        let Some((place, earlier)) = self.tests.latest(&test) else {
-            self.tests.add(test, attempts);
+    pub(super) fn add(&mut self, dialect: Dialect, suite: usize, test: TestName, attempts: Vec<Attempt>) {
+        let suites = &mut self.suites;
+        let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
+        self.tests
+            .add_or_join(test, attempts, |place, earlier, mut attempts| {
+                let last_suite = suites.get_mut(place)?;
+                if std::mem::replace(last_suite, suite) != suite {
+                    return Some(attempts);
+                }
+                if dialect == Dialect::Pytest {
+                    pytest(earlier, attempts);
+                } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
+                    earlier.append(&mut attempts);
+                } else if failed_to_run {
+                    // jest-junit tells a suite that failed to run twice, once in each of its ways.
+                    if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
+                        last.errors.extend(again.errors);
+                    }
+                } else {
+                    return Some(attempts);
+                }
+                None
+            });
+        if self.tests.len() > self.suites.len() {
             self.suites.push(suite);
-            return;
-        };
-        let same_suite = self
-            .suites
-            .get_mut(place)
-            .is_some_and(|last| std::mem::replace(last, suite) == suite);
-        if !same_suite {
-            self.tests.add(test, attempts);
-        } else if dialect == Dialect::Pytest {
-            pytest(earlier, attempts);
-        } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
-            earlier.append(&mut attempts);
-        } else if dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run") {
-            // jest-junit tells a suite that failed to run twice, once in each of its ways.
-            if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
-                last.errors.extend(again.errors);
-            }
-        } else {
-            self.tests.add(test, attempts);
         }
     }
 
