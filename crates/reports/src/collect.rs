@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, BuildHasherDefault, Hasher},
 };
 
 use assay_domain::{
@@ -19,21 +19,25 @@ use crate::{limits, report::ReportedTest};
 /// passed, then those that failed, so that the final attempt tells the outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    tests: Vec<Collected>,
+    /// Each test with its first execution.
+    tests: Vec<ReportedTest>,
+    /// The later executions of the few tests that have any, by the test's place.
+    more: HashMap<usize, Vec<Vec<Attempt>>>,
     /// Where each test stands, by a hash of it: a key that another test has is followed by the next free one.
-    places: HashMap<u64, usize>,
-    hasher: RandomState,
-}
-
-/// A test and its executions; mostly there is but one.
-#[derive(Debug)]
-struct Collected {
-    test: TestName,
-    first: Vec<Attempt>,
-    more: Vec<Vec<Attempt>>,
+    places: HashMap<u64, usize, BuildHasherDefault<Itself>>,
+    hasher: foldhash::fast::RandomState,
 }
 
 impl Collector {
+    /// With room for so many tests.
+    pub(crate) fn with_capacity(tests: usize) -> Self {
+        Self {
+            tests: Vec::with_capacity(tests),
+            places: HashMap::with_capacity_and_hasher(tests, BuildHasherDefault::default()),
+            ..Self::default()
+        }
+    }
+
     /// Adds an execution; one without attempts is none.
     pub(crate) fn add(&mut self, test: TestName, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
@@ -51,12 +55,12 @@ impl Collector {
             return;
         }
         let mut key = self.hasher.hash_one(&test);
-        while let Some(place) = self.places.get(&key) {
-            match self.tests.get_mut(*place) {
+        while let Some(place) = self.places.get(&key).copied() {
+            match self.tests.get_mut(place) {
                 Some(known) if known.test == test => {
-                    let latest = known.more.last_mut().unwrap_or(&mut known.first);
-                    if let Some(attempts) = join(*place, latest, attempts) {
-                        known.more.push(attempts);
+                    let more = self.more.get_mut(&place).and_then(|more| more.last_mut());
+                    if let Some(attempts) = join(place, more.unwrap_or(&mut known.attempts), attempts) {
+                        self.more.entry(place).or_default().push(attempts);
                     }
                     return;
                 }
@@ -64,11 +68,7 @@ impl Collector {
             }
         }
         self.places.insert(key, self.tests.len());
-        self.tests.push(Collected {
-            test,
-            first: attempts,
-            more: Vec::new(),
-        });
+        self.tests.push(ReportedTest { test, attempts });
     }
 
     /// How many tests there are.
@@ -77,33 +77,57 @@ impl Collector {
     }
 
     /// The tests, and what had to be left out.
-    pub(crate) fn finish(self) -> Vec<ReportedTest> {
-        self.tests.into_iter().map(Collected::finish).collect()
+    pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
+        for (place, more) in self.more {
+            if let Some(test) = self.tests.get_mut(place) {
+                let first = std::mem::take(&mut test.attempts);
+                test.attempts = in_order(first, more);
+            }
+        }
+        for test in &mut self.tests {
+            let excess = test.attempts.len().saturating_sub(limits::ATTEMPTS);
+            if excess > 0 {
+                test.attempts.drain(..excess);
+            }
+            for attempt in &mut test.attempts {
+                attempt.errors.truncate(limits::ERRORS);
+            }
+        }
+        self.tests
     }
 }
 
-impl Collected {
-    fn finish(self) -> ReportedTest {
-        let mut attempts = self.first;
-        if !self.more.is_empty() {
-            let mut executions = self.more;
-            executions.insert(0, attempts);
-            // Stable: executions that ended alike are in the order of their starts, where the report tells them.
-            executions.sort_by_key(|attempts| {
-                let end = attempts.last().map_or(0, |last| weight(last.status));
-                (end, attempts.first().and_then(|first| first.started_at))
-            });
-            attempts = executions.into_iter().flatten().collect();
+/// The attempts of all executions: those that ended alike are in the order of their starts, where the report tells
+/// them, else in its own.
+fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Vec<Attempt> {
+    let mut executions = Vec::with_capacity(more.len() + 1);
+    executions.push(first);
+    executions.extend(more);
+    executions.sort_by_key(|attempts| {
+        let end = attempts.last().map_or(0, |last| weight(last.status));
+        (end, attempts.first().and_then(|first| first.started_at))
+    });
+    executions.into_iter().flatten().collect()
+}
+
+/// The hash of what is a hash already.
+#[derive(Debug, Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Not called: the keys are of 64 bits.
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
-        let excess = attempts.len().saturating_sub(limits::ATTEMPTS);
-        attempts.drain(..excess);
-        for attempt in &mut attempts {
-            attempt.errors.truncate(limits::ERRORS);
-        }
-        ReportedTest {
-            test: self.test,
-            attempts,
-        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
     }
 }
 

@@ -9,7 +9,9 @@ use crate::limits;
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     // Every control character begins with one of these bytes, 0xC2 among others; most texts have none.
     let suspect = |byte: u8| matches!(byte, 0..=8 | 11..=31 | 127 | 0xc2);
-    if !text.bytes().any(suspect) || !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+    // Without a way out of the loop, so that it runs over many bytes at once.
+    let any_suspect = text.bytes().fold(false, |any, byte| any | suspect(byte));
+    if !any_suspect || !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
         return Cow::Borrowed(text);
     }
     let mut kept = String::with_capacity(text.len());
@@ -68,10 +70,10 @@ pub(crate) fn title(text: &str) -> Option<String> {
 
 /// The full name of a test: its non-empty parts joined with ` > `, clean and bounded.
 pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let mut name = String::new();
+    let mut name = String::with_capacity(USUAL_NAME);
     for part in parts {
         let part = clean(part);
-        if part.trim().is_empty() {
+        if part.trim_start().is_empty() {
             continue;
         }
         if !name.is_empty() {
@@ -87,6 +89,9 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         bounded(&name, limits::NAME).into_owned()
     }
 }
+
+/// Bytes that most names fit into.
+const USUAL_NAME: usize = 64;
 
 /// What a test is called whose report gives it no name at all.
 const UNNAMED: &str = "(no name)";

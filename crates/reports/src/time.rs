@@ -49,8 +49,8 @@ pub(crate) fn duration_ms(ms: f64) -> Option<u64> {
 
 /// Whole milliseconds of a duration in seconds as XML writes it: `5.3e-05`, `1,234.5`, `-0.000000`.
 pub(crate) fn seconds_to_ms(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let seconds: f64 = if text.contains(',') {
+    let text = text.trim_ascii();
+    let seconds: f64 = if text.as_bytes().contains(&b',') {
         text.replace(',', "").parse().ok()?
     } else {
         text.parse().ok()?

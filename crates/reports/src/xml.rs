@@ -186,7 +186,10 @@ impl<'a> Xml<'a> {
         let content = content.strip_suffix('/').unwrap_or(content);
         let name = content.get(..name_length).unwrap_or_default();
         Ok(Node::Open(Tag {
-            name: name.rsplit_once(':').map_or(name, |(_, local)| local),
+            name: match name.bytes().rposition(|byte| byte == b':') {
+                Some(colon) => name.get(colon + 1..).unwrap_or_default(),
+                None => name,
+            },
             content,
             name_length,
         }))
@@ -195,9 +198,11 @@ impl<'a> Xml<'a> {
 
 /// A raw value with what its references stand for; borrowed where it has none.
 pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
-    let Some((head, mut rest)) = raw.split_once('&') else {
+    // Most values have none, and this looks at several bytes at once.
+    if !raw.as_bytes().contains(&b'&') {
         return Cow::Borrowed(raw);
-    };
+    }
+    let (head, mut rest) = raw.split_once('&').unwrap_or((raw, ""));
     let mut text = String::with_capacity(raw.len());
     text.push_str(head);
     loop {

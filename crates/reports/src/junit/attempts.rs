@@ -12,21 +12,21 @@ use super::{
 use crate::{failure, input::Input, limits, time};
 
 /// The attempts that a case tells of, the final one last; at least one.
-pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: Case<'_>) -> Vec<Attempt> {
+pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: &Case<'_>) -> Vec<Attempt> {
     let reading = Attempts {
         input,
         dialect,
         browser: if dialect == Dialect::Playwright {
-            playwright::project(suite, &case)
+            playwright::project(suite, case)
         } else {
             None
         },
         reruns: case.has(ChildKind::Rerun),
     };
     if case.children.is_empty() && case.output.is_empty() {
-        return vec![reading.attempt(status_by_attributes(&case), case.time, case.timestamp)];
+        return vec![reading.attempt(status_by_attributes(case), case.time, case.timestamp)];
     }
-    reading.of_children(&case)
+    reading.of_children(case)
 }
 
 /// What CTest and GoogleTest say of a case without outcomes.

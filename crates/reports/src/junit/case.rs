@@ -22,21 +22,29 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(tag: Tag<'a>) -> Self {
-        let mut case = Self::default();
+    /// Becomes the case that a tag begins; in place, as there are many.
+    pub(super) fn begin(&mut self, tag: Tag<'a>) {
+        self.name = Cow::Borrowed("");
+        self.classname = None;
+        self.file = None;
+        self.time = None;
+        self.timestamp = None;
+        self.status = "";
+        self.result = "";
+        self.children.clear();
+        self.output = Cow::Borrowed("");
         for (key, value) in tag.attributes() {
             match key {
-                "name" => case.name = decode(value),
-                "classname" => case.classname = Some(decode(value)),
-                "file" => case.file = Some(value),
-                "time" => case.time = Some(value),
-                "timestamp" => case.timestamp = Some(value),
-                "status" => case.status = value,
-                "result" => case.result = value,
+                "name" => self.name = decode(value),
+                "classname" => self.classname = Some(decode(value)),
+                "file" => self.file = Some(value),
+                "time" => self.time = Some(value),
+                "timestamp" => self.timestamp = Some(value),
+                "status" => self.status = value,
+                "result" => self.result = value,
                 _ => {}
             }
         }
-        case
     }
 
     /// The class name; empty where there is none.

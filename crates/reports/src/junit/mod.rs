@@ -40,9 +40,7 @@ const FORMAT: &str = "JUnit XML";
 /// or when a limit is exceeded; a file that is merely cut off yields what is whole.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reading = Reading::new(input);
-    while let Some(node) = reading.next()? {
-        reading.take(node)?;
-    }
+    reading.run()?;
     reading.finish()
 }
 
@@ -53,7 +51,8 @@ struct Reading<'a> {
     /// The open elements, the innermost last.
     open: Vec<Open>,
     suites: Vec<Suite<'a>>,
-    case: Option<Case<'a>>,
+    /// The case that is open, if one is.
+    case: Case<'a>,
     child: Option<Child<'a>>,
     roots: usize,
     suites_seen: usize,
@@ -91,44 +90,38 @@ impl<'a> Reading<'a> {
             xml: Xml::new(input, FORMAT),
             open: Vec::new(),
             suites: Vec::new(),
-            case: None,
+            case: Case::default(),
             child: None,
             roots: 0,
             suites_seen: 0,
             cut_off: false,
             span: Span::default(),
             names: Names::default(),
-            tests: Repeats::default(),
+            tests: Repeats::for_file(input.text.len()),
             errors: Vec::new(),
         }
     }
 
-    fn next(&mut self) -> Result<Option<Node<'a>>, ReadError> {
-        match self.xml.next()? {
-            Node::End => Ok(None),
-            Node::CutOff => {
-                self.cut_off = true;
-                Ok(None)
-            }
-            node @ (Node::Open(_) | Node::Close | Node::Text(_)) => Ok(Some(node)),
-        }
-    }
-
-    fn take(&mut self, node: Node<'a>) -> Result<(), ReadError> {
-        match node {
-            Node::Open(tag) => {
-                let open = self.opened(tag)?;
-                self.open.push(open);
-            }
-            Node::Close => {
-                if let Some(closed) = self.open.pop() {
-                    self.closed(closed)?;
+    fn run(&mut self) -> Result<(), ReadError> {
+        loop {
+            match self.xml.next()? {
+                Node::Open(tag) => {
+                    let open = self.opened(tag)?;
+                    self.open.push(open);
+                }
+                Node::Close => {
+                    if let Some(closed) = self.open.pop() {
+                        self.closed(closed)?;
+                    }
+                }
+                Node::Text(text) => self.text(text),
+                Node::End => return Ok(()),
+                Node::CutOff => {
+                    self.cut_off = true;
+                    return Ok(());
                 }
             }
-            Node::Text(text) => self.text(text),
-            Node::End | Node::CutOff => {}
         }
-        Ok(())
     }
 
     fn opened(&mut self, tag: Tag<'a>) -> Result<Open, ReadError> {
@@ -136,7 +129,7 @@ impl<'a> Reading<'a> {
             None => self.root(tag)?,
             Some(Open::Suite) => match tag.name {
                 "testcase" => {
-                    self.case = Some(Case::new(tag));
+                    self.case.begin(tag);
                     Open::Case
                 }
                 "testsuite" | "testsuites" => self.suite(tag),
@@ -188,12 +181,7 @@ impl<'a> Reading<'a> {
         if let Some(kind) = ChildKind::named(tag.name) {
             self.child = Some(Child::new(kind, tag));
             Open::Child
-        } else if tag.name == "system-out"
-            && self
-                .case
-                .as_ref()
-                .is_some_and(Case::explains_itself_in_its_output)
-        {
+        } else if tag.name == "system-out" && self.case.explains_itself_in_its_output() {
             Open::Output
         } else {
             Open::Other
@@ -215,9 +203,7 @@ impl<'a> Reading<'a> {
                 }
             }
             Some(Open::Output) => {
-                if let Some(case) = &mut self.case {
-                    append(&mut case.output, text);
-                }
+                append(&mut self.case.output, text);
             }
             Some(Open::Suite | Open::Properties | Open::Case | Open::Markup | Open::Other) | None => {}
         }
@@ -230,9 +216,7 @@ impl<'a> Reading<'a> {
             }
             Open::Case => return self.close_case(),
             Open::Child => {
-                if let (Some(case), Some(child)) = (&mut self.case, self.child.take()) {
-                    case.children.push(child);
-                }
+                self.case.children.extend(self.child.take());
             }
             Open::SuiteError => self.close_suite_error(),
             Open::Properties | Open::Stack | Open::Output | Open::Markup | Open::Other => {}
@@ -241,7 +225,7 @@ impl<'a> Reading<'a> {
     }
 
     fn close_case(&mut self) -> Result<(), ReadError> {
-        let (Some(case), Some(suite)) = (self.case.take(), self.suites.last()) else {
+        let Some(suite) = self.suites.last() else {
             return Ok(());
         };
         if self.tests.len() >= limits::TESTS {
@@ -251,10 +235,10 @@ impl<'a> Reading<'a> {
                 limit: format!("{} (line {})", limits::TESTS, self.xml.line()),
             });
         }
-        self.span.case(&case);
-        let dialect = Dialect::of_case(suite, &case);
-        let test = self.names.test(&self.input, dialect, &self.suites, &case);
-        let execution = attempts::of(&self.input, dialect, suite, case);
+        self.span.case(&self.case);
+        let dialect = Dialect::of_case(suite, &self.case);
+        let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
+        let execution = attempts::of(&self.input, dialect, suite, &self.case);
         self.tests.add(dialect, suite.number, test, execution);
         Ok(())
     }

@@ -82,7 +82,7 @@ impl<'a> Names<'a> {
         let raw = [case.file, suite.and_then(|suite| suite.file)]
             .into_iter()
             .flatten()
-            .find(|file| !file.trim().is_empty())?;
+            .find(|file| !file.trim_ascii_start().is_empty())?;
         match &self.last_file {
             Some((last, stored)) if *last == raw => Some(stored.clone()),
             _ => {
@@ -114,9 +114,9 @@ impl<'a> Names<'a> {
 
 /// Class name and name, without the one that the other already begins with.
 pub(crate) fn class_and_name<'a>(class: &'a str, name: &'a str) -> [&'a str; 2] {
-    if class.trim().is_empty() || begins_with(name, class) {
+    if class.trim_start().is_empty() || begins_with(name, class) {
         ["", name]
-    } else if name.trim().is_empty() || begins_with(class, name) {
+    } else if name.trim_start().is_empty() || begins_with(class, name) {
         [class, ""]
     } else {
         [class, name]
