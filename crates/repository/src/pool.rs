@@ -2,7 +2,10 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use assay_domain::{store::StoreError, timestamp::Timestamp};
+use assay_domain::{
+    store::{RecordError, StoreError},
+    timestamp::Timestamp,
+};
 use diesel::{
     Connection, PgConnection,
     connection::SimpleConnection,
@@ -45,25 +48,34 @@ impl From<u32> for PoolOptions {
 }
 
 /// Why a unit of work did not succeed: its statements failed, or it refused what it found.
-pub(crate) enum Failure<E> {
+pub(crate) enum WorkError<E> {
     Query(QueryError),
     Refused(E),
 }
 
-impl<E> From<QueryError> for Failure<E> {
+impl<E> From<QueryError> for WorkError<E> {
     fn from(error: QueryError) -> Self {
         Self::Query(error)
     }
 }
 
-impl From<StoreError> for Failure<StoreError> {
+impl<E: From<StoreError>> From<StoreError> for WorkError<E> {
     fn from(error: StoreError) -> Self {
-        Self::Refused(error)
+        Self::Refused(error.into())
+    }
+}
+
+impl From<WorkError<StoreError>> for WorkError<RecordError> {
+    fn from(error: WorkError<StoreError>) -> Self {
+        match error {
+            WorkError::Query(error) => Self::Query(error),
+            WorkError::Refused(error) => Self::Refused(error.into()),
+        }
     }
 }
 
 /// The outcome of a read: its statements may fail, and what they return may be corrupt.
-pub(crate) type Read<T> = Result<T, Failure<StoreError>>;
+pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
 
 impl Database {
     /// Connects to the database of this connection string and checks that it answers.
@@ -87,7 +99,7 @@ impl Database {
             used_today: UsedToday::default(),
         };
         database.run("connecting", |connection| {
-            Ok::<_, Failure<StoreError>>(connection.ping()?)
+            Ok::<_, WorkError<StoreError>>(connection.ping()?)
         })?;
         Ok(database)
     }
@@ -99,21 +111,21 @@ impl Database {
     pub(crate) fn run<T, E: From<StoreError>>(
         &self,
         doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Result<T, Failure<E>>,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
     ) -> Result<T, E> {
         let mut connection = self.connection()?;
         let mut outcome = work(&mut connection);
-        if matches!(&outcome, Err(Failure::Query(error)) if is_dead(&mut connection, error)) {
+        if matches!(&outcome, Err(WorkError::Query(error)) if is_dead(&mut connection, error)) {
             drop(connection);
             connection = self.connection()?;
             outcome = work(&mut connection);
         }
         outcome.map_err(|failure| match failure {
-            Failure::Refused(refused) => refused,
-            Failure::Query(error) if is_dead(&mut connection, &error) => {
+            WorkError::Refused(refused) => refused,
+            WorkError::Query(error) if is_dead(&mut connection, &error) => {
                 StoreError::Unreachable(Box::new(error)).into()
             }
-            Failure::Query(error) => StoreError::Failed {
+            WorkError::Query(error) => StoreError::Failed {
                 doing,
                 source: Box::new(error),
             }
@@ -140,7 +152,7 @@ impl Database {
     pub(crate) fn write<T, E: From<StoreError>>(
         &self,
         doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Result<T, Failure<E>>,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
     ) -> Result<T, E> {
         self.run(doing, |connection| connection.transaction(&mut work))
     }
