@@ -1,27 +1,40 @@
 //! Sixty-four tests at a time: who took part where, counted a word at a time.
 
-use assay_domain::test::TestOrdinal;
+use assay_domain::{observation::Bitmap, test::TestOrdinal};
 
 use crate::{
-    config::MASS_FAILURE,
+    background::Background,
+    counter::Counter,
     numbers::{at, count},
     timeline::Timeline,
 };
+
+/// How many columns are read together: a cache line of every bitmap.
+pub(crate) const BLOCK: usize = 8;
 
 /// The results of the 64 tests of one word of the bitmaps.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     /// Which of the tests took part, by position.
     pub(crate) seen: Vec<u64>,
+    /// Which of the tests took part, by logical run.
+    pub(crate) seen_in_run: Vec<u64>,
+    /// Which of them took part where there was no mass failure, by logical run.
+    pub(crate) considered_in_run: Vec<u64>,
     /// Tests with any result, skipped ones included.
     pub(crate) any: u64,
-    /// Tests with a duration reported for any result.
+    skipped: Vec<u64>,
     timed: u64,
-    /// Tests that ran on a stable chain.
-    on_stable: u64,
+    on_stable_chain: u64,
+    on_stable_branch: u64,
     runs_seen: Counter,
-    runs_considered: Counter,
+    runs_dropped: Counter,
     runs_skipped: Counter,
+    executions_considered: Counter,
+    chains_considered: Counter,
+    variants_considered: Counter,
+    by_chain: Vec<u64>,
+    by_lane: Vec<u64>,
     last_runs: Vec<Option<usize>>,
 }
 
@@ -32,31 +45,59 @@ pub(crate) struct Presence {
     pub(crate) seen: u32,
     /// Those of them that are no mass failure.
     pub(crate) considered: u32,
-    /// Runs in which it was only skipped.
-    pub(crate) skipped: u32,
     /// Whether any result has a duration.
     pub(crate) timed: bool,
     /// Whether it ran on a stable chain.
-    pub(crate) on_stable: bool,
+    pub(crate) on_stable_chain: bool,
+    /// Whether it ran on the stable branch.
+    pub(crate) on_stable_branch: bool,
     /// The newest run that did not skip it: its place in the history.
     pub(crate) last_run: Option<usize>,
 }
 
 impl Column {
-    /// Reads word `word` of every run.
-    pub(crate) fn read(&mut self, timeline: &Timeline<'_>, backgrounds: &[f64], word: usize) {
-        self.seen.clear();
-        (self.any, self.timed, self.on_stable) = (0, 0, 0);
-        for entry in &timeline.entries {
-            let seen = timeline.seen_word(entry.observed, word);
-            self.seen.push(seen);
-            self.timed |= seen & !entry.observed.untimed.word(word);
-            if timeline.chains.get(entry.chain).is_some_and(|chain| chain.stable) {
-                self.on_stable |= seen;
+    /// Reads the words from `first` on of every run, one into each column.
+    pub(crate) fn read_block(
+        columns: &mut [Self; BLOCK],
+        timeline: &Timeline<'_>,
+        background: &Background,
+        first: usize,
+    ) {
+        for column in columns.iter_mut() {
+            column.clear(timeline);
+        }
+        for ((entry, mass_failure), run) in timeline
+            .entries
+            .iter()
+            .zip(&background.mass_failure)
+            .zip(&timeline.run_of)
+        {
+            let present = words(&entry.observed.present, first);
+            let skipped = words(&entry.observed.skipped, first);
+            let untimed = words(&entry.observed.untimed, first);
+            let stable_chain = timeline.chains.get(entry.chain).is_some_and(|chain| chain.stable);
+            for (i, column) in columns.iter_mut().enumerate() {
+                let known = timeline.known_tests(first + i);
+                let of = |words: &[u64; BLOCK]| words.get(i).copied().unwrap_or(0) & known;
+                let seen = of(&present) & !of(&skipped);
+                column.seen.push(seen);
+                column.skipped.push(of(&present) & of(&skipped));
+                column.timed |= seen & !of(&untimed);
+                column.on_stable_chain |= if stable_chain { seen } else { 0 };
+                column.on_stable_branch |= if entry.on_stable_branch { seen } else { 0 };
+                or(&mut column.seen_in_run, *run, seen);
+                if !mass_failure {
+                    or(&mut column.considered_in_run, *run, seen);
+                    or(&mut column.by_chain, entry.chain, seen);
+                    column
+                        .executions_considered
+                        .add(if timeline.has_variants { seen } else { 0 });
+                }
             }
         }
-        self.count_runs(timeline, backgrounds, word);
-        self.find_last_runs(timeline);
+        for (i, column) in columns.iter_mut().enumerate() {
+            column.count(timeline, first + i);
+        }
     }
 
     /// The ordinal of bit `bit` in word `word`.
@@ -71,43 +112,91 @@ impl Column {
 
     /// What is counted of the test at `bit`.
     pub(crate) fn presence(&self, bit: u32) -> Presence {
+        let is_set = |word: u64| word >> bit & 1 == 1;
+        let seen = self.runs_seen.of(bit);
         Presence {
-            seen: self.runs_seen.of(bit),
-            considered: self.runs_considered.of(bit),
-            skipped: self.runs_skipped.of(bit),
-            timed: self.timed >> bit & 1 == 1,
-            on_stable: self.on_stable >> bit & 1 == 1,
+            seen,
+            considered: seen - self.runs_dropped.of(bit),
+            timed: is_set(self.timed),
+            on_stable_chain: is_set(self.on_stable_chain),
+            on_stable_branch: is_set(self.on_stable_branch),
             last_run: self.last_runs.get(at(bit)).copied().flatten(),
         }
     }
 
-    /// Counts logical runs: one with several variants counts once.
-    fn count_runs(&mut self, timeline: &Timeline<'_>, backgrounds: &[f64], word: usize) {
-        self.runs_seen.clear();
-        self.runs_considered.clear();
-        self.runs_skipped.clear();
-        for run in &timeline.runs {
-            let (mut seen, mut considered, mut skipped) = (0, 0, 0);
-            for (observed, position) in &run.members {
-                skipped |= timeline.skipped_word(observed, word);
-                let Some(position) = *position else { continue };
-                let tests = self.seen.get(position).copied().unwrap_or(0);
-                seen |= tests;
-                if backgrounds.get(position).is_some_and(|beta| *beta < MASS_FAILURE) {
-                    considered |= tests;
-                }
-            }
-            self.any |= seen | skipped;
-            self.runs_seen.add(seen);
-            self.runs_considered.add(considered);
+    /// Runs in which the test was only skipped.
+    pub(crate) fn skipped_runs(&self, bit: u32) -> u32 {
+        self.runs_skipped.of(bit)
+    }
+
+    /// Neighbours within a chain, mass failures aside: one less than results, in each chain.
+    pub(crate) fn pairs(&self, timeline: &Timeline<'_>, bit: u32) -> u32 {
+        let executions = if timeline.has_variants {
+            self.executions_considered.of(bit)
+        } else {
+            self.presence(bit).considered
+        };
+        executions - self.chains_considered.of(bit)
+    }
+
+    /// Variants that the test ran on, mass failures aside.
+    pub(crate) fn variants(&self, bit: u32) -> u32 {
+        self.variants_considered.of(bit)
+    }
+
+    fn clear(&mut self, timeline: &Timeline<'_>) {
+        self.seen.clear();
+        self.skipped.clear();
+        refill(&mut self.seen_in_run, timeline.runs.len());
+        refill(&mut self.considered_in_run, timeline.runs.len());
+        refill(&mut self.by_chain, timeline.chains.len());
+        refill(&mut self.by_lane, timeline.lanes.len());
+        (self.any, self.timed, self.on_stable_chain, self.on_stable_branch) = (0, 0, 0, 0);
+        self.runs_seen = Counter::default();
+        self.runs_dropped = Counter::default();
+        self.runs_skipped = Counter::default();
+        self.executions_considered = Counter::default();
+        self.chains_considered = Counter::default();
+        self.variants_considered = Counter::default();
+    }
+
+    fn count(&mut self, timeline: &Timeline<'_>, word: usize) {
+        for (seen, considered) in self.seen_in_run.iter().zip(&self.considered_in_run) {
+            self.any |= seen;
+            self.runs_seen.add(*seen);
+            self.runs_dropped.add(seen & !considered);
+        }
+        for (chain, seen) in timeline.chains.iter().zip(&self.by_chain) {
+            self.chains_considered.add(*seen);
+            or(&mut self.by_lane, chain.lane, *seen);
+        }
+        for seen in &self.by_lane {
+            self.variants_considered.add(*seen);
+        }
+        self.find_last_runs(timeline, self.any);
+        self.count_skips(timeline, word);
+    }
+
+    /// A run counts as skipped where no variant of it ran the test.
+    fn count_skips(&mut self, timeline: &Timeline<'_>, word: usize) {
+        for (run, seen) in timeline.runs.iter().zip(&self.seen_in_run) {
+            let ran = run
+                .positions
+                .iter()
+                .filter_map(|position| self.skipped.get(*position));
+            let idle = run
+                .idle
+                .iter()
+                .map(|observed| timeline.skipped_word(observed, word));
+            let skipped = ran.copied().chain(idle).fold(0, |all, skipped| all | skipped);
+            self.any |= skipped;
             self.runs_skipped.add(skipped & !seen);
         }
     }
 
-    fn find_last_runs(&mut self, timeline: &Timeline<'_>) {
+    fn find_last_runs(&mut self, timeline: &Timeline<'_>, mut missing: u64) {
         self.last_runs.clear();
         self.last_runs.resize(at(u64::BITS), None);
-        let mut missing = self.seen.iter().fold(0, |all, seen| all | seen);
         for position in &timeline.newest_first {
             if missing == 0 {
                 return;
@@ -124,51 +213,21 @@ impl Column {
     }
 }
 
-/// Sixty-four counters side by side: plane `i` holds bit `i` of each.
-#[derive(Debug, Default)]
-struct Counter {
-    planes: [u64; 32],
+/// The words of a set from `first` on, zero past its end.
+fn words(set: &Bitmap, first: usize) -> [u64; BLOCK] {
+    set.words()
+        .get(first..first + BLOCK)
+        .and_then(|words| words.try_into().ok())
+        .unwrap_or_else(|| std::array::from_fn(|i| set.word(first + i)))
 }
 
-impl Counter {
-    const fn clear(&mut self) {
-        self.planes = [0; 32];
-    }
-
-    /// Adds one to the counters whose bit is set.
-    fn add(&mut self, mut ones: u64) {
-        for plane in &mut self.planes {
-            if ones == 0 {
-                return;
-            }
-            let carry = *plane & ones;
-            *plane ^= ones;
-            ones = carry;
-        }
-    }
-
-    /// The counter of a bit.
-    fn of(&self, bit: u32) -> u32 {
-        (0..)
-            .zip(&self.planes)
-            .map(|(power, plane)| u32::from(plane >> bit & 1 == 1) << power)
-            .sum()
+fn or(words: &mut [u64], index: usize, bits: u64) {
+    if let Some(word) = words.get_mut(index) {
+        *word |= bits;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_count_side_by_side() {
-        let mut counter = Counter::default();
-        for n in 0..1_000_u32 {
-            counter.add(1 | u64::from(n % 3 == 0) << 17 | u64::from(n < 5) << 63);
-        }
-        assert_eq!(
-            (counter.of(0), counter.of(17), counter.of(63), counter.of(5)),
-            (1_000, 334, 5, 0)
-        );
-    }
+fn refill(words: &mut Vec<u64>, length: usize) {
+    words.clear();
+    words.resize(length, 0);
 }

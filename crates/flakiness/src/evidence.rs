@@ -13,11 +13,10 @@ use crate::{
     engine::ENGINE_VERSION,
     explanation,
     numbers::{at, count},
-    outcomes::RunOutcome,
-    sheet::Mark,
+    outcomes::FailedRun,
+    sheet::Considered,
     status::Case,
-    tally::ChainEnd,
-    timeline::Entry,
+    tally::FailingEnd,
 };
 
 /// When and over what a judgement was made.
@@ -30,13 +29,13 @@ pub(crate) struct Frame {
 }
 
 /// The evidence without its signals; `dropped` are the newest of the test's mass-failure runs.
-pub(crate) fn counts(frame: Frame, presence: Presence, dropped: Vec<DroppedRun>) -> Evidence {
+pub(crate) fn counts(frame: Frame, presence: Presence, skipped: u32, dropped: Vec<DroppedRun>) -> Evidence {
     Evidence {
         engine: ENGINE_VERSION.to_owned(),
         now: frame.now,
         window_days: frame.window_days,
         runs_seen: presence.seen,
-        runs_skipped: presence.skipped,
+        runs_skipped: skipped,
         runs_dropped: presence.seen - presence.considered,
         dropped,
         signals: Vec::new(),
@@ -59,12 +58,16 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
         .filter_map(|run| case.sheet.timeline.runs.get(*run))
         .collect();
     let (value, threshold) = value(case, signal);
+    let pair = (signal == Signal::SameShaFlip)
+        .then(|| latest_pair(case))
+        .flatten();
+    let detail = explanation::sentence(case, signal) + &explanation::addition(case, signal, pair);
     SignalEvidence {
         signal,
         label: signal.label().to_owned(),
         value,
         threshold,
-        detail: explanation::sentence(case, signal) + &explanation::addition(case, signal, latest_pair(case)),
+        detail,
         runs: newest.iter().map(|run| run.facts.id.to_string()).collect(),
         runs_total: count(runs.len()),
     }
@@ -74,7 +77,7 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
 fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
     let tally = &case.tally;
     let real = f64::from;
-    let streak = |end: Option<ChainEnd>| real(end.map_or(0, |end| end.streak));
+    let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
         Signal::ConsecutiveFailures => (
             streak(case.ends.breakage.map(|breakage| breakage.end)),
@@ -92,7 +95,12 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         Signal::FailureRateFlaky => (case.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
             // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
-            let pairs = real(tally.pairs.max(1));
+            let pairs = real(
+                case.sheet
+                    .column
+                    .pairs(case.sheet.timeline, case.sheet.bit)
+                    .max(1),
+            );
             let needed = tally.flips - tally.excess_flips + EXCESS_FLIPS;
             (real(tally.flips) / pairs, real(needed) / pairs)
         }
@@ -106,12 +114,11 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
 
 /// The logical runs that a signal rests on, by index.
 fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
-    let where_outcome = |wanted: fn(&RunOutcome) -> bool| -> Vec<usize> {
-        case.outcomes
+    let failed_where = |wanted: fn(&FailedRun) -> bool| -> Vec<usize> {
+        case.failed_runs
             .iter()
-            .enumerate()
-            .filter(|(_, o)| wanted(o))
-            .map(|(run, _)| run)
+            .filter(|run| wanted(run))
+            .map(|run| run.run)
             .collect()
     };
     match signal {
@@ -120,46 +127,45 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
         }
         Signal::FailingOffStable => streak_runs(case, case.ends.off_stable),
         Signal::SameShaFlip => contradictory_runs(case),
-        Signal::RetryRate => where_outcome(|outcome| outcome.recovered),
-        Signal::FailureRateFlaky | Signal::IsolatedFailure => where_outcome(|outcome| outcome.failed),
+        Signal::RetryRate => failed_where(|run| run.recovered),
+        Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
         Signal::FlipRate => flip_runs(case),
-        Signal::VariantSpecific => where_outcome(|outcome| outcome.had_failure()),
-        Signal::MassFailure => where_outcome(|outcome| outcome.in_mass_failure),
+        Signal::VariantSpecific => failed_where(|run| run.counts()),
+        Signal::MassFailure => failed_where(|run| run.in_mass_failure),
         Signal::Resolved => {
-            let mut considered = where_outcome(|outcome| outcome.considered);
-            considered.split_off(at(case.runs.until_last_failure).min(considered.len()))
+            let runs = case.sheet.column.considered_in_run.iter().enumerate();
+            let considered = runs
+                .filter(|(_, tests)| **tests >> case.sheet.bit & 1 == 1)
+                .map(|(run, _)| run);
+            considered.skip(at(case.runs.until_last_failure)).collect()
         }
     }
 }
 
-/// The results that count, with their executions.
-fn considered<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = (&'a Mark, &'a Entry<'h>)> {
-    let sheet = case.sheet;
-    sheet
-        .marks
-        .iter()
-        .filter(move |mark| !sheet.is_mass_failure(mark.position))
-        .filter_map(move |mark| Some((mark, sheet.timeline.entries.get(mark.position)?)))
+fn run_of(case: &Case<'_, '_>, result: &Considered<'_, '_>) -> Option<usize> {
+    case.sheet.timeline.run_of.get(result.position).copied()
 }
 
-fn streak_runs(case: &Case<'_, '_>, end: Option<ChainEnd>) -> Vec<usize> {
+fn streak_runs(case: &Case<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
     let Some(end) = end else { return Vec::new() };
-    considered(case)
-        .filter(|(mark, entry)| entry.chain == end.chain && mark.position >= end.since)
-        .map(|(_, entry)| entry.run)
+    let results = case.sheet.all_considered();
+    results
+        .filter(|result| result.entry.chain == end.chain && result.position >= end.since)
+        .filter_map(|result| run_of(case, &result))
         .collect()
 }
 
 /// The runs in which a chain changed between passing and failing.
 fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
     let mut last = BTreeMap::new();
-    considered(case)
-        .filter(|(mark, entry)| {
-            let had_failure = mark.outcome.had_failure();
-            last.insert(entry.chain, had_failure)
+    let results = case.sheet.all_considered();
+    results
+        .filter(|result| {
+            let had_failure = result.outcome.had_failure();
+            last.insert(result.entry.chain, had_failure)
                 .is_some_and(|before| before != had_failure)
         })
-        .map(|(_, entry)| entry.run)
+        .filter_map(|result| run_of(case, &result))
         .collect()
 }
 
@@ -172,13 +178,16 @@ struct Contradiction {
 
 fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
     let mut by_revision: BTreeMap<(usize, usize), Contradiction> = BTreeMap::new();
-    for (mark, entry) in considered(case) {
-        let runs = by_revision.entry((entry.chain, entry.revision)).or_default();
-        if mark.outcome.failed() {
-            runs.failed.push(entry.run)
+    for result in case.sheet.all_considered() {
+        let runs = by_revision
+            .entry((result.entry.chain, result.entry.revision))
+            .or_default();
+        let ended_so = if result.outcome.failed() {
+            &mut runs.failed
         } else {
-            runs.passed.push(entry.run)
-        }
+            &mut runs.passed
+        };
+        ended_so.extend(run_of(case, &result));
     }
     by_revision
         .into_values()
@@ -195,10 +204,11 @@ fn contradictory_runs(case: &Case<'_, '_>) -> Vec<usize> {
 
 /// The numbers of the newest runs that failed and passed on the revision that contradicted itself last.
 fn latest_pair(case: &Case<'_, '_>) -> Option<(i32, i32)> {
+    let newest = |runs: Vec<usize>| runs.into_iter().max();
     let pairs = contradictions(case)
         .into_iter()
-        .filter_map(|runs| Some((runs.failed.into_iter().max()?, runs.passed.into_iter().max()?)));
-    let (failed, passed) = pairs.max_by_key(|(failed, passed)| failed.max(passed).to_owned())?;
+        .filter_map(|runs| newest(runs.failed).zip(newest(runs.passed)));
+    let (failed, passed) = pairs.max_by_key(|(failed, passed)| *failed.max(passed))?;
     let number = |run: usize| case.sheet.timeline.runs.get(run).map(|run| run.facts.number);
     number(failed).zip(number(passed))
 }

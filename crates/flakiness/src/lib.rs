@@ -18,6 +18,8 @@ mod background;
 mod builder;
 mod column;
 mod config;
+mod counter;
+mod ends;
 mod engine;
 mod evidence;
 mod executed;
