@@ -10,6 +10,7 @@ mod bounds;
 mod choice;
 mod content;
 mod context;
+mod doubts;
 mod flags;
 mod prepare;
 mod results;
