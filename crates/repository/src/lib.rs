@@ -19,6 +19,7 @@ mod pack;
 mod pool;
 mod project;
 mod prune;
+mod rebuild;
 mod record;
 mod run;
 mod run_detail;
