@@ -111,7 +111,6 @@ fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Piece, ReadErro
         text: text.trim_start_matches('\u{feff}'),
         root: options.root.filter(|root| !root.is_empty()),
         known_files: options.known_files,
-        modified: file.modified,
     };
     let unrecognised = |hint| ReadError::Unrecognised {
         file: file.name.clone(),
