@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
+    analyze::AnalyzeArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -87,6 +87,8 @@ pub(crate) enum Command {
     Key(KeyCommand),
     // Its text stands at the arguments.
     Import(Box<ImportArgs>),
+    // Its text stands at the arguments.
+    Analyze(Box<AnalyzeArgs>),
     // Its text stands at the arguments.
     Prune(PruneArgs),
 }

@@ -27,7 +27,7 @@ const FOREIGN: &[&str] = &["node_modules", "__pycache__"];
 /// Reads the reports that `paths` name. What a folder holds beside reports is skipped with a word on standard
 /// error; a file that was named must be a report.
 pub(crate) fn read(paths: &[PathBuf], format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
-    let candidates = candidates(paths)?;
+    let candidates = candidates(paths, &[])?;
     let bar = progress(candidates.len());
     let mut files = Vec::new();
     let mut skipped = Vec::new();
@@ -47,14 +47,14 @@ pub(crate) fn read(paths: &[PathBuf], format: Option<Format>) -> anyhow::Result<
 }
 
 /// A file to look at.
-struct Candidate {
-    path: PathBuf,
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
     /// Whether a walk found it, rather than the user naming it.
-    found: bool,
+    pub(crate) found: bool,
 }
 
 impl Candidate {
-    fn read(&self) -> anyhow::Result<SourceFile> {
+    pub(crate) fn read(&self) -> anyhow::Result<SourceFile> {
         if self.path.as_os_str() == "-" {
             let mut bytes = Vec::new();
             io::stdin()
@@ -93,8 +93,8 @@ impl Candidate {
     }
 }
 
-/// Every file that the paths name, each once, in a fixed order.
-fn candidates(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
+/// Every file that the paths name, each once, in a fixed order. A walk also looks into files with these suffixes.
+pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result<Vec<Candidate>> {
     let mut all: Vec<Candidate> = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" || path.is_file() {
@@ -103,7 +103,7 @@ fn candidates(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
                 found: false,
             });
         } else if path.is_dir() {
-            walk(path, &mut all)?;
+            walk(path, suffixes, &mut all)?;
         } else if path.exists() {
             // A named pipe, as a shell's process substitution makes it.
             all.push(Candidate {
@@ -111,7 +111,7 @@ fn candidates(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
                 found: false,
             });
         } else {
-            matching(path, &mut all)?;
+            matching(path, suffixes, &mut all)?;
         }
         ensure!(
             all.len() <= MOST_FILES,
@@ -124,7 +124,7 @@ fn candidates(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
 }
 
 /// The files of a folder that may be reports, by name.
-fn walk(folder: &Path, into: &mut Vec<Candidate>) -> anyhow::Result<()> {
+fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::Result<()> {
     let entries = WalkDir::new(folder)
         .sort_by_file_name()
         .into_iter()
@@ -139,7 +139,8 @@ fn walk(folder: &Path, into: &mut Vec<Candidate>) -> anyhow::Result<()> {
             .extension()
             .and_then(|suffix| suffix.to_str())
             .unwrap_or_default();
-        if entry.file_type().is_file() && SUFFIXES.iter().any(|known| suffix.eq_ignore_ascii_case(known)) {
+        let mut known = SUFFIXES.iter().chain(suffixes);
+        if entry.file_type().is_file() && known.any(|known| suffix.eq_ignore_ascii_case(known)) {
             into.push(Candidate {
                 path: entry.into_path(),
                 found: true,
@@ -155,14 +156,14 @@ fn walk(folder: &Path, into: &mut Vec<Candidate>) -> anyhow::Result<()> {
 }
 
 /// The files that a pattern matches, folders walked.
-fn matching(pattern: &Path, into: &mut Vec<Candidate>) -> anyhow::Result<()> {
+fn matching(pattern: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::Result<()> {
     let text = pattern.to_string_lossy();
     let before = into.len();
     if text.contains(['*', '?', '[']) {
         for path in glob::glob(&text).with_context(|| format!("{text}: not a pattern"))? {
             let path = path?;
             if path.is_dir() {
-                walk(&path, into)?;
+                walk(&path, suffixes, into)?;
             } else {
                 into.push(Candidate { path, found: false });
             }
@@ -173,7 +174,7 @@ fn matching(pattern: &Path, into: &mut Vec<Candidate>) -> anyhow::Result<()> {
     bail!("{text}: no such file or folder")
 }
 
-fn tell_skipped(skipped: &[String]) {
+pub(crate) fn tell_skipped(skipped: &[String]) {
     for name in skipped.iter().take(MOST_NAMED) {
         eprintln!("assay: skipped {name}: no test report");
     }

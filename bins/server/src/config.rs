@@ -74,7 +74,7 @@ pub(crate) struct Config {
         value_name = "FILTER",
         env = "RUST_LOG",
         hide_env_values = true,
-        default_value = "info"
+        default_value = "info,actix_server=warn"
     )]
     pub(crate) log: String,
 

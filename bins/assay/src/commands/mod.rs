@@ -1,5 +1,6 @@
 //! The commands, one file a group.
 
+pub(crate) mod analyze;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod migrate;
@@ -18,6 +19,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Project(command) => project::run(&global, command),
         Command::Key(command) => key::run(&global, command),
         Command::Import(args) => import::run(&global, *args),
+        Command::Analyze(args) => analyze::run(&global, &args),
         Command::Prune(args) => prune::run(&global, &args),
     }
 }

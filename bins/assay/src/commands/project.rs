@@ -44,10 +44,17 @@ pub(crate) enum ProjectCommand {
 
 /// `assay project set`.
 #[derive(Debug, Args)]
-#[group(id = "change", required = true, multiple = true, args = ["stable_branch", "chat_events", "no_chat", "pr_comments"])]
 pub(crate) struct SetArgs {
     /// The project's id or name
     project: String,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+/// What to change, at least one thing.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct ChangeFlags {
     /// The branch that releases are made from
     #[arg(long, value_name = "BRANCH", value_parser = values::name)]
     stable_branch: Option<String>,
@@ -65,6 +72,19 @@ pub(crate) struct SetArgs {
     /// Whether pull requests get a comment
     #[arg(long, value_name = "SWITCH")]
     pr_comments: Option<Switch>,
+}
+
+impl From<ChangeFlags> for ProjectChange {
+    fn from(flags: ChangeFlags) -> Self {
+        Self {
+            stable_branch: flags.stable_branch,
+            chat: match flags.chat_events {
+                _ if flags.no_chat => Some(None),
+                events => events.map(|events| Some(distinct(events))),
+            },
+            pr_comments: flags.pr_comments.map(|switch| switch == Switch::On),
+        }
+    }
 }
 
 /// On or off.
@@ -123,15 +143,7 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
 
 fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {
     let mut project = lookup::project(store, &args.project)?;
-    let change = ProjectChange {
-        stable_branch: args.stable_branch,
-        chat: if args.no_chat {
-            Some(None)
-        } else {
-            args.chat_events.map(|events| Some(distinct(events)))
-        },
-        pr_comments: args.pr_comments.map(|switch| switch == Switch::On),
-    };
+    let change = ProjectChange::from(args.change);
     let known = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
     ensure!(known, "the project {:?} has just been removed", args.project);
     if let Some(branch) = &change.stable_branch {

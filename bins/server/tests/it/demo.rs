@@ -104,18 +104,16 @@ struct Greeting {
 }
 
 fn greeted(output: &str) -> Greeting {
-    let line = |begins: &str| {
-        output
-            .lines()
-            .map(str::trim)
-            .filter(move |line| line.starts_with(begins))
-    };
+    let lines = || output.lines().map(str::trim);
     Greeting {
-        key: line("svc_ro_")
-            .next()
+        key: lines()
+            .find(|line| line.starts_with("svc_ro_"))
             .unwrap_or_else(|| panic!("no key: {output}"))
             .to_owned(),
-        requests: line("curl ").map(str::to_owned).collect(),
+        requests: lines()
+            .filter(|line| line.starts_with("curl "))
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
