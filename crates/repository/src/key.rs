@@ -29,9 +29,12 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct UsedToday(Mutex<HashMap<KeyId, i64>>);
 
+/// Id, organization, its plan, expiry and revocation.
+type ReadKeyRow = (Uuid, Uuid, String, Option<At>, Option<At>);
+
 /// The read key of this hash.
 pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option<StoredKey>> {
-    let found: Option<(Uuid, Uuid, String, Option<At>, Option<At>)> = api_key::table
+    let found: Option<ReadKeyRow> = api_key::table
         .inner_join(organization::table.on(organization::id.eq(api_key::organization_id)))
         .filter(api_key::hash.eq(hash.0.as_slice()))
         .filter(api_key::kind.eq(KeyKind::Read.as_str()))

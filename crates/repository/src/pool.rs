@@ -117,7 +117,7 @@ impl Database {
         let mut outcome = work(&mut connection);
         if matches!(&outcome, Err(WorkError::Query(error)) if is_dead(&mut connection, error)) {
             drop(connection);
-            connection = self.connection()?;
+            connection = self.live_connection()?;
             outcome = work(&mut connection);
         }
         outcome.map_err(|failure| match failure {
@@ -165,6 +165,18 @@ impl Database {
         Uuid::new_v7(uuid::Timestamp::from_unix(&*context, ms / 1000, nanos))
     }
 
+    /// A connection that answers. What ended one connection has often ended all; each that is given back broken is
+    /// replaced, so one more than there are is a fresh one.
+    fn live_connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
+        for _ in 0..self.pool.max_size() {
+            let mut connection = self.connection()?;
+            if connection.ping().is_ok() {
+                return Ok(connection);
+            }
+        }
+        self.connection()
+    }
+
     fn connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
         self.pool
             .get()
@@ -192,14 +204,15 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
 
 /// Whether an error says that the connection is gone, rather than that a statement failed.
 fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
-    match error {
-        QueryError::DatabaseError(DatabaseErrorKind::ClosedConnection, _)
-        | QueryError::BrokenTransactionManager => true,
-        // libpq tells a lost connection as an error of no kind.
-        QueryError::DatabaseError(DatabaseErrorKind::Unknown, _)
-        | QueryError::RollbackErrorOnCommit { .. } => connection.is_broken() || connection.ping().is_err(),
-        _ => false,
-    }
+    let says_so = matches!(
+        error,
+        QueryError::DatabaseError(
+            DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
+            _
+        )
+    );
+    // After a failed statement libpq knows the state of the transaction, unless the connection is gone.
+    says_so || connection.is_broken()
 }
 
 /// The connection string with bounds on how long a host that does not answer is waited for, unless it has its own.

@@ -143,12 +143,15 @@ fn tests(
     Ok(entries)
 }
 
+/// A message and a fingerprint.
+type FinalError = (Option<String>, Option<String>);
+
 /// The message and fingerprint of each test's final attempt, where it has any.
 fn final_errors(
     connection: &mut PgConnection,
     project: Uuid,
     number: i32,
-) -> QueryResult<HashMap<i32, (Option<String>, Option<String>)>> {
+) -> QueryResult<HashMap<i32, FinalError>> {
     let rows: Vec<(i32, Option<String>, Option<String>)> = attempt::table
         .inner_join(
             result::table.on(result::project_id
