@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    analyze::AnalyzeArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
+    analyze::AnalyzeArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand,
+    prune::PruneArgs,
 };
 
 const EXAMPLES: &str = "\

@@ -19,6 +19,7 @@ use crate::{checkout::Checkout, cli::Global, clock, database, environment, looku
 
 const EXAMPLES: &str = "\
 All files named in one call make one run (or one shard of one), stored whole or not at all.
+Several jobs of one CI build share its run key: give each a --suite of its own, or shards, or they replace each other.
 
 Examples:
   Everything in a folder, inside CI, whose variables tell branch, commit, build and shard:

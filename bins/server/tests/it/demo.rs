@@ -33,6 +33,34 @@ fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() 
 }
 
 #[test]
+fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--demo", "--no-install", "--log", "info,assay_ingest=debug"];
+    let mut server = Process::start(folder.path(), &arguments);
+    server.said("run 4 of project");
+    server.signal("KILL");
+    server.ended();
+
+    let mut server = Process::start(folder.path(), &arguments);
+    server.ready();
+    let answers = everything(&server, &greeted(&server.output()).key);
+    let stored: usize = answers[1..]
+        .iter()
+        .map(|runs| runs.as_array().unwrap().len())
+        .sum();
+    let manifest: Value =
+        serde_json::from_str(include_str!("../../../../testdata/demo/manifest.json")).unwrap();
+    let keys: BTreeSet<&str> = manifest["projects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|project| project["imports"].as_array().unwrap())
+        .map(|import| import["runKey"].as_str().unwrap())
+        .collect();
+    assert_eq!(stored, keys.len());
+}
+
+#[test]
 fn what_a_demonstration_prints_can_be_pasted() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);

@@ -2,6 +2,7 @@
 
 use std::{
     net::TcpListener,
+    path::Path,
     process::{Command, Output},
     time::{Duration, Instant},
 };
@@ -23,6 +24,24 @@ fn the_private_database_is_migrated_and_survives_a_kill() {
     again.ready();
     again.signal("INT");
     assert!(again.ended().success(), "{}", again.output());
+}
+
+#[test]
+fn the_command_line_shares_the_private_database_of_a_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &[]);
+    server.ready();
+    for arguments in [
+        &["org", "create", "Mine", "--plan", "pro"][..],
+        &["project", "create", "--org", "Mine", "web"],
+    ] {
+        let output = assay(folder.path(), arguments);
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let key = assay(folder.path(), &["key", "create", "--org", "Mine", "--days", "30"]);
+    let key = String::from_utf8(key.stdout).unwrap();
+    let answer = server.client.get("/api/v1/projects", key.lines().next());
+    assert_eq!(answer.json()["projects"][0]["name"], "web");
 }
 
 #[test]
@@ -64,6 +83,16 @@ fn start(database_url: &str, listen: &str) -> Output {
         .env("ASSAY_DATABASE_URL", database_url)
         .env("ASSAY_LISTEN", listen)
         .env("ASSAY_ADMIN_LISTEN", "127.0.0.1:0")
+        .output()
+        .unwrap()
+}
+
+fn assay(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(program("assay"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("ASSAY_DATABASE_URL")
+        .env_remove("ASSAY_DATA_DIR")
         .output()
         .unwrap()
 }

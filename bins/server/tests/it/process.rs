@@ -67,6 +67,19 @@ impl Process {
         began.elapsed()
     }
 
+    /// Waits until the server wrote this.
+    pub(crate) fn said(&self, text: &str) {
+        let began = Instant::now();
+        while !self.output().contains(text) {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "never said {text:?}: {}",
+                self.output()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Everything written so far.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.out).unwrap()

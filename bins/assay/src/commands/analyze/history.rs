@@ -30,7 +30,11 @@ pub(super) fn read(args: &AnalyzeArgs, collector: &mut Collector, now: Timestamp
     let candidates = sources::candidates(&args.paths, &["csv"])?;
     let bar = progress(&candidates);
     let ci = CiContext::default();
-    let reader = Reader { reading: args.format, checkout: Checkout::of(args.root.as_deref(), &ci)?, now };
+    let reader = Reader {
+        reading: args.format,
+        checkout: Checkout::of(args.root.as_deref(), &ci)?,
+        now,
+    };
     let mut skipped = Vec::new();
     for share in shares(candidates, args.format) {
         match share {
@@ -112,7 +116,10 @@ fn of_one_run(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with("TEST-") && name.ends_with(".xml") {
         Some("surefire")
-    } else if name.ends_with("-result.json") || name.ends_with("-container.json") || name.contains("-attachment") {
+    } else if name.ends_with("-result.json")
+        || name.ends_with("-container.json")
+        || name.contains("-attachment")
+    {
         Some("allure")
     } else {
         None
@@ -170,11 +177,15 @@ impl Reader {
             Reading::Auto | Reading::Csv => None,
         };
         let known = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
-        let joined = candidates.iter().all(|candidate| of_one_run(&candidate.path).is_some())
+        let joined = candidates
+            .iter()
+            .all(|candidate| of_one_run(&candidate.path).is_some())
             || format == Some(Format::Allure);
         files.retain(|(found, file)| !found || joined || known(file).is_some());
         if files.is_empty() {
-            let name = candidates.first().map(|candidate| candidate.path.display().to_string());
+            let name = candidates
+                .first()
+                .map(|candidate| candidate.path.display().to_string());
             return Ok(Said::Skipped(name.unwrap_or_default()));
         }
         if !joined {
@@ -192,7 +203,11 @@ impl Reader {
         }
     }
 
-    fn recordings(&self, files: Vec<SourceFile>, format: Option<Format>) -> anyhow::Result<Vec<(String, Prepared)>> {
+    fn recordings(
+        &self,
+        files: Vec<SourceFile>,
+        format: Option<Format>,
+    ) -> anyhow::Result<Vec<(String, Prepared)>> {
         let summed = Files::of(&files);
         let known_files = self.checkout.known_files(format, &files);
         let reports = assay_reports::read_each(files, &self.checkout.options(format, known_files.as_ref()))?;
@@ -201,8 +216,17 @@ impl Reader {
         reports
             .into_iter()
             .map(|NamedReport { name, report, .. }| {
-                let flags = Flags { run_key: several.then(|| name.clone()), ..Flags::default() };
-                let arrival = Arrival { files: summed.clone(), report, flags: &flags, ci: &ci, job_started_at: None };
+                let flags = Flags {
+                    run_key: several.then(|| name.clone()),
+                    ..Flags::default()
+                };
+                let arrival = Arrival {
+                    files: summed.clone(),
+                    report,
+                    flags: &flags,
+                    ci: &ci,
+                    job_started_at: None,
+                };
                 Ok((name, assay_ingest::prepare(arrival, self.now)?))
             })
             .collect()

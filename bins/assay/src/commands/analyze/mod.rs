@@ -82,7 +82,10 @@ fn parse_format(text: &str) -> Result<Reading, String> {
     match text {
         "auto" => Ok(Reading::Auto),
         "csv" => Ok(Reading::Csv),
-        other => other.parse().map(Reading::Report).map_err(|error| format!("{error}, csv or auto")),
+        other => other
+            .parse()
+            .map(Reading::Report)
+            .map_err(|error| format!("{error}, csv or auto")),
     }
 }
 

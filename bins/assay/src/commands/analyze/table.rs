@@ -37,7 +37,12 @@ pub(super) fn table(analysis: &Analysis) -> String {
 }
 
 fn row(analysis: &Analysis, judged: &Judged) -> Vec<String> {
-    let VerdictEntry { status, figures, explanation, .. } = &judged.entry;
+    let VerdictEntry {
+        status,
+        figures,
+        explanation,
+        ..
+    } = &judged.entry;
     vec![
         status.to_string(),
         name(&judged.entry),
@@ -60,11 +65,15 @@ fn name(entry: &VerdictEntry) -> String {
 
 /// A report's text must not move the cursor or colour the terminal.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn failed(figures: &Figures) -> String {
-    figures.failure_rate.map_or(String::new(), |rate| format!("{:.0}%", rate * 100.0))
+    figures
+        .failure_rate
+        .map_or(String::new(), |rate| format!("{:.0}%", rate * 100.0))
 }
 
 fn lost(ms: u64) -> String {
