@@ -42,7 +42,7 @@ impl Background {
                 for (entry, beta) in entries.iter().zip(betas) {
                     if entry.on_stable_branch == on_stable_branch {
                         let fresh = kind.take_in(timeline, entry);
-                        *beta = kind.background(fresh, entry.seen);
+                        *beta = kind.background(fresh, || timeline.count_seen(entry.observed));
                     }
                 }
             }
@@ -124,14 +124,17 @@ impl Kind {
     }
 
     /// The background of a run with `fresh` new failures among `tests`, which then joins the usual runs.
-    fn background(&mut self, fresh: u32, tests: u32) -> f64 {
+    fn background(&mut self, fresh: u32, tests: impl Fn() -> u32) -> f64 {
         let usual = self.median();
         if self.usual.len() == USUAL_RUNS {
             self.usual.pop_front();
         }
         self.usual.push_back(fresh);
-        let excess = (f64::from(fresh) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt()).max(0.0);
-        let by_share = excess / f64::from(tests.max(1));
+        let excess = f64::from(fresh) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
+        if excess <= 0.0 {
+            return 0.0;
+        }
+        let by_share = excess / f64::from(tests().max(1));
         let by_count = (excess / (excess + HALFWAY)).powi(3);
         by_share.max(by_count).min(AT_MOST)
     }

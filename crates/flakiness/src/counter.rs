@@ -1,32 +1,50 @@
 //! Counting by words.
 
-/// Sixty-four counters side by side: plane `i` holds bit `i` of each.
-#[derive(Debug, Default)]
+use crate::row::{Row, WORDS, is_empty};
+
+/// One counter for each bit of a row, side by side: plane `i` holds bit `i` of each.
+#[derive(Debug, Clone)]
 pub(crate) struct Counter {
-    planes: [u64; 32],
+    planes: [Row; 32],
     /// Planes that were ever carried into; those above are zero.
     used: u32,
 }
 
+impl Default for Counter {
+    fn default() -> Self {
+        Self {
+            planes: [[0; WORDS]; 32],
+            used: 0,
+        }
+    }
+}
+
 impl Counter {
     /// Adds one to the counters whose bit is set.
-    pub(crate) fn add(&mut self, mut ones: u64) {
+    pub(crate) fn add(&mut self, ones: &Row) {
+        let mut ones = *ones;
         for (place, plane) in (1..).zip(&mut self.planes) {
-            if ones == 0 {
+            if is_empty(&ones) {
                 return;
             }
             self.used = self.used.max(place);
-            let carry = *plane & ones;
-            *plane ^= ones;
-            ones = carry;
+            for (plane, ones) in plane.iter_mut().zip(&mut ones) {
+                let carry = *plane & *ones;
+                *plane ^= *ones;
+                *ones = carry;
+            }
         }
     }
 
-    /// The counter of a bit.
-    pub(crate) fn of(&self, bit: u32) -> u32 {
-        (0..self.used)
-            .zip(&self.planes)
-            .map(|(power, plane)| u32::from(plane >> bit & 1 == 1) << power)
+    /// The counter of bit `bit` of word `word` of the row.
+    pub(crate) fn of(&self, word: usize, bit: u32) -> u32 {
+        let planes = (0..self.used).zip(&self.planes);
+        planes
+            .map(|(power, plane)| {
+                plane
+                    .get(word)
+                    .map_or(0, |plane| u32::from(plane >> bit & 1 == 1) << power)
+            })
             .sum()
     }
 }
@@ -39,11 +57,12 @@ mod tests {
     fn counters_count_side_by_side() {
         let mut counter = Counter::default();
         for n in 0..1_000_u32 {
-            counter.add(1 | u64::from(n % 3 == 0) << 17 | u64::from(n < 5) << 63);
+            let mut ones = [0; WORDS];
+            ones[2] = 1 | u64::from(n % 3 == 0) << 17 | u64::from(n < 5) << 63;
+            ones[7] = u64::from(n % 2 == 0);
+            counter.add(&ones);
         }
-        assert_eq!(
-            (counter.of(0), counter.of(17), counter.of(63), counter.of(5)),
-            (1_000, 334, 5, 0)
-        );
+        assert_eq!([0, 17, 63, 5].map(|bit| counter.of(2, bit)), [1_000, 334, 5, 0]);
+        assert_eq!((counter.of(7, 0), counter.of(0, 0)), (500, 0));
     }
 }

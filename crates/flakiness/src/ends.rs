@@ -31,19 +31,22 @@ pub(crate) struct Breakage {
 }
 
 impl Ends {
-    /// Reads the ends of a test's chains; `filter` has just run over the test. `newest` is when the test last ran.
+    /// Reads the ends of a test's chains; `filter` has just run over the test.
     pub(crate) fn read(
         sheet: Sheet<'_, '_>,
         tally: &Tally,
         filter: &Filter<'_, '_>,
         belief: &Belief,
-        newest: Option<Timestamp>,
     ) -> Self {
         let mut ends = Self::default();
         let stable_fails = ends.read_stable(sheet, tally, filter, belief);
         if stable_fails {
             return ends;
         }
+        let last_run = sheet.column.presence.last_run;
+        let newest = last_run
+            .and_then(|run| sheet.timeline.history.runs.get(run))
+            .map(|last| last.run.started_at);
         for end in tally.failing_ends.iter().filter(|end| !end.stable) {
             let longest = ends.off_stable.map_or(STREAK - 1, |longest| longest.streak);
             if end.streak > longest && is_live(newest_of_chain(sheet, end.chain), newest) {
@@ -105,7 +108,7 @@ fn is_live(newest: Option<Timestamp>, newest_of_all: Option<Timestamp>) -> bool 
 /// When the test last ran on the lane's stable chain.
 fn newest_on_stable(sheet: Sheet<'_, '_>, lane: &Lane) -> Option<Timestamp> {
     let mut positions = lane.stable_newest_first.iter();
-    let position = positions.find(|position| sheet.column.contains(sheet.bit, **position))?;
+    let position = positions.find(|position| sheet.column.contains(**position))?;
     sheet
         .timeline
         .entries
@@ -138,5 +141,5 @@ fn positions_backwards<'a, 'h>(
             .get(*position)
             .and_then(|entry| entry.previous)
     });
-    positions.filter(move |position| sheet.column.contains(sheet.bit, *position))
+    positions.filter(move |position| sheet.column.contains(*position))
 }

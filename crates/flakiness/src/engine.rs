@@ -9,7 +9,7 @@ use assay_domain::{
 
 use crate::{
     background::Background,
-    column::{BLOCK, Column, Presence},
+    block::{Block, Presence},
     config::{Config, MASS_FAILURE, NAMED_RUNS},
     ends::Ends,
     evidence::{self, Frame},
@@ -18,6 +18,7 @@ use crate::{
     model::Outcome,
     numbers::at,
     outcomes::{self, FailedRun},
+    row::WORDS,
     sheet::Sheet,
     status::{Case, clean},
     tally,
@@ -85,18 +86,18 @@ impl Engine {
         let mut examiner = Examiner::new(self.config, &timeline, &background, &trajectory, &failures);
         let wanted = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
         let wanted_word = |word: usize| wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
-        let mut columns: [Column; BLOCK] = Default::default();
-        let mut conclusions = Vec::new();
-        for first in (0..timeline.words).step_by(BLOCK) {
-            if (first..first + BLOCK).all(|word| wanted_word(word) == 0) {
+        let tests = timeline.words * at(u64::BITS);
+        let mut conclusions = Vec::with_capacity(only.map_or(tests, |only| only.len().min(tests)));
+        let mut block = Block::default();
+        for first in (0..timeline.words).step_by(WORDS) {
+            if (first..first + WORDS).all(|word| wanted_word(word) == 0) {
                 continue;
             }
-            Column::read_block(&mut columns, &timeline, &background, first);
-            for (word, column) in (first..).zip(&columns) {
-                let mut tests = column.any & wanted_word(word);
+            block.read(&timeline, &background, first);
+            for index in 0..WORDS {
+                let mut tests = block.any(index) & wanted_word(first + index);
                 while tests != 0 {
-                    let bit = tests.trailing_zeros();
-                    conclusions.push(conclude(examiner.examine(column, Column::test(word, bit), bit)));
+                    conclusions.push(conclude(examiner.examine(&block, index, tests.trailing_zeros())));
                     tests &= tests - 1;
                 }
             }
@@ -115,7 +116,8 @@ impl Judge for Engine {
 struct Examined<'a, 'h> {
     timeline: &'a Timeline<'h>,
     background: &'a Background,
-    column: &'a Column,
+    block: &'a Block,
+    index: usize,
     bit: u32,
     test: TestOrdinal,
     presence: Presence,
@@ -127,17 +129,25 @@ impl Examined<'_, '_> {
     fn verdict(&self) -> Verdict {
         match &self.case {
             Some(case) => case.verdict(),
-            None => clean(self.test, self.presence, self.column.skipped_runs(self.bit)),
+            None => clean(self.test, self.presence),
         }
     }
 
     fn evidence(&self, frame: Frame, active: &[Signal]) -> Evidence {
-        let skipped = self.column.skipped_runs(self.bit);
-        let mut evidence = evidence::counts(frame, self.presence, skipped, self.dropped());
+        let mut evidence = evidence::counts(frame, self.presence, self.dropped());
         if let Some(case) = &self.case {
             evidence.signals = evidence::signals(case, active);
         }
         evidence
+    }
+
+    fn took_part(&self, position: usize) -> bool {
+        let seen = self
+            .block
+            .columns
+            .get(self.index)
+            .and_then(|column| column.seen.get(position));
+        seen.is_some_and(|tests| tests >> self.bit & 1 == 1)
     }
 
     /// The test's newest runs that count in no rate because they are mass failures on every variant.
@@ -149,10 +159,7 @@ impl Examined<'_, '_> {
             .iter()
             .filter_map(|run| self.timeline.runs.get(*run));
         let dropped_runs = runs.filter_map(|run| {
-            let here = run
-                .positions
-                .iter()
-                .filter(|position| self.column.contains(self.bit, **position));
+            let here = run.positions.iter().filter(|position| self.took_part(**position));
             let betas = here.filter_map(|position| self.background.beta.get(*position).copied());
             // The least: where one variant is no mass failure, the run counts.
             let beta = betas.reduce(f64::min).filter(|beta| *beta >= MASS_FAILURE)?;
@@ -201,14 +208,16 @@ impl<'t, 'h> Examiner<'t, 'h> {
         }
     }
 
-    fn examine<'a>(&'a mut self, column: &'a Column, test: TestOrdinal, bit: u32) -> Examined<'a, 'h> {
-        let presence = column.presence(bit);
+    fn examine<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Examined<'a, 'h> {
+        let test = block.test(index, bit);
         let (timeline, background) = (self.timeline, self.background);
-        let case = self.case(column, test, bit, presence);
+        let presence = block.presence(index, bit);
+        let case = self.case(block, index, bit);
         Examined {
             timeline,
             background,
-            column,
+            block,
+            index,
             bit,
             test,
             presence,
@@ -217,13 +226,8 @@ impl<'t, 'h> Examiner<'t, 'h> {
     }
 
     /// Everything counted of a test; none where it had no failed attempt.
-    fn case<'a>(
-        &'a mut self,
-        column: &'a Column,
-        test: TestOrdinal,
-        bit: u32,
-        presence: Presence,
-    ) -> Option<Case<'a, 'h>> {
+    fn case<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Option<Case<'a, 'h>> {
+        let test = block.test(index, bit);
         let failures = self.failures.of(test);
         if failures.is_empty() {
             return None;
@@ -235,26 +239,23 @@ impl<'t, 'h> Examiner<'t, 'h> {
             }
         }
         let (timeline, background) = (self.timeline, self.background);
+        let column = block.column(timeline, index, bit)?;
         let sheet = Sheet {
             timeline,
             background,
             column,
-            bit,
             failures,
             outcomes: &self.outcomes,
         };
         outcomes::join(sheet, &mut self.failed_runs);
         let tally = tally::tally(sheet, &mut self.by_chain);
         let belief = self.filter.run(sheet);
-        let newest = presence.last_run.and_then(|run| timeline.history.runs.get(run));
-        let newest = newest.map(|observed| observed.run.started_at);
         Some(Case {
             test,
             sheet,
             failed_runs: &self.failed_runs,
-            presence,
             runs: outcomes::figures(sheet, &self.failed_runs, &mut self.red),
-            ends: Ends::read(sheet, &tally, &self.filter, &belief, newest),
+            ends: Ends::read(sheet, &tally, &self.filter, &belief),
             tally,
             belief,
             thresholds: self.config.thresholds,

@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use crate::{
-    column::Presence,
+    block::Presence,
     config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, VARIANT_FAILURES},
     engine::ENGINE_VERSION,
     explanation,
@@ -29,13 +29,13 @@ pub(crate) struct Frame {
 }
 
 /// The evidence without its signals; `dropped` are the newest of the test's mass-failure runs.
-pub(crate) fn counts(frame: Frame, presence: Presence, skipped: u32, dropped: Vec<DroppedRun>) -> Evidence {
+pub(crate) fn counts(frame: Frame, presence: Presence, dropped: Vec<DroppedRun>) -> Evidence {
     Evidence {
         engine: ENGINE_VERSION.to_owned(),
         now: frame.now,
         window_days: frame.window_days,
         runs_seen: presence.seen,
-        runs_skipped: skipped,
+        runs_skipped: presence.skipped,
         runs_dropped: presence.seen - presence.considered,
         dropped,
         signals: Vec::new(),
@@ -89,18 +89,13 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         ),
         Signal::SameShaFlip => (real(tally.contradictions), 1.0),
         Signal::RetryRate => {
-            let considered = real(case.presence.considered.max(1));
+            let considered = real(case.sheet.column.presence.considered.max(1));
             (real(case.runs.recovered) / considered, 1.0 / considered)
         }
         Signal::FailureRateFlaky => (case.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
             // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
-            let pairs = real(
-                case.sheet
-                    .column
-                    .pairs(case.sheet.timeline, case.sheet.bit)
-                    .max(1),
-            );
+            let pairs = real(case.sheet.column.pairs.max(1));
             let needed = tally.flips - tally.excess_flips + EXCESS_FLIPS;
             (real(tally.flips) / pairs, real(needed) / pairs)
         }
@@ -133,9 +128,10 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
         Signal::VariantSpecific => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
         Signal::Resolved => {
-            let runs = case.sheet.column.considered_in_run.iter().enumerate();
+            let column = case.sheet.column;
+            let runs = column.participation.considered_in_run.iter().enumerate();
             let considered = runs
-                .filter(|(_, tests)| **tests >> case.sheet.bit & 1 == 1)
+                .filter(|(_, tests)| column.is_in(**tests))
                 .map(|(run, _)| run);
             considered.skip(at(case.runs.until_last_failure)).collect()
         }
@@ -146,27 +142,41 @@ fn run_of(case: &Case<'_, '_>, result: &Considered<'_, '_>) -> Option<usize> {
     case.sheet.timeline.run_of.get(result.position).copied()
 }
 
+/// The results with a failed attempt that count.
+fn failures<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+    let sheet = case.sheet;
+    sheet
+        .failures
+        .iter()
+        .filter_map(move |failure| sheet.considered(failure.position))
+}
+
 fn streak_runs(case: &Case<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
     let Some(end) = end else { return Vec::new() };
-    let results = case.sheet.all_considered();
-    results
-        .filter(|result| result.entry.chain == end.chain && result.position >= end.since)
-        .filter_map(|result| run_of(case, &result))
+    failures(case)
+        .filter(|failure| failure.entry.chain == end.chain && failure.position >= end.since)
+        .filter(|failure| failure.outcome.failed())
+        .filter_map(|failure| run_of(case, &failure))
         .collect()
 }
 
 /// The runs in which a chain changed between passing and failing.
 fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
-    let mut last = BTreeMap::new();
-    let results = case.sheet.all_considered();
-    results
-        .filter(|result| {
-            let had_failure = result.outcome.had_failure();
-            last.insert(result.entry.chain, had_failure)
-                .is_some_and(|before| before != had_failure)
-        })
-        .filter_map(|result| run_of(case, &result))
-        .collect()
+    let passed = |other: &Considered<'_, '_>| !other.outcome.had_failure();
+    let mut runs = Vec::new();
+    for failure in failures(case) {
+        if case
+            .sheet
+            .before(failure.entry)
+            .next()
+            .is_some_and(|before| passed(&before))
+        {
+            runs.extend(run_of(case, &failure));
+        }
+        let after = case.sheet.after(failure.entry).next().filter(passed);
+        runs.extend(after.and_then(|after| run_of(case, &after)));
+    }
+    runs
 }
 
 /// The runs of one revision of a chain on which the test both failed and passed.
@@ -178,20 +188,28 @@ struct Contradiction {
 
 fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
     let mut by_revision: BTreeMap<(usize, usize), Contradiction> = BTreeMap::new();
-    for result in case.sheet.all_considered() {
-        let runs = by_revision
-            .entry((result.entry.chain, result.entry.revision))
-            .or_default();
-        let ended_so = if result.outcome.failed() {
-            &mut runs.failed
-        } else {
-            &mut runs.passed
-        };
-        ended_so.extend(run_of(case, &result));
+    for failure in failures(case).filter(|failure| failure.outcome.failed()) {
+        let key = (failure.entry.chain, failure.entry.revision);
+        if by_revision.contains_key(&key) {
+            continue;
+        }
+        let mut runs = Contradiction::default();
+        let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
+        let before = case.sheet.before(failure.entry).take_while(same);
+        let after = case.sheet.after(failure.entry).take_while(same);
+        for result in before.chain(after).chain([failure]) {
+            let ended_so = if result.outcome.failed() {
+                &mut runs.failed
+            } else {
+                &mut runs.passed
+            };
+            ended_so.extend(run_of(case, &result));
+        }
+        by_revision.insert(key, runs);
     }
     by_revision
         .into_values()
-        .filter(|runs| !runs.failed.is_empty() && !runs.passed.is_empty())
+        .filter(|runs| !runs.passed.is_empty())
         .collect()
 }
 

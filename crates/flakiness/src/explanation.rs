@@ -2,7 +2,7 @@
 
 use assay_domain::verdict::{Signal, VerdictStatus};
 
-use crate::{column::Presence, config::ENOUGH_RUNS, status::Case, tally::FailingEnd, timeline::Timeline};
+use crate::{block::Presence, config::ENOUGH_RUNS, status::Case, tally::FailingEnd, timeline::Timeline};
 
 /// The sentence of a failing test's verdict.
 pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
@@ -10,7 +10,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         return sentence(case, reason);
     }
     if status == VerdictStatus::InsufficientData {
-        let dropped = case.presence.seen - case.presence.considered;
+        let dropped = case.sheet.column.presence.seen - case.sheet.column.presence.considered;
         let aside = if dropped > 0 {
             format!(", {} aside as mass failures", runs(dropped))
         } else {
@@ -18,7 +18,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         };
         return format!(
             "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
-            runs(case.presence.considered),
+            runs(case.sheet.column.presence.considered),
             case.runs.failing
         );
     }
@@ -31,16 +31,16 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         None => format!(
             "A failed attempt in {} of {}, no sign of a flaky test",
             case.runs.failing,
-            runs(case.presence.considered)
+            runs(case.sheet.column.presence.considered)
         ),
     }
 }
 
 /// The sentence of a test without a failed attempt.
-pub(crate) fn of_clean(presence: Presence, skipped: u32) -> String {
+pub(crate) fn of_clean(presence: Presence) -> String {
     let seen = presence.seen;
     if seen == 0 {
-        format!("Skipped in all {}", runs(skipped))
+        format!("Skipped in all {}", runs(presence.skipped))
     } else if presence.considered < ENOUGH_RUNS {
         format!(
             "Passed in all {}; {ENOUGH_RUNS} are needed",
@@ -82,7 +82,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             format!(
                 "Passed on retry in {} of {}",
                 case.runs.recovered,
-                runs(case.presence.considered)
+                runs(case.sheet.column.presence.considered)
             )
         }
         Signal::FailureRateFlaky => {
@@ -101,7 +101,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::FlipRate => format!(
             "Changed between passing and failing {} among {} pairs of neighbouring runs",
             times(tally.flips),
-            case.sheet.column.pairs(timeline, case.sheet.bit)
+            case.sheet.column.pairs
         ),
         Signal::IsolatedFailure => isolated(case),
         Signal::MassFailure => {
@@ -119,7 +119,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             "All {} failures are on {}, one of {} variants",
             tally.failures,
             failing_variant(case),
-            case.sheet.column.variants(case.sheet.bit)
+            case.sheet.column.variants
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",

@@ -1,6 +1,11 @@
 //! The failures of the window, regrouped by test.
 
-use assay_domain::{observation::Failure, test::TestOrdinal};
+use std::{borrow::Cow, cmp::Reverse};
+
+use assay_domain::{
+    observation::{Failure, RunObservations},
+    test::TestOrdinal,
+};
 
 use crate::{model::Outcome, numbers::at, timeline::Timeline};
 
@@ -82,4 +87,24 @@ const fn outcome(failure: &Failure) -> Outcome {
     } else {
         Outcome::Failed(failure.failed_attempts)
     }
+}
+
+/// The failures of an execution that its bitmaps agree with, ascending by test, each test once.
+///
+/// A history keeps them so; one that does not is read as if it did, the worst of several reports of a test counting.
+pub(crate) fn sound_failures<'h>(
+    timeline: &Timeline<'h>,
+    observed: &'h RunObservations,
+) -> Cow<'h, [Failure]> {
+    let agrees = |failure: &Failure| {
+        timeline.seen_word(observed, at(failure.test / u64::BITS)) >> (failure.test % u64::BITS) & 1 == 1
+    };
+    let ascending = observed.failures.is_sorted_by(|a, b| a.test < b.test);
+    if ascending && observed.failures.iter().all(agrees) {
+        return Cow::Borrowed(&observed.failures);
+    }
+    let mut failures: Vec<Failure> = observed.failures.iter().copied().filter(agrees).collect();
+    failures.sort_by_key(|f| (f.test, f.recovered, Reverse((f.failed_attempts, f.lost_ms))));
+    failures.dedup_by_key(|failure| failure.test);
+    Cow::Owned(failures)
 }

@@ -93,7 +93,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             if lane
                 .positions
                 .clone()
-                .any(|position| sheet.column.contains(sheet.bit, position))
+                .any(|position| sheet.column.contains(position))
             {
                 add(&mut self.log_likelihood, total);
                 self.run_lane(sheet, lane);
@@ -118,7 +118,7 @@ impl<'t, 'h> Filter<'t, 'h> {
     }
 
     fn run_lane(&mut self, sheet: Sheet<'_, 'h>, lane: &Lane) {
-        let seen = |position: usize| sheet.column.seen[position] >> sheet.bit & 1 == 1;
+        let seen = |position: usize| sheet.column.is_in(sheet.column.participation.seen[position]);
         self.loose = 0;
         let mut position = lane.positions.start;
         while position < lane.positions.end {

@@ -15,6 +15,7 @@ pub use config::{Config, Thresholds};
 pub use engine::{ENGINE_VERSION, Engine};
 
 mod background;
+mod block;
 mod builder;
 mod column;
 mod config;
@@ -29,6 +30,7 @@ mod filter;
 mod model;
 mod numbers;
 mod outcomes;
+mod row;
 mod sheet;
 mod signals;
 mod status;

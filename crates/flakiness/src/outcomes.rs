@@ -101,7 +101,7 @@ pub(crate) fn join(sheet: Sheet<'_, '_>, runs: &mut Vec<FailedRun>) {
 pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Option<u32>]) -> RunFigures {
     let timeline = sheet.timeline;
     let mut figures = RunFigures {
-        considered: sheet.column.presence(sheet.bit).considered,
+        considered: sheet.column.presence.considered,
         ..RunFigures::default()
     };
     let mut runs_until_last_failure = 0;
@@ -127,12 +127,13 @@ pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Opt
     }
     let until = sheet
         .column
+        .participation
         .considered_in_run
         .get(..runs_until_last_failure)
         .unwrap_or_default();
     figures.until_last_failure = until
         .iter()
-        .map(|tests| u32::from(tests >> sheet.bit & 1 == 1))
+        .map(|tests| u32::from(sheet.column.is_in(*tests)))
         .sum();
     figures.passes_needed = passes_needed(figures.failing, figures.until_last_failure);
     figures.streak = streak(sheet, failed);
@@ -141,18 +142,18 @@ pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Opt
 
 /// Failed runs at the end of the stable branch's history (of all, where the test never ran there).
 fn streak(sheet: Sheet<'_, '_>, failed: &[FailedRun]) -> u32 {
-    let stable_only = sheet.column.presence(sheet.bit).on_stable_branch;
+    let stable_only = sheet.column.presence.on_stable_branch;
     let mut failed = failed.iter().rev().filter(|run| run.failed_at_all).peekable();
     let mut streak = 0;
     let runs = sheet
         .timeline
         .runs
         .iter()
-        .zip(&sheet.column.seen_in_run)
+        .zip(&sheet.column.participation.seen_in_run)
         .enumerate()
         .rev();
     for (index, (run, tests)) in runs {
-        if tests >> sheet.bit & 1 == 0 || (stable_only && !run.on_stable_branch) {
+        if !sheet.column.is_in(*tests) || (stable_only && !run.on_stable_branch) {
             continue;
         }
         while failed.next_if(|failed| failed.run > index).is_some() {}

@@ -16,9 +16,7 @@ pub(crate) struct Sheet<'a, 'h> {
     /// The background of each position.
     pub(crate) background: &'a Background,
     /// Where the test took part.
-    pub(crate) column: &'a Column,
-    /// Its bit in the column.
-    pub(crate) bit: u32,
+    pub(crate) column: Column<'a>,
     /// Its failures, ascending by position.
     pub(crate) failures: &'a [FailureAt],
     /// How it ended where it took part, by position; passed elsewhere.
@@ -41,18 +39,12 @@ impl<'a, 'h> Sheet<'a, 'h> {
     pub(crate) fn considered(&self, position: usize) -> Option<Considered<'a, 'h>> {
         let outcome = *self.outcomes.get(position)?;
         let entry = self.timeline.entries.get(position)?;
-        let counts = self.column.contains(self.bit, position) && !self.background.is_mass_failure(position);
+        let counts = self.column.contains(position) && !self.background.is_mass_failure(position);
         counts.then_some(Considered {
             position,
             entry,
             outcome,
         })
-    }
-
-    /// Every result that counts, by position.
-    pub(crate) fn all_considered(&self) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
-        let sheet = *self;
-        (0..sheet.outcomes.len()).filter_map(move |position| sheet.considered(position))
     }
 
     /// The results of the same chain before `entry` that count, the nearest first.

@@ -41,7 +41,7 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
         Signal::VariantSpecific => {
             tally.failing_variants == 1
                 && tally.failures >= VARIANT_FAILURES
-                && case.sheet.column.variants(case.sheet.bit) > 1
+                && case.sheet.column.variants > 1
         }
         Signal::Resolved => reason == Some(Signal::Resolved),
     }

@@ -6,7 +6,7 @@ use assay_domain::{
 };
 
 use crate::{
-    column::Presence,
+    block::Presence,
     config::{BROKEN, ENOUGH_RUNS, Thresholds},
     ends::Ends,
     explanation,
@@ -27,8 +27,6 @@ pub(crate) struct Case<'a, 'h> {
     pub(crate) sheet: Sheet<'a, 'h>,
     /// Its failures by logical run, oldest first.
     pub(crate) failed_runs: &'a [FailedRun],
-    /// What is counted of every test.
-    pub(crate) presence: Presence,
     /// The counts by run.
     pub(crate) runs: RunFigures,
     /// The counts by chain.
@@ -54,7 +52,7 @@ impl Case<'_, '_> {
             labels: labels(&signals),
             signals,
             figures: self.figures(),
-            last_run: self.presence.last_run,
+            last_run: self.sheet.column.presence.last_run,
         }
     }
 
@@ -67,7 +65,7 @@ impl Case<'_, '_> {
         {
             return (VerdictStatus::Broken, Some(signals::breaking(self)));
         }
-        if self.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
+        if self.sheet.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
             return (VerdictStatus::InsufficientData, None);
         }
         match signals::flaking(self) {
@@ -88,9 +86,9 @@ impl Case<'_, '_> {
             .failures
             .iter()
             .fold(0_u64, |sum, failure| sum.saturating_add(failure.lost_ms));
-        let pairs = self.sheet.column.pairs(self.sheet.timeline, self.sheet.bit);
+        let pairs = self.sheet.column.pairs;
         Figures {
-            time_lost_ms: self.presence.timed.then_some(lost),
+            time_lost_ms: self.sheet.column.presence.timed.then_some(lost),
             flake_score: self.belief.flake_score.clamp(0.0, 1.0),
             flake_rate: self.belief.flake_rate.clamp(0.0, 1.0),
             flip_rate: share(self.tally.flips, pairs).unwrap_or(0.0),
@@ -99,8 +97,8 @@ impl Case<'_, '_> {
                 .ends
                 .broken_probability
                 .map(|probability| probability.clamp(0.0, 1.0)),
-            runs_in_window: self.presence.seen,
-            runs_considered: self.presence.considered,
+            runs_in_window: self.sheet.column.presence.seen,
+            runs_considered: self.sheet.column.presence.considered,
             failure_streak: self.runs.streak,
             impact: self.runs.impact,
         }
@@ -108,7 +106,7 @@ impl Case<'_, '_> {
 }
 
 /// The verdict on a test without a failed attempt in the window. It is not filtered: its scores are zero.
-pub(crate) fn clean(test: TestOrdinal, presence: Presence, skipped: u32) -> Verdict {
+pub(crate) fn clean(test: TestOrdinal, presence: Presence) -> Verdict {
     let enough = presence.considered >= ENOUGH_RUNS;
     Verdict {
         test,
@@ -118,7 +116,7 @@ pub(crate) fn clean(test: TestOrdinal, presence: Presence, skipped: u32) -> Verd
             VerdictStatus::InsufficientData
         },
         reason: None,
-        explanation: explanation::of_clean(presence, skipped),
+        explanation: explanation::of_clean(presence),
         signals: Vec::new(),
         labels: Vec::new(),
         figures: Figures {

@@ -12,8 +12,9 @@ use assay_domain::{
 
 use crate::{
     executed::{Executed, rank_revisions, time_order},
+    failures::sound_failures,
     model::Step,
-    numbers::{at, count},
+    numbers::at,
 };
 
 /// The runs of the window, ordered.
@@ -39,6 +40,8 @@ pub(crate) struct Timeline<'h> {
     pub(crate) branches_named: bool,
     /// How many words of the bitmaps hold tests.
     pub(crate) words: usize,
+    /// The bits of the last of them that are tests.
+    last_word: u64,
 }
 
 /// One execution: a run of one variant in which at least one test was not skipped.
@@ -62,8 +65,6 @@ pub(crate) struct Entry<'h> {
     pub(crate) step: Step,
     /// Whether the run itself was on the stable branch.
     pub(crate) on_stable_branch: bool,
-    /// How many tests took part.
-    pub(crate) seen: u32,
 }
 
 /// A variant.
@@ -119,6 +120,13 @@ impl<'h> Timeline<'h> {
             .map(|(_, run)| run.present.words().len())
             .max()
             .unwrap_or(0);
+        let known = at(history.tests.div_ceil(u64::BITS));
+        let words = longest.min(known);
+        let tests_in_last = if words == known {
+            history.tests % u64::BITS
+        } else {
+            0
+        };
         let mut timeline = Self {
             history,
             entries: Vec::with_capacity(window.len()),
@@ -129,18 +137,19 @@ impl<'h> Timeline<'h> {
             run_of: Vec::new(),
             has_variants: false,
             branches_named: false,
-            words: longest.min(at(history.tests.div_ceil(u64::BITS))),
+            words,
+            last_word: if tests_in_last == 0 {
+                u64::MAX
+            } else {
+                (1 << tests_in_last) - 1
+            },
         };
         let mut executed = Vec::with_capacity(window.len());
         for (source, observed) in &window {
-            let seen = (0..timeline.words)
-                .map(|word| timeline.seen_word(observed, word).count_ones())
-                .sum();
-            if seen > 0 {
+            if (0..timeline.words).any(|word| timeline.seen_word(observed, word) != 0) {
                 executed.push(Executed {
                     observed,
                     source: *source,
-                    seen,
                     revision: 0,
                 });
             }
@@ -169,12 +178,18 @@ impl<'h> Timeline<'h> {
 
     /// The bits of a word that are tests of the history at all.
     pub(crate) fn known_tests(&self, word: usize) -> u64 {
-        let first = count(word).saturating_mul(u64::BITS);
-        match self.history.tests.saturating_sub(first) {
-            0 => 0,
-            tests @ 1..u64::BITS => (1 << tests) - 1,
-            _ => u64::MAX,
+        match self.words.checked_sub(word + 1) {
+            None => 0,
+            Some(0) => self.last_word,
+            Some(_) => u64::MAX,
         }
+    }
+
+    /// How many tests took part in an execution.
+    pub(crate) fn count_seen(&self, observed: &RunObservations) -> u32 {
+        (0..self.words)
+            .map(|word| self.seen_word(observed, word).count_ones())
+            .sum()
     }
 
     fn is_stable(&self, branch: Option<&str>) -> bool {
@@ -260,7 +275,6 @@ impl<'h> Timeline<'h> {
             next: None,
             step,
             on_stable_branch: self.is_stable(run.observed.run.branch.as_deref()),
-            seen: run.seen,
         });
     }
 
@@ -305,21 +319,4 @@ impl<'h> Timeline<'h> {
             }
         }
     }
-}
-
-/// The failures of an execution that its bitmaps agree with, ascending by test, each test once.
-///
-/// A history keeps them so; one that does not is read as if it did, the worst of several reports of a test counting.
-fn sound_failures<'h>(timeline: &Timeline<'h>, observed: &'h RunObservations) -> Cow<'h, [Failure]> {
-    let agrees = |failure: &Failure| {
-        timeline.seen_word(observed, at(failure.test / u64::BITS)) >> (failure.test % u64::BITS) & 1 == 1
-    };
-    let ascending = observed.failures.is_sorted_by(|a, b| a.test < b.test);
-    if ascending && observed.failures.iter().all(agrees) {
-        return Cow::Borrowed(&observed.failures);
-    }
-    let mut failures: Vec<Failure> = observed.failures.iter().copied().filter(agrees).collect();
-    failures.sort_by_key(|f| (f.test, f.recovered, Reverse((f.failed_attempts, f.lost_ms))));
-    failures.dedup_by_key(|failure| failure.test);
-    Cow::Owned(failures)
 }
