@@ -257,7 +257,15 @@ mod tests {
         assert_eq!(run.present.iter().collect::<Vec<_>>(), [2, 3, 4, 5, 9]);
         assert_eq!(run.skipped.iter().collect::<Vec<_>>(), [3, 4]);
         assert_eq!(run.untimed.iter().collect::<Vec<_>>(), [2, 4]);
-        let failure = |test, recovered, failed_attempts, lost_ms| Failure { test, recovered, failed_attempts, lost_ms };
-        assert_eq!(run.failures, [failure(2, false, 1, None), failure(9, true, 2, Some(30))]);
+        let failure = |test, recovered, failed_attempts, lost_ms| Failure {
+            test,
+            recovered,
+            failed_attempts,
+            lost_ms,
+        };
+        assert_eq!(
+            run.failures,
+            [failure(2, false, 1, None), failure(9, true, 2, Some(30))]
+        );
     }
 }
