@@ -38,7 +38,7 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     let mut numeric = vec![true; header.len()];
     for row in rows {
         for (numeric, text) in numeric.iter_mut().zip(&row) {
-            *numeric &= text.bytes().all(|byte| byte.is_ascii_digit());
+            *numeric &= !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         }
         table.add_row(
             row.into_iter()
