@@ -1,2 +1,36 @@
-//! The HTTP server: configuration, wiring, listeners, shutdown.
-fn main() {}
+//! `assay-server`: serves test results over HTTP.
+//!
+//! Reads top-down: the configuration is parsed, the database made ready, the listeners bound; a signal ends it all in
+//! the opposite order.
+
+mod clock;
+mod config;
+mod demo;
+mod serve;
+mod signals;
+mod startup;
+
+use std::{process::ExitCode, thread};
+
+use actix_web::rt;
+use clap::Parser as _;
+
+use crate::config::Config;
+
+fn main() -> ExitCode {
+    let config = Config::parse();
+    env_logger::Builder::new().parse_filters(&config.log).init();
+    match run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("assay-server: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(config: Config) -> anyhow::Result<()> {
+    let processors = thread::available_parallelism().unwrap_or(std::num::NonZeroUsize::MIN);
+    let sizes = config.sizes(processors).map_err(anyhow::Error::msg)?;
+    rt::System::new().block_on(serve::serve(config, sizes))
+}

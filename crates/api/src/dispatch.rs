@@ -4,13 +4,17 @@ use std::time::Instant;
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
-    http::header::{self, HeaderValue},
+    http::header::{self, HeaderName, HeaderValue},
     web,
 };
-use assay_access::{check::PresentedKey, limit::Admission};
+use assay_access::{
+    check::PresentedKey,
+    limit::{Admission, Budget, WINDOW_MS},
+};
 use assay_domain::timestamp::Timestamp;
 
 use crate::{
+    access::{self, AccessLine},
     answer::{Answer, Body, Reply},
     app::App,
     call::Call,
@@ -23,7 +27,9 @@ use crate::{
 pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, ApiError>;
 
 /// Tells of the key's expiry in the last days before it.
-const EXPIRES_AT: header::HeaderName = header::HeaderName::from_static("service-key-expires-at");
+const EXPIRES_AT: HeaderName = HeaderName::from_static("service-key-expires-at");
+const LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Answers one request for `route`.
 pub(crate) async fn dispatch(app: App, route: &'static Route, request: HttpRequest) -> HttpResponse {
@@ -31,28 +37,43 @@ pub(crate) async fn dispatch(app: App, route: &'static Route, request: HttpReque
     let now = (app.clock)();
     let id = RequestId::of(&request);
     let metrics = app.metrics.clone();
-    let mut response = respond(app, route, &request, &id, now).await;
+    let (mut response, code) = respond(app, route, &request, &id, now).await;
     if id.is_the_clients() || !response.status().is_client_error() {
         // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
         response.headers_mut().insert(RequestId::HEADER, id.value());
     }
-    metrics.observe(route.path, response.status(), started.elapsed());
+    let took = started.elapsed();
+    metrics.observe(route.path, response.status(), took);
+    let line = AccessLine {
+        method: request.method(),
+        route: route.path,
+        status: response.status(),
+        code,
+        took,
+        id: &id,
+    };
+    line.log();
     response
 }
 
+/// The response, and the code for the log.
 async fn respond(
     app: App,
     route: &'static Route,
     request: &HttpRequest,
     id: &RequestId,
     now: Timestamp,
-) -> HttpResponse {
+) -> (HttpResponse, &'static str) {
     let authorization = authorization(request);
-    if let Some(header) = &authorization
-        && app.limiter.admit(header, now).await == Admission::Refused
-    {
-        return HttpResponse::TooManyRequests().finish();
-    }
+    let admission = match &authorization {
+        Some(header) => app.limiter.admit(header, now).await,
+        None => Admission::Unlimited,
+    };
+    let budget = match admission {
+        Admission::Unlimited => None,
+        Admission::Admitted(budget) => Some(budget),
+        Admission::Refused => return (HttpResponse::TooManyRequests().finish(), access::RATE_LIMITED),
+    };
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
             let ask = Ask::of(request);
@@ -64,10 +85,10 @@ async fn respond(
         Err(refusal) => Err(refusal.into()),
     };
     match outcome {
-        Ok(reply) => success(reply),
+        Ok(reply) => (success(reply, budget), access::SUCCESS),
         Err(error) => {
             error.log(route.path, id);
-            error.response()
+            (error.response(), error.code())
         }
     }
 }
@@ -94,7 +115,9 @@ fn read(
     answer.into_reply(ask, grant.expiry_notice(now))
 }
 
-fn success(reply: Reply) -> HttpResponse {
+/// A success alone tells of the budget: what is left differs from request to request, and two refusals that must
+/// not differ would.
+fn success(reply: Reply, budget: Option<Budget>) -> HttpResponse {
     let mut response = HttpResponseBuilder::new(reply.body.status());
     response
         .insert_header((header::CACHE_CONTROL, reply.caching.header()))
@@ -105,6 +128,11 @@ fn success(reply: Reply) -> HttpResponse {
     if let Some(expiry) = reply.expiry_notice {
         response.insert_header((EXPIRES_AT, expiry.to_string()));
     }
+    if let Some(budget) = budget {
+        response
+            .insert_header((LIMIT_POLICY, policy(&budget)))
+            .insert_header((LIMIT, left(&budget)));
+    }
     match reply.body {
         Body::NotModified => response.finish(),
         Body::Json { bytes, coding } => {
@@ -114,6 +142,16 @@ fn success(reply: Reply) -> HttpResponse {
             response.insert_header(header::ContentType::json()).body(bytes)
         }
     }
+}
+
+/// How often a key may ask, as the IETF's draft on rate limit headers writes it.
+fn policy(budget: &Budget) -> String {
+    format!("\"default\";q={};w={}", budget.limit, WINDOW_MS / 1_000)
+}
+
+/// How many more requests the present window admits, and for how many seconds.
+fn left(budget: &Budget) -> String {
+    format!("\"default\";r={};t={}", budget.remaining, budget.reset_s)
 }
 
 /// The value of the header; of several, what a proxy would join them to, which is no key.

@@ -63,6 +63,7 @@ impl From<CheckError> for ApiError {
 
 /// The body of every error.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct ErrorBody {
     error: String,
     code: &'static str,
@@ -85,6 +86,11 @@ impl ApiError {
             response.insert_header((header::ALLOW, HeaderValue::from_static("GET, HEAD")));
         }
         response.json(body)
+    }
+
+    /// The stable code that clients match on.
+    pub(crate) const fn code(&self) -> &'static str {
+        self.status_and_code().1
     }
 
     /// Logs a failure of ours with its causes. A refusal is the client's and is not logged.

@@ -5,6 +5,7 @@
 //! order of the answers: rate limit, key, plan, route and method, parameters, project, resource. It makes one
 //! hop to a thread that may block; the handlers in `routes` are plain functions that run there.
 
+mod access;
 mod admin;
 mod answer;
 mod app;

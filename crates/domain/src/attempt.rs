@@ -40,6 +40,7 @@ impl AttemptStatus {
 
 /// One error of an attempt. Text without ANSI codes or control characters other than line breaks and tabs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
     /// What went wrong, in the framework's words.
     pub message: Option<String>,
@@ -63,12 +64,15 @@ impl ErrorDetail {
 
 /// A place in a source file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Location {
     /// The file, relative to the checkout where that is known.
     pub file: String,
     /// The line, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub line: Option<u32>,
     /// The column, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub column: Option<u32>,
 }
 
@@ -121,9 +125,11 @@ pub struct StoredAttempt {
 
 /// Names the shard that ran a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShardTag {
     /// Its index, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub index: u32,
     /// Its id.
     pub run_id: RunId,

@@ -15,11 +15,13 @@ pub struct TestHistory {
 
 /// How a test ended in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Occurrence {
     /// The run.
     pub run_id: RunId,
     /// Its number.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
     pub branch: Option<String>,
@@ -36,6 +38,7 @@ pub struct Occurrence {
     /// The final attempt's duration in milliseconds.
     pub duration_ms: Option<u64>,
     /// How many attempts there were.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// Milliseconds of the attempts before the final one.
     pub wasted_ms: u64,

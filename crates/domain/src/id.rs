@@ -12,6 +12,16 @@ macro_rules! id {
         #[serde(transparent)]
         pub struct $name(pub Uuid);
 
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                crate::schema::text("uuid", "019aa3f4-5b1c-7def-8a3b-0123456789ab")
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.hyphenated().fmt(f)

@@ -14,6 +14,8 @@ pub mod plan;
 pub mod project;
 pub mod recording;
 pub mod run;
+#[cfg(feature = "openapi")]
+mod schema;
 pub mod settings;
 pub mod signature;
 pub mod store;

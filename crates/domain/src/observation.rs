@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::{test::TestOrdinal, timestamp::Timestamp};
+use crate::{attempt::AttemptStatus, test::TestOrdinal, timestamp::Timestamp};
 
 /// A set of test ordinals, one bit each, in whole 64-bit words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -128,6 +128,76 @@ pub struct RunObservations {
     pub failures: Vec<Failure>,
 }
 
+impl RunObservations {
+    /// A run without results yet.
+    pub fn of(run: RunFacts) -> Self {
+        Self {
+            run,
+            present: Bitmap::default(),
+            skipped: Bitmap::default(),
+            untimed: Bitmap::default(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// Adds a test that is not in the run yet, in any order. No attempts add nothing.
+    pub fn add(
+        &mut self,
+        test: TestOrdinal,
+        attempts: impl IntoIterator<Item = (AttemptStatus, Option<u64>)>,
+    ) {
+        let Some(ended) = Ended::of(attempts) else { return };
+        self.present.insert(test);
+        if ended.untimed {
+            self.untimed.insert(test);
+        }
+        if ended.last.is_skip() {
+            self.skipped.insert(test);
+        } else if ended.failed_attempts > 0 {
+            let failure = Failure {
+                test,
+                recovered: !ended.last.is_failure(),
+                failed_attempts: ended.failed_attempts,
+                lost_ms: ended.lost_ms,
+            };
+            let place = self.failures.partition_point(|known| known.test < test);
+            self.failures.insert(place, failure);
+        }
+    }
+}
+
+/// How a test's attempts in a run ended, as far as the engine cares. The one place where that is decided.
+struct Ended {
+    last: AttemptStatus,
+    untimed: bool,
+    failed_attempts: u32,
+    lost_ms: Option<u64>,
+}
+
+impl Ended {
+    /// Of attempts with their measured milliseconds, the final one last.
+    fn of(attempts: impl IntoIterator<Item = (AttemptStatus, Option<u64>)>) -> Option<Self> {
+        let mut ended: Option<Self> = None;
+        for (status, duration_ms) in attempts {
+            let so_far = ended.get_or_insert(Self {
+                last: status,
+                untimed: true,
+                failed_attempts: 0,
+                lost_ms: None,
+            });
+            so_far.last = status;
+            so_far.untimed &= duration_ms.is_none();
+            if status.is_failure() {
+                so_far.failed_attempts = so_far.failed_attempts.saturating_add(1);
+                if let Some(ms) = duration_ms {
+                    so_far.lost_ms = Some(so_far.lost_ms.unwrap_or(0).saturating_add(ms));
+                }
+            }
+        }
+        ended
+    }
+}
+
 /// A test that failed at least once in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
@@ -164,5 +234,38 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 64, 200]);
         assert_eq!(set.len(), 3);
         assert!(set.contains(200) && !set.contains(63) && !set.contains(10_000));
+    }
+
+    #[test]
+    fn the_final_attempt_and_the_failed_ones_count() {
+        use AttemptStatus::{Failed, Interrupted, Passed, Skipped, TimedOut};
+        let facts = RunFacts {
+            id: "r1".into(),
+            number: 1,
+            started_at: Timestamp::from_unix_ms(0),
+            branch: None,
+            revision: None,
+            variant: "".into(),
+        };
+        let mut run = RunObservations::of(facts);
+        run.add(9, [(TimedOut, Some(30)), (Failed, None), (Passed, Some(5))]);
+        run.add(2, [(Failed, None)]);
+        run.add(3, [(Failed, Some(4)), (Interrupted, None)]);
+        run.add(4, [(Skipped, None)]);
+        run.add(5, [(Passed, Some(0))]);
+        run.add(6, []);
+        assert_eq!(run.present.iter().collect::<Vec<_>>(), [2, 3, 4, 5, 9]);
+        assert_eq!(run.skipped.iter().collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(run.untimed.iter().collect::<Vec<_>>(), [2, 4]);
+        let failure = |test, recovered, failed_attempts, lost_ms| Failure {
+            test,
+            recovered,
+            failed_attempts,
+            lost_ms,
+        };
+        assert_eq!(
+            run.failures,
+            [failure(2, false, 1, None), failure(9, true, 2, Some(30))]
+        );
     }
 }

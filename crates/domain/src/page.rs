@@ -39,15 +39,19 @@ impl PerPage {
 
 /// Where a page lies in a list that was computed whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Page {
     /// This page's number, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub page: u64,
     /// Entries a page.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub per_page: u32,
     /// Entries of the whole list.
     pub total: u64,
     /// Pages of the whole list, at least 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub page_count: u64,
 }
 

@@ -24,6 +24,7 @@ pub struct Organization {
 
 /// A project in the list of its organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectEntry {
     /// Its id.
@@ -84,6 +85,7 @@ impl Project {
 
 /// The `project` field of every response but the project list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProjectTag {
     /// Its id.
     pub id: ProjectId,

@@ -79,6 +79,7 @@ vocabulary!(
 
 /// How many tests ended how, each test once: `total = passed + failed + skipped`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Counts {
     /// Tests.
     pub total: u32,
@@ -94,11 +95,13 @@ pub struct Counts {
 
 /// Names a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunTag {
     /// Its id.
     pub id: RunId,
     /// Its number within the project, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
     pub branch: Option<String>,
@@ -106,11 +109,13 @@ pub struct RunTag {
 
 /// A run in the runs list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
     /// Its number within the project, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
     pub branch: Option<String>,
@@ -127,6 +132,7 @@ pub struct RunRow {
     /// The latest end of its shards.
     pub finished_at: Option<Timestamp>,
     /// From start to end.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub duration_ms: Option<i64>,
     /// How its tests ended.
     pub counts: Counts,
@@ -136,10 +142,12 @@ pub struct RunRow {
 
 /// How many shards of a run arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShardCount {
     /// Those that arrived.
     pub received: u32,
     /// Those that there should be, where a report or CI says.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
 }
 
@@ -177,6 +185,7 @@ pub struct RunPage {
 
 /// One logical run with every test's final attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunDetail {
     /// The run.
     pub run: Run,
@@ -188,11 +197,13 @@ pub struct RunDetail {
 
 /// The `run` object of the run detail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Its id: that of its first shard.
     pub id: RunId,
     /// Its number within the project, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
     pub branch: Option<String>,
@@ -219,6 +230,7 @@ pub struct Run {
     /// The latest end of its shards.
     pub finished_at: Option<Timestamp>,
     /// From start to end.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub duration_ms: Option<i64>,
     /// None for a run that was not sharded.
     pub shards: Option<Shards>,
@@ -228,8 +240,10 @@ pub struct Run {
 
 /// The shards of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Shards {
     /// How many there should be, where a report or CI says.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
     /// Those that arrived, by index.
     pub received: Vec<Shard>,
@@ -237,11 +251,13 @@ pub struct Shards {
 
 /// A shard of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
     /// Its id.
     pub run_id: RunId,
     /// Its index, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub index: u32,
     /// Whether its report is whole.
     pub run_state: RunState,
@@ -251,6 +267,7 @@ pub struct Shard {
 
 /// A test of a run, as its final attempt shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TestEntry {
     /// The full stored name.
@@ -260,12 +277,14 @@ pub struct TestEntry {
     /// The final attempt's status.
     pub status: AttemptStatus,
     /// How many attempts there were.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// The final attempt's duration in milliseconds.
     pub duration_ms: Option<u64>,
     /// The final attempt's first error message.
     pub error_message: Option<String>,
     /// The final attempt's error signature.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Za-z_-]{1,128}$"))]
     pub fingerprint: Option<String>,
     /// The final attempt's browser or Playwright project.
     pub browser_name: Option<String>,

@@ -22,11 +22,13 @@ vocabulary!(
 
 /// The `settings` object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
     /// The branch that releases are made from.
     pub stable_branch: String,
     /// How many days of results the organization's plan shows.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub retention_days: i64,
     /// The chat integration.
     pub chat: Chat,
@@ -36,6 +38,7 @@ pub struct Settings {
 
 /// The chat integration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Chat {
     /// Whether it is set up.
     pub configured: bool,
@@ -45,6 +48,7 @@ pub struct Chat {
 
 /// The integration with the code host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Repohost {
     /// Whether pull requests get a comment.

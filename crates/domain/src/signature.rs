@@ -60,9 +60,11 @@ pub struct ErrorClass {
 
 /// An error signature with its figures over a period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Signature {
     /// Its fingerprint.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Za-z_-]{1,128}$"))]
     pub fingerprint: String,
     /// One line of at most 120 characters.
     pub title: String,
@@ -92,6 +94,7 @@ pub struct Signature {
 
 /// A signature with the tests and runs that it hits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureDetail {
     /// The signature.
@@ -106,6 +109,7 @@ pub struct SignatureDetail {
 
 /// A test that a signature hits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureTest {
     /// The full stored name.
@@ -118,11 +122,13 @@ pub struct SignatureTest {
 
 /// A test in a run that a signature hit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureRun {
     /// The run.
     pub run_id: RunId,
     /// Its number.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
     pub branch: Option<String>,
@@ -133,6 +139,7 @@ pub struct SignatureRun {
     /// Its stored spec file.
     pub file_path: Option<String>,
     /// All attempts of the test in the run.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// Those that ended with the signature.
     pub occurrences: u64,

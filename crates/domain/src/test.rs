@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A test's identity within its project: its full title path and its file, if the reports tell one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TestName {
     /// The framework's own title path, its non-empty parts joined with ` > `.

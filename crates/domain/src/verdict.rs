@@ -107,19 +107,25 @@ pub struct Verdict {
 
 /// The figures of a verdict. Rates and scores lie within 0..=1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
     /// Milliseconds of failed attempts in the window; none where no attempt reported a duration.
     pub time_lost_ms: Option<u64>,
     /// Probability-like score that the test itself is unreliable: low below 0.5, likely below 0.9, else near certain.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub flake_score: f64,
     /// The expected rate at which it fails although the code is good.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub flake_rate: f64,
     /// Changes between neighbouring runs of a chain, as a share of the neighbours.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub flip_rate: f64,
     /// Share of the considered runs with a failed attempt; none where no run was considered.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub failure_rate: Option<f64>,
     /// Probability that the code is broken on the worst live stable chain; none without such a chain.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub broken_probability: Option<f64>,
     /// Runs of the window that contain the test, skips aside.
     pub runs_in_window: u32,
@@ -128,11 +134,13 @@ pub struct Figures {
     /// Failed runs at the end of the stable branch's history (of all, where it never ran there).
     pub failure_streak: u32,
     /// Red runs of the stable branch owed to the test, by fair share.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub impact: f64,
 }
 
 /// The numbers behind a verdict, so that a reader can redo the arithmetic from the test's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// The version of the engine.
@@ -140,6 +148,7 @@ pub struct Evidence {
     /// The time of the judgement.
     pub now: Timestamp,
     /// The length of the window in days.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub window_days: i64,
     /// Runs of the window that contain the test, skips aside.
     pub runs_seen: u32,
@@ -155,16 +164,19 @@ pub struct Evidence {
 
 /// A run dropped as a mass failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DroppedRun {
     /// The run.
     pub run_id: String,
     /// Probability that a test failed in it because many failed together; at least 0.1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0.1, maximum = 1))]
     pub beta: f64,
 }
 
 /// What one active signal rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SignalEvidence {
     /// The signal.
@@ -200,6 +212,7 @@ pub trait Judge: Send + Sync {
 
 /// A test in the flaky list, and of an offline analysis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictEntry {
     /// The full stored name.
@@ -267,11 +280,13 @@ impl Verdict {
 
 /// The newest run that did not skip a test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
     /// Its id.
     pub run_id: String,
     /// Its number.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// The test's final status in it.
     pub status: AttemptStatus,

@@ -5,10 +5,12 @@
 /// Generates `ALL`, `as_str`, `Display`, `FromStr` (error: [`UnknownWord`](crate::vocabulary::UnknownWord)) and
 /// `Serialize` as the wire name.
 macro_rules! vocabulary {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$meta])*
+    ($(#[doc = $doc:literal])* $name:ident {
+        $($(#[doc = $variant_doc:literal])* $variant:ident = $word:literal),+ $(,)?
+    }) => {
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$variant_meta])* $variant),+ }
+        pub enum $name { $($(#[doc = $variant_doc])* $variant),+ }
 
         impl $name {
             /// Every value, in the order of declaration.
@@ -36,6 +38,19 @@ macro_rules! vocabulary {
                 }
             }
         }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $crate::schema::words(
+                    concat!($($doc),*),
+                    &[$(($word, concat!($($variant_doc),*))),+],
+                )
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -33,7 +33,7 @@ const ZONE: &str = r"(?: ?(?:Z\b|(?:UTC|GMT|CES?T|[EP][SD]T)\b(?:[+-]\d{2}:?\d{2
 const UNIT: &str = "(?:milliseconds?|millis|msecs?|microseconds?|nanoseconds?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|ms|µs|us|ns|s|m|h|d)";
 
 /// The patterns in their order: at one place the first that matches wins. `{…}` stands for the parts above.
-const PATTERNS: [(Kind, &str); 20] = [
+const PATTERNS: [(Kind, &str); 19] = [
     (
         Kind::Uuid,
         r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
@@ -78,8 +78,6 @@ const PATTERNS: [(Kind, &str); 20] = [
         r"\b[A-Za-z_][\w-]{0,100}(?:\.\w{1,20}){0,4}\.[A-Za-z]\w{0,5}(?::\d{1,7}){1,2}\b",
     ),
     (Kind::Address, r"\b0x[0-9a-fA-F]+\b|@[0-9a-f]{4,16}\b"),
-    // Figures with a `d` behind them are an id sooner than two thousand years.
-    (Kind::Word, r"\b\d{6,40}d\b"),
     (
         Kind::Duration,
         r"\b\d{1,15}(?:[.,]\d{1,9})? ?{UNIT}(?:(?: and | )?\d{1,15}(?:[.,]\d{1,9})? ?{UNIT}){0,3}\b",
@@ -162,6 +160,8 @@ fn replace(kind: Kind, part: &str, out: &mut String) -> usize {
         Kind::Email => "<email>",
         Kind::Time => "<time>",
         Kind::Host => "<host>",
+        // Figures with a `d` among them are an id sooner than thousands of years.
+        Kind::Duration if word::is_hexadecimal(part) => "<n>",
         Kind::Duration => "<duration>",
         Kind::Size => "<size>",
         Kind::Address if part.starts_with('@') => "@<n>",
@@ -205,6 +205,13 @@ mod tests {
         check("key V1StGXR8_Z5jdHi6B-myT", "key <token>");
         check("pod web-7d4b9c6f5-x2x9z", "pod web-<n>-<n>");
         check("job web-8717942d, 14 d old", "job web-<n>, <duration> old");
+        check("request 8d529d0d of 4496d65d-25e861b2", "request <n> of <n>-<n>");
+        check("tx-8747d7ecde33f6bcd5f12031", "tx-<n>");
+        check("tx-529188225eeb460955547489", "tx-<n>");
+        check("a_8a55f64a-b33b-4578-a8c3-2f57b980949d", "a_<uuid>");
+        check("id SJFv8kIPDmLqWTnCzebaRYhQdGoXUEMw", "id <token>");
+        check("id 01MVERMCWHXCFQGWWNJWXJDJB4", "id <token>");
+        check("id 9avSHAMDARMnpTEnelyqgdFcGDUoHBmc", "id <token>");
         check("jwt eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "jwt <token>");
         check("id ckl3x9v8b0000qzrmn831i7rn", "id <token>");
     }

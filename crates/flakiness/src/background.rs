@@ -1,11 +1,11 @@
 //! Pass 1: how probable it is that a test failed in a run because many failed together.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::{
-    failures::of_run,
+    config::MASS_FAILURE,
     numbers::{at, count},
-    timeline::Timeline,
+    timeline::{Entry, Timeline},
 };
 
 /// A streak longer than this is an established breakage and no sign of a bad run.
@@ -17,28 +17,52 @@ const AT_MOST: f64 = 0.95;
 /// Excess failures at which the blame is an eighth, whatever the size of the suite.
 const HALFWAY: f64 = 10.0;
 
-/// The background of each position: the probability that a good, reliable test failed there.
-pub(crate) fn backgrounds(timeline: &Timeline<'_>) -> Vec<f64> {
-    let mut backgrounds = vec![0.0; timeline.entries.len()];
-    let mut kind = Kind::new(timeline.words);
-    for lane in &timeline.lanes {
-        // Push and pull-request runs of a variant fail in ways of their own, so each is measured by its like.
-        for on_stable_branch in [true, false] {
-            kind.clear();
-            for position in lane.positions.clone() {
-                let Some(entry) = timeline.entries.get(position) else {
-                    continue;
-                };
-                if entry.on_stable_branch == on_stable_branch
-                    && let Some(background) = backgrounds.get_mut(position)
-                {
-                    let fresh = kind.take_in(timeline, position);
-                    *background = kind.background(fresh, entry.seen);
+/// The background of every position: the probability that a good, reliable test failed there.
+#[derive(Debug)]
+pub(crate) struct Background {
+    /// By position.
+    pub(crate) beta: Vec<f64>,
+    /// Whether the position lies in a mass-failure run, which yields no incident and counts in no rate, by position.
+    pub(crate) mass_failure: Vec<bool>,
+    /// The logical runs with such a position, newest first.
+    pub(crate) mass_failure_runs: Vec<usize>,
+}
+
+impl Background {
+    /// Measures each kind of run by its like.
+    pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
+        let mut beta = vec![0.0; timeline.entries.len()];
+        let mut kind = Kind::new(timeline.words);
+        for lane in &timeline.lanes {
+            // Push and pull-request runs of a variant fail in ways of their own.
+            for on_stable_branch in [true, false] {
+                kind.clear();
+                let entries = timeline.entries.get(lane.positions.clone()).unwrap_or_default();
+                let betas = beta.get_mut(lane.positions.clone()).unwrap_or_default();
+                for (entry, beta) in entries.iter().zip(betas) {
+                    if entry.on_stable_branch == on_stable_branch {
+                        let fresh = kind.take_in(timeline, entry);
+                        *beta = kind.background(fresh, || timeline.count_seen(entry.observed));
+                    }
                 }
             }
         }
+        let mass_failure: Vec<bool> = beta.iter().map(|beta| *beta >= MASS_FAILURE).collect();
+        let runs: BTreeSet<usize> = (timeline.run_of.iter().zip(&mass_failure))
+            .filter(|(_, mass_failure)| **mass_failure)
+            .map(|(run, _)| *run)
+            .collect();
+        Self {
+            beta,
+            mass_failure,
+            mass_failure_runs: runs.into_iter().rev().collect(),
+        }
     }
-    backgrounds
+
+    /// Whether a position lies in a mass-failure run.
+    pub(crate) fn is_mass_failure(&self, position: usize) -> bool {
+        self.mass_failure.get(position).copied().unwrap_or(false)
+    }
 }
 
 /// The state of one kind of run.
@@ -70,12 +94,9 @@ impl Kind {
     }
 
     /// Counts the fresh failures of a run and brings the streaks up to date.
-    fn take_in(&mut self, timeline: &Timeline<'_>, position: usize) -> u32 {
-        let Some(entry) = timeline.entries.get(position) else {
-            return 0;
-        };
+    fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>) -> u32 {
         let mut fresh = 0;
-        for failure in &*of_run(timeline, entry.observed) {
+        for failure in &*entry.failures {
             if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
                 *streak = streak.saturating_add(1);
                 fresh += u32::from(*streak <= FRESH);
@@ -103,14 +124,17 @@ impl Kind {
     }
 
     /// The background of a run with `fresh` new failures among `tests`, which then joins the usual runs.
-    fn background(&mut self, fresh: u32, tests: u32) -> f64 {
+    fn background(&mut self, fresh: u32, tests: impl Fn() -> u32) -> f64 {
         let usual = self.median();
         if self.usual.len() == USUAL_RUNS {
             self.usual.pop_front();
         }
         self.usual.push_back(fresh);
-        let excess = (f64::from(fresh) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt()).max(0.0);
-        let by_share = excess / f64::from(tests.max(1));
+        let excess = f64::from(fresh) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
+        if excess <= 0.0 {
+            return 0.0;
+        }
+        let by_share = excess / f64::from(tests().max(1));
         let by_count = (excess / (excess + HALFWAY)).powi(3);
         by_share.max(by_count).min(AT_MOST)
     }

@@ -1,24 +1,27 @@
 //! The engine: two passes over the window, then one verdict a test.
 
 use assay_domain::{
-    observation::History,
+    observation::{Bitmap, History},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::{DroppedRun, Judge, Judgement, Verdict},
+    verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Verdict},
 };
 
 use crate::{
-    background::backgrounds,
-    column::{Column, Presence},
+    background::Background,
+    block::{Block, Presence},
     config::{Config, MASS_FAILURE, NAMED_RUNS},
+    ends::Ends,
     evidence::{self, Frame},
-    failures::Failures,
+    failures::{FailureAt, Failures},
     filter::Filter,
+    model::Outcome,
     numbers::at,
-    outcomes::{RunOutcome, by_run, figures},
-    sheet::{Mark, Sheet, fill},
-    status::{Case, Ends, clean},
-    tally::Tallier,
+    outcomes::{self, FailedRun},
+    row::WORDS,
+    sheet::Sheet,
+    status::{Case, clean},
+    tally,
     timeline::Timeline,
     trajectory::Trajectory,
 };
@@ -47,10 +50,7 @@ impl Engine {
 
     /// The verdicts alone on every test with a result in the window, ascending by test.
     pub fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
-        self.examine(history, now, None, |examined| match examined.case {
-            Some(case) => case.verdict(),
-            None => clean(examined.test, examined.presence),
-        })
+        self.examine(history, now, None, |examined| examined.verdict())
     }
 
     /// The verdicts with their evidence on those of `tests` that have a result in the window, ascending by test.
@@ -64,15 +64,8 @@ impl Engine {
             window_days: self.config.window_days,
         };
         self.examine(history, now, only, |examined| {
-            let mut evidence = evidence::counts(frame, examined.presence, examined.dropped());
-            let verdict = match examined.case {
-                Some(case) => {
-                    let verdict = case.verdict();
-                    evidence.signals = evidence::signals(&case, &verdict.signals);
-                    verdict
-                }
-                None => clean(examined.test, examined.presence),
-            };
+            let verdict = examined.verdict();
+            let evidence = examined.evidence(frame, &verdict.signals);
             Judgement { verdict, evidence }
         })
     }
@@ -87,48 +80,26 @@ impl Engine {
     ) -> Vec<T> {
         let from = now.plus_days(-self.config.window_days);
         let timeline = Timeline::new(history, from, now);
-        let backgrounds = backgrounds(&timeline);
-        let trajectory = Trajectory::new(&timeline, &backgrounds);
+        let background = Background::new(&timeline);
+        let trajectory = Trajectory::new(&timeline, &background);
         let failures = Failures::new(&timeline);
-        let mut examiner = Examiner {
-            config: self.config,
-            timeline: &timeline,
-            backgrounds: &backgrounds,
-            failures: &failures,
-            filter: Filter::new(&timeline, &backgrounds, &trajectory),
-            tallier: Tallier::default(),
-            red: vec![None; timeline.runs.len()],
-            marks: Vec::new(),
-            outcomes: Vec::new(),
-        };
-        let wanted = only.map(|tests| {
-            tests
-                .iter()
-                .copied()
-                .collect::<assay_domain::observation::Bitmap>()
-        });
-        let mut column = Column::default();
-        let mut conclusions = Vec::new();
-        for word in 0..timeline.words {
-            let wanted = wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
-            if wanted == 0 {
+        let mut examiner = Examiner::new(self.config, &timeline, &background, &trajectory, &failures);
+        let wanted = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
+        let wanted_word = |word: usize| wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
+        let tests = timeline.words * at(u64::BITS);
+        let mut conclusions = Vec::with_capacity(only.map_or(tests, |only| only.len().min(tests)));
+        let mut block = Block::default();
+        for first in (0..timeline.words).step_by(WORDS) {
+            if (first..first + WORDS).all(|word| wanted_word(word) == 0) {
                 continue;
             }
-            column.read(&timeline, &backgrounds, word);
-            let mut tests = column.any & wanted;
-            while tests != 0 {
-                let bit = tests.trailing_zeros();
-                let test = Column::test(word, bit);
-                conclusions.push(conclude(Examined {
-                    timeline: &timeline,
-                    backgrounds: &backgrounds,
-                    column: &column,
-                    bit,
-                    test,
-                    presence: column.presence(bit),
-                    case: examiner.case(&column, test, bit),
-                }));
-                tests &= tests - 1;
+            block.read(&timeline, &background, first);
+            for index in 0..WORDS {
+                let mut tests = block.any(index) & wanted_word(first + index);
+                while tests != 0 {
+                    conclusions.push(conclude(examiner.examine(&block, index, tests.trailing_zeros())));
+                    tests &= tests - 1;
+                }
             }
         }
         conclusions
@@ -144,8 +115,9 @@ impl Judge for Engine {
 /// What was found of a test.
 struct Examined<'a, 'h> {
     timeline: &'a Timeline<'h>,
-    backgrounds: &'a [f64],
-    column: &'a Column,
+    background: &'a Background,
+    block: &'a Block,
+    index: usize,
     bit: u32,
     test: TestOrdinal,
     presence: Presence,
@@ -154,14 +126,41 @@ struct Examined<'a, 'h> {
 }
 
 impl Examined<'_, '_> {
+    fn verdict(&self) -> Verdict {
+        match &self.case {
+            Some(case) => case.verdict(),
+            None => clean(self.test, self.presence),
+        }
+    }
+
+    fn evidence(&self, frame: Frame, active: &[Signal]) -> Evidence {
+        let mut evidence = evidence::counts(frame, self.presence, self.dropped());
+        if let Some(case) = &self.case {
+            evidence.signals = evidence::signals(case, active);
+        }
+        evidence
+    }
+
+    fn took_part(&self, position: usize) -> bool {
+        let seen = self
+            .block
+            .columns
+            .get(self.index)
+            .and_then(|column| column.seen.get(position));
+        seen.is_some_and(|tests| tests >> self.bit & 1 == 1)
+    }
+
     /// The test's newest runs that count in no rate because they are mass failures on every variant.
     fn dropped(&self) -> Vec<DroppedRun> {
         let dropped = self.presence.seen - self.presence.considered;
-        let runs = self.timeline.runs.iter().rev().filter_map(|run| {
-            let here = run.members.iter().filter_map(|(_, position)| *position);
-            let betas = here
-                .filter(|position| self.column.contains(self.bit, *position))
-                .filter_map(|position| self.backgrounds.get(position).copied());
+        let runs = self
+            .background
+            .mass_failure_runs
+            .iter()
+            .filter_map(|run| self.timeline.runs.get(*run));
+        let dropped_runs = runs.filter_map(|run| {
+            let here = run.positions.iter().filter(|position| self.took_part(**position));
+            let betas = here.filter_map(|position| self.background.beta.get(*position).copied());
             // The least: where one variant is no mass failure, the run counts.
             let beta = betas.reduce(f64::min).filter(|beta| *beta >= MASS_FAILURE)?;
             Some(DroppedRun {
@@ -169,7 +168,7 @@ impl Examined<'_, '_> {
                 beta,
             })
         });
-        runs.take(at(dropped).min(NAMED_RUNS)).collect()
+        dropped_runs.take(at(dropped).min(NAMED_RUNS)).collect()
     }
 }
 
@@ -177,42 +176,88 @@ impl Examined<'_, '_> {
 struct Examiner<'t, 'h> {
     config: Config,
     timeline: &'t Timeline<'h>,
-    backgrounds: &'t [f64],
+    background: &'t Background,
     failures: &'t Failures,
     filter: Filter<'t, 'h>,
-    tallier: Tallier,
     /// How many tests failed in a run, once counted.
     red: Vec<Option<u32>>,
-    marks: Vec<Mark>,
-    outcomes: Vec<RunOutcome>,
+    /// How the test at hand ended, by position; passed wherever it did not fail.
+    outcomes: Vec<Outcome>,
+    failed_runs: Vec<FailedRun>,
+    by_chain: Vec<(usize, FailureAt)>,
 }
 
-impl<'h> Examiner<'_, 'h> {
-    /// Everything counted of the test at `bit` of the column; none where it had no failed attempt.
-    fn case(&mut self, column: &Column, test: TestOrdinal, bit: u32) -> Option<Case<'_, 'h>> {
+impl<'t, 'h> Examiner<'t, 'h> {
+    fn new(
+        config: Config,
+        timeline: &'t Timeline<'h>,
+        background: &'t Background,
+        trajectory: &'t Trajectory,
+        failures: &'t Failures,
+    ) -> Self {
+        Self {
+            config,
+            timeline,
+            background,
+            failures,
+            filter: Filter::new(timeline, background, trajectory),
+            red: vec![None; timeline.runs.len()],
+            outcomes: vec![Outcome::Passed; timeline.entries.len()],
+            failed_runs: Vec::new(),
+            by_chain: Vec::new(),
+        }
+    }
+
+    fn examine<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Examined<'a, 'h> {
+        let test = block.test(index, bit);
+        let (timeline, background) = (self.timeline, self.background);
+        let presence = block.presence(index, bit);
+        let case = self.case(block, index, bit);
+        Examined {
+            timeline,
+            background,
+            block,
+            index,
+            bit,
+            test,
+            presence,
+            case,
+        }
+    }
+
+    /// Everything counted of a test; none where it had no failed attempt.
+    fn case<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Option<Case<'a, 'h>> {
+        let test = block.test(index, bit);
         let failures = self.failures.of(test);
         if failures.is_empty() {
             return None;
         }
-        fill(&mut self.marks, &column.seen, bit, failures);
+        self.outcomes.fill(Outcome::Passed);
+        for failure in failures {
+            if let Some(outcome) = self.outcomes.get_mut(failure.position) {
+                *outcome = failure.outcome;
+            }
+        }
+        let (timeline, background) = (self.timeline, self.background);
+        let column = block.column(timeline, index, bit)?;
         let sheet = Sheet {
-            timeline: self.timeline,
-            backgrounds: self.backgrounds,
-            marks: &self.marks,
+            timeline,
+            background,
+            column,
+            failures,
+            outcomes: &self.outcomes,
         };
-        by_run(sheet, &mut self.outcomes);
-        let tally = self.tallier.tally(sheet);
-        let belief = self.filter.run(&self.marks);
-        let ends = Ends::read(&tally, &self.filter, &belief);
+        outcomes::join(sheet, &mut self.failed_runs);
+        let tally = tally::tally(sheet, &mut self.by_chain);
+        let belief = self.filter.run(sheet);
         Some(Case {
             test,
             sheet,
-            outcomes: &self.outcomes,
-            presence: column.presence(bit),
-            runs: figures(self.timeline, &self.outcomes, &mut self.red),
+            failed_runs: &self.failed_runs,
+            runs: outcomes::figures(sheet, &self.failed_runs, &mut self.red),
+            ends: Ends::read(sheet, &tally, &self.filter, &belief),
             tally,
             belief,
-            ends,
             thresholds: self.config.thresholds,
         })
     }

@@ -8,16 +8,15 @@ use assay_domain::{
 };
 
 use crate::{
-    column::Presence,
+    block::Presence,
     config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, VARIANT_FAILURES},
     engine::ENGINE_VERSION,
     explanation,
     numbers::{at, count},
-    outcomes::RunOutcome,
-    sheet::Mark,
+    outcomes::FailedRun,
+    sheet::Considered,
     status::Case,
-    tally::ChainEnd,
-    timeline::Entry,
+    tally::FailingEnd,
 };
 
 /// When and over what a judgement was made.
@@ -59,12 +58,16 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
         .filter_map(|run| case.sheet.timeline.runs.get(*run))
         .collect();
     let (value, threshold) = value(case, signal);
+    let pair = (signal == Signal::SameShaFlip)
+        .then(|| latest_pair(case))
+        .flatten();
+    let detail = explanation::sentence(case, signal) + &explanation::addition(case, signal, pair);
     SignalEvidence {
         signal,
         label: signal.label().to_owned(),
         value,
         threshold,
-        detail: explanation::sentence(case, signal) + &explanation::addition(case, signal, latest_pair(case)),
+        detail,
         runs: newest.iter().map(|run| run.facts.id.to_string()).collect(),
         runs_total: count(runs.len()),
     }
@@ -74,7 +77,7 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
 fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
     let tally = &case.tally;
     let real = f64::from;
-    let streak = |end: Option<ChainEnd>| real(end.map_or(0, |end| end.streak));
+    let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
         Signal::ConsecutiveFailures => (
             streak(case.ends.breakage.map(|breakage| breakage.end)),
@@ -86,13 +89,13 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         ),
         Signal::SameShaFlip => (real(tally.contradictions), 1.0),
         Signal::RetryRate => {
-            let considered = real(case.presence.considered.max(1));
+            let considered = real(case.sheet.column.presence.considered.max(1));
             (real(case.runs.recovered) / considered, 1.0 / considered)
         }
         Signal::FailureRateFlaky => (case.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
             // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
-            let pairs = real(tally.pairs.max(1));
+            let pairs = real(case.sheet.column.pairs.max(1));
             let needed = tally.flips - tally.excess_flips + EXCESS_FLIPS;
             (real(tally.flips) / pairs, real(needed) / pairs)
         }
@@ -106,12 +109,11 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
 
 /// The logical runs that a signal rests on, by index.
 fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
-    let where_outcome = |wanted: fn(&RunOutcome) -> bool| -> Vec<usize> {
-        case.outcomes
+    let failed_where = |wanted: fn(&FailedRun) -> bool| -> Vec<usize> {
+        case.failed_runs
             .iter()
-            .enumerate()
-            .filter(|(_, o)| wanted(o))
-            .map(|(run, _)| run)
+            .filter(|run| wanted(run))
+            .map(|run| run.run)
             .collect()
     };
     match signal {
@@ -120,47 +122,61 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
         }
         Signal::FailingOffStable => streak_runs(case, case.ends.off_stable),
         Signal::SameShaFlip => contradictory_runs(case),
-        Signal::RetryRate => where_outcome(|outcome| outcome.recovered),
-        Signal::FailureRateFlaky | Signal::IsolatedFailure => where_outcome(|outcome| outcome.failed),
+        Signal::RetryRate => failed_where(|run| run.recovered),
+        Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
         Signal::FlipRate => flip_runs(case),
-        Signal::VariantSpecific => where_outcome(|outcome| outcome.had_failure()),
-        Signal::MassFailure => where_outcome(|outcome| outcome.in_mass_failure),
+        Signal::VariantSpecific => failed_where(|run| run.counts()),
+        Signal::MassFailure => failed_where(|run| run.in_mass_failure),
         Signal::Resolved => {
-            let mut considered = where_outcome(|outcome| outcome.considered);
-            considered.split_off(at(case.runs.until_last_failure).min(considered.len()))
+            let column = case.sheet.column;
+            let runs = column.participation.considered_in_run.iter().enumerate();
+            let considered = runs
+                .filter(|(_, tests)| column.is_in(**tests))
+                .map(|(run, _)| run);
+            considered.skip(at(case.runs.until_last_failure)).collect()
         }
     }
 }
 
-/// The results that count, with their executions.
-fn considered<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = (&'a Mark, &'a Entry<'h>)> {
-    let sheet = case.sheet;
-    sheet
-        .marks
-        .iter()
-        .filter(move |mark| !sheet.is_mass_failure(mark.position))
-        .filter_map(move |mark| Some((mark, sheet.timeline.entries.get(mark.position)?)))
+fn run_of(case: &Case<'_, '_>, result: &Considered<'_, '_>) -> Option<usize> {
+    case.sheet.timeline.run_of.get(result.position).copied()
 }
 
-fn streak_runs(case: &Case<'_, '_>, end: Option<ChainEnd>) -> Vec<usize> {
+/// The results with a failed attempt that count.
+fn failures<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+    let sheet = case.sheet;
+    sheet
+        .failures
+        .iter()
+        .filter_map(move |failure| sheet.considered(failure.position))
+}
+
+fn streak_runs(case: &Case<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
     let Some(end) = end else { return Vec::new() };
-    considered(case)
-        .filter(|(mark, entry)| entry.chain == end.chain && mark.position >= end.since)
-        .map(|(_, entry)| entry.run)
+    failures(case)
+        .filter(|failure| failure.entry.chain == end.chain && failure.position >= end.since)
+        .filter(|failure| failure.outcome.failed())
+        .filter_map(|failure| run_of(case, &failure))
         .collect()
 }
 
 /// The runs in which a chain changed between passing and failing.
 fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
-    let mut last = BTreeMap::new();
-    considered(case)
-        .filter(|(mark, entry)| {
-            let had_failure = mark.outcome.had_failure();
-            last.insert(entry.chain, had_failure)
-                .is_some_and(|before| before != had_failure)
-        })
-        .map(|(_, entry)| entry.run)
-        .collect()
+    let passed = |other: &Considered<'_, '_>| !other.outcome.had_failure();
+    let mut runs = Vec::new();
+    for failure in failures(case) {
+        if case
+            .sheet
+            .before(failure.entry)
+            .next()
+            .is_some_and(|before| passed(&before))
+        {
+            runs.extend(run_of(case, &failure));
+        }
+        let after = case.sheet.after(failure.entry).next().filter(passed);
+        runs.extend(after.and_then(|after| run_of(case, &after)));
+    }
+    runs
 }
 
 /// The runs of one revision of a chain on which the test both failed and passed.
@@ -172,17 +188,28 @@ struct Contradiction {
 
 fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
     let mut by_revision: BTreeMap<(usize, usize), Contradiction> = BTreeMap::new();
-    for (mark, entry) in considered(case) {
-        let runs = by_revision.entry((entry.chain, entry.revision)).or_default();
-        if mark.outcome.failed() {
-            runs.failed.push(entry.run)
-        } else {
-            runs.passed.push(entry.run)
+    for failure in failures(case).filter(|failure| failure.outcome.failed()) {
+        let key = (failure.entry.chain, failure.entry.revision);
+        if by_revision.contains_key(&key) {
+            continue;
         }
+        let mut runs = Contradiction::default();
+        let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
+        let before = case.sheet.before(failure.entry).take_while(same);
+        let after = case.sheet.after(failure.entry).take_while(same);
+        for result in before.chain(after).chain([failure]) {
+            let ended_so = if result.outcome.failed() {
+                &mut runs.failed
+            } else {
+                &mut runs.passed
+            };
+            ended_so.extend(run_of(case, &result));
+        }
+        by_revision.insert(key, runs);
     }
     by_revision
         .into_values()
-        .filter(|runs| !runs.failed.is_empty() && !runs.passed.is_empty())
+        .filter(|runs| !runs.passed.is_empty())
         .collect()
 }
 
@@ -195,10 +222,11 @@ fn contradictory_runs(case: &Case<'_, '_>) -> Vec<usize> {
 
 /// The numbers of the newest runs that failed and passed on the revision that contradicted itself last.
 fn latest_pair(case: &Case<'_, '_>) -> Option<(i32, i32)> {
+    let newest = |runs: Vec<usize>| runs.into_iter().max();
     let pairs = contradictions(case)
         .into_iter()
-        .filter_map(|runs| Some((runs.failed.into_iter().max()?, runs.passed.into_iter().max()?)));
-    let (failed, passed) = pairs.max_by_key(|(failed, passed)| failed.max(passed).to_owned())?;
+        .filter_map(|runs| newest(runs.failed).zip(newest(runs.passed)));
+    let (failed, passed) = pairs.max_by_key(|(failed, passed)| *failed.max(passed))?;
     let number = |run: usize| case.sheet.timeline.runs.get(run).map(|run| run.facts.number);
     number(failed).zip(number(passed))
 }

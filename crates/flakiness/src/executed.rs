@@ -13,8 +13,6 @@ pub(crate) struct Executed<'h> {
     pub(crate) observed: &'h RunObservations,
     /// Its place in the history.
     pub(crate) source: usize,
-    /// How many tests took part.
-    pub(crate) seen: u32,
     /// The rank of its revision.
     pub(crate) revision: usize,
 }

@@ -2,13 +2,7 @@
 
 use assay_domain::verdict::{Signal, VerdictStatus};
 
-use crate::{
-    column::Presence,
-    config::{ENOUGH_RUNS, NAMED_RUNS},
-    status::Case,
-    tally::ChainEnd,
-    timeline::Timeline,
-};
+use crate::{block::Presence, config::ENOUGH_RUNS, status::Case, tally::FailingEnd, timeline::Timeline};
 
 /// The sentence of a failing test's verdict.
 pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
@@ -16,7 +10,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         return sentence(case, reason);
     }
     if status == VerdictStatus::InsufficientData {
-        let dropped = case.presence.seen - case.presence.considered;
+        let dropped = case.sheet.column.presence.seen - case.sheet.column.presence.considered;
         let aside = if dropped > 0 {
             format!(", {} aside as mass failures", runs(dropped))
         } else {
@@ -24,7 +18,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         };
         return format!(
             "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
-            runs(case.presence.considered),
+            runs(case.sheet.column.presence.considered),
             case.runs.failing
         );
     }
@@ -37,7 +31,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         None => format!(
             "A failed attempt in {} of {}, no sign of a flaky test",
             case.runs.failing,
-            runs(case.presence.considered)
+            runs(case.sheet.column.presence.considered)
         ),
     }
 }
@@ -88,14 +82,14 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             format!(
                 "Passed on retry in {} of {}",
                 case.runs.recovered,
-                runs(case.presence.considered)
+                runs(case.sheet.column.presence.considered)
             )
         }
         Signal::FailureRateFlaky => {
-            let branch = if tally.episodes_on_stable {
-                on_stable_branch(timeline)
-            } else {
+            let branch = if tally.episodes_off_stable {
                 String::new()
+            } else {
+                on_stable_branch(timeline)
             };
             match tally.episodes {
                 1 => format!("Failed in 1 episode{branch}; a break-and-fix does not explain it"),
@@ -107,7 +101,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::FlipRate => format!(
             "Changed between passing and failing {} among {} pairs of neighbouring runs",
             times(tally.flips),
-            tally.pairs
+            case.sheet.column.pairs
         ),
         Signal::IsolatedFailure => isolated(case),
         Signal::MassFailure => {
@@ -125,7 +119,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             "All {} failures are on {}, one of {} variants",
             tally.failures,
             failing_variant(case),
-            tally.variants
+            case.sheet.column.variants
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
@@ -161,28 +155,20 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
 }
 
 fn isolated(case: &Case<'_, '_>) -> String {
-    let numbers: Vec<i32> = case
-        .sheet
-        .timeline
-        .runs
-        .iter()
-        .zip(case.outcomes)
-        .filter(|(_, outcome)| outcome.failed)
-        .map(|(run, _)| run.facts.number)
-        .take(NAMED_RUNS + 1)
-        .collect();
+    let failed = case.failed_runs.iter().filter(|run| run.failed);
+    let runs_of = failed.filter_map(|run| case.sheet.timeline.runs.get(run.run));
+    let numbers: Vec<i32> = runs_of.map(|run| run.facts.number).collect();
     match numbers.as_slice() {
         [number] => format!("Failed once, in run {number}"),
-        [first, .., last] if numbers.len() <= NAMED_RUNS => format!(
+        [first, .., last] => format!(
             "Failed in one episode of {} from run {first} to run {last}",
             runs(crate::numbers::count(numbers.len()))
         ),
-        [first, ..] => format!("Failed in one long episode from run {first} on"),
         [] => String::new(),
     }
 }
 
-fn streak(timeline: &Timeline<'_>, end: &ChainEnd) -> String {
+fn streak(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
     let chain = timeline.chains.get(end.chain);
     let branch = match chain.and_then(|chain| chain.branch) {
         _ if end.stable => on_stable_branch(timeline),
@@ -213,13 +199,11 @@ fn on_stable_branch(timeline: &Timeline<'_>) -> String {
 }
 
 fn failing_variant<'h>(case: &Case<'_, 'h>) -> &'h str {
-    let timeline = case.sheet.timeline;
-    case.sheet
-        .marks
-        .iter()
-        .find(|mark| mark.outcome.had_failure() && !case.sheet.is_mass_failure(mark.position))
-        .and_then(|mark| timeline.entries.get(mark.position))
-        .and_then(|entry| timeline.chains.get(entry.chain))
+    let failures = case.sheet.failures.iter();
+    let mut considered = failures.filter_map(|failure| case.sheet.considered(failure.position));
+    considered
+        .next()
+        .and_then(|failure| case.sheet.timeline.chains.get(failure.entry.chain))
         .map(|chain| chain.variant)
         .filter(|variant| !variant.is_empty())
         .unwrap_or("the default variant")

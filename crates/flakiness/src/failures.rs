@@ -1,6 +1,6 @@
 //! The failures of the window, regrouped by test.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, cmp::Reverse};
 
 use assay_domain::{
     observation::{Failure, RunObservations},
@@ -23,6 +23,7 @@ pub(crate) struct FailureAt {
 /// Every failure of the window, by test and within it by position.
 #[derive(Debug)]
 pub(crate) struct Failures {
+    /// Where a test's failures begin, by test; those of the next test end them.
     starts: Vec<usize>,
     by_test: Vec<FailureAt>,
 }
@@ -30,87 +31,80 @@ pub(crate) struct Failures {
 impl Failures {
     /// Regroups the failures in two passes, so that a history costs two allocations however many it has.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
-        let tests = timeline.words * at(u64::BITS);
-        let mut starts = vec![0_usize; tests + 1];
-        let each = |visit: &mut dyn FnMut(usize, &Failure)| {
-            for (position, entry) in timeline.entries.iter().enumerate() {
-                for failure in &*of_run(timeline, entry.observed) {
-                    visit(position, failure);
-                }
-            }
+        let each = || {
+            let entries = timeline.entries.iter().enumerate();
+            entries
+                .flat_map(|(position, entry)| entry.failures.iter().map(move |failure| (position, failure)))
         };
-        each(&mut |_, failure| {
+        let mut starts = vec![0_usize; timeline.words * at(u64::BITS) + 1];
+        for (_, failure) in each() {
             if let Some(start) = starts.get_mut(at(failure.test) + 1) {
                 *start += 1;
             }
-        });
+        }
         let mut total = 0;
         for start in &mut starts {
             total += *start;
             *start = total;
         }
-        let nothing = FailureAt {
-            position: 0,
-            outcome: Outcome::Passed,
-            lost_ms: 0,
-        };
-        let mut by_test = vec![nothing; total];
-        let mut next = starts.clone();
-        each(&mut |position, failure| {
-            let outcome = if failure.recovered {
-                Outcome::Recovered
-            } else {
-                Outcome::Failed(failure.failed_attempts)
+        let mut by_test = vec![
+            FailureAt {
+                position: 0,
+                outcome: Outcome::Passed,
+                lost_ms: 0
             };
-            if let Some(next) = next.get_mut(at(failure.test)) {
-                if let Some(place) = by_test.get_mut(*next) {
-                    *place = FailureAt {
-                        position,
-                        outcome,
-                        lost_ms: failure.lost_ms.unwrap_or(0),
-                    };
-                }
-                *next += 1;
+            total
+        ];
+        let mut next = starts.clone();
+        for (position, failure) in each() {
+            let Some(next) = next.get_mut(at(failure.test)) else {
+                continue;
+            };
+            if let Some(place) = by_test.get_mut(*next) {
+                *place = FailureAt {
+                    position,
+                    outcome: outcome(failure),
+                    lost_ms: failure.lost_ms.unwrap_or(0),
+                };
             }
-        });
+            *next += 1;
+        }
         Self { starts, by_test }
     }
 
     /// The failures of a test, ascending by position.
     pub(crate) fn of(&self, test: TestOrdinal) -> &[FailureAt] {
-        let range: Option<Range<usize>> = self
-            .starts
-            .get(at(test))
-            .zip(self.starts.get(at(test) + 1))
-            .map(|(start, end)| *start..*end);
-        range
-            .and_then(|range| self.by_test.get(range))
+        let bounds = self.starts.get(at(test)).zip(self.starts.get(at(test) + 1));
+        bounds
+            .and_then(|(start, end)| self.by_test.get(*start..*end))
             .unwrap_or_default()
+    }
+}
+
+const fn outcome(failure: &Failure) -> Outcome {
+    if failure.recovered {
+        Outcome::Recovered
+    } else {
+        Outcome::Failed(failure.failed_attempts)
     }
 }
 
 /// The failures of an execution that its bitmaps agree with, ascending by test, each test once.
 ///
 /// A history keeps them so; one that does not is read as if it did, the worst of several reports of a test counting.
-pub(crate) fn of_run<'h>(timeline: &Timeline<'_>, observed: &'h RunObservations) -> Cow<'h, [Failure]> {
+pub(crate) fn sound_failures<'h>(
+    timeline: &Timeline<'h>,
+    observed: &'h RunObservations,
+) -> Cow<'h, [Failure]> {
     let agrees = |failure: &Failure| {
         timeline.seen_word(observed, at(failure.test / u64::BITS)) >> (failure.test % u64::BITS) & 1 == 1
     };
-    let ascending = observed.failures.windows(2).all(|pair| match pair {
-        [a, b] => a.test < b.test,
-        _ => true,
-    });
+    let ascending = observed.failures.is_sorted_by(|a, b| a.test < b.test);
     if ascending && observed.failures.iter().all(agrees) {
         return Cow::Borrowed(&observed.failures);
     }
     let mut failures: Vec<Failure> = observed.failures.iter().copied().filter(agrees).collect();
-    failures.sort_by_key(|f| {
-        (
-            f.test,
-            f.recovered,
-            std::cmp::Reverse((f.failed_attempts, f.lost_ms)),
-        )
-    });
+    failures.sort_by_key(|f| (f.test, f.recovered, Reverse((f.failed_attempts, f.lost_ms))));
     failures.dedup_by_key(|failure| failure.test);
     Cow::Owned(failures)
 }

@@ -5,9 +5,10 @@
 )]
 
 use crate::{
+    background::Background,
     model::{GRID, Outcome, PerRate, RATES, Step, mean, observe, posterior, predict},
-    sheet::Mark,
-    timeline::Timeline,
+    sheet::Sheet,
+    timeline::{Lane, Timeline},
     trajectory::{Point, Trajectory, same},
 };
 
@@ -26,9 +27,13 @@ pub(crate) struct Belief {
 #[derive(Debug)]
 pub(crate) struct Filter<'t, 'h> {
     timeline: &'t Timeline<'h>,
-    backgrounds: &'t [f64],
+    background: &'t Background,
     trajectory: &'t Trajectory,
     chains: Vec<State>,
+    /// The chains whose state is or was off the path: those to be put back before the next test.
+    touched: Vec<usize>,
+    /// How many chains are off the path in a way that may still matter to a later position of the lane.
+    loose: u32,
     /// The likelihoods of the latest steps, multiplied; a logarithm is taken only now and then.
     product: PerRate,
     factors: u32,
@@ -46,6 +51,15 @@ enum State {
     OffPath { broken: PerRate, revision: usize },
 }
 
+impl State {
+    const fn is_on_path(&self) -> bool {
+        match self {
+            Self::OnPath => true,
+            Self::Unborn | Self::OffPath { .. } => false,
+        }
+    }
+}
+
 /// Factors multiplied before a logarithm is taken: each is at least 1e-6, so that the product stays in range.
 const FACTORS: u32 = 32;
 
@@ -53,32 +67,36 @@ impl<'t, 'h> Filter<'t, 'h> {
     /// A filter for the tests of a timeline.
     pub(crate) fn new(
         timeline: &'t Timeline<'h>,
-        backgrounds: &'t [f64],
+        background: &'t Background,
         trajectory: &'t Trajectory,
     ) -> Self {
         Self {
             timeline,
-            backgrounds,
+            background,
             trajectory,
             chains: vec![State::OnPath; timeline.chains.len()],
+            touched: Vec::new(),
+            loose: 0,
             product: [1.0; GRID],
             factors: 0,
             log_likelihood: [0.0; GRID],
         }
     }
 
-    /// Runs the filter over all results of a test, ascending by position.
-    pub(crate) fn run(&mut self, marks: &[Mark]) -> Belief {
-        self.chains.fill(State::OnPath);
+    /// Runs the filter over all results of a test.
+    pub(crate) fn run(&mut self, sheet: Sheet<'_, 'h>) -> Belief {
+        while let Some(chain) = self.touched.pop() {
+            self.chains[chain] = State::OnPath;
+        }
         self.log_likelihood = [0.0; GRID];
-        let mut rest = marks;
         for (lane, total) in self.timeline.lanes.iter().zip(&self.trajectory.totals) {
-            let here = rest.partition_point(|mark| mark.position < lane.positions.end);
-            let (marks, later) = rest.split_at(here);
-            rest = later;
-            if !marks.is_empty() {
+            if lane
+                .positions
+                .clone()
+                .any(|position| sheet.column.contains(position))
+            {
                 add(&mut self.log_likelihood, total);
-                self.run_lane(lane.positions.clone(), lane.stable, marks);
+                self.run_lane(sheet, lane);
             }
         }
         self.fold();
@@ -99,21 +117,44 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    fn run_lane(&mut self, positions: std::ops::Range<usize>, stable: Option<usize>, marks: &[Mark]) {
-        let mut marks = marks.iter().peekable();
-        for position in positions {
-            let chain = self.timeline.entries[position].chain;
-            let outcome = marks
-                .next_if(|mark| mark.position == position)
-                .map(|mark| mark.outcome);
-            let on_path = matches!(self.chains[chain], State::OnPath)
-                && stable.is_none_or(|stable| matches!(self.chains[stable], State::OnPath));
-            match outcome {
-                Some(Outcome::Passed) if on_path => {}
-                Some(outcome) => self.step(position, stable, outcome),
-                None => self.miss(position),
+    fn run_lane(&mut self, sheet: Sheet<'_, 'h>, lane: &Lane) {
+        let seen = |position: usize| sheet.column.is_in(sheet.column.participation.seen[position]);
+        self.loose = 0;
+        let mut position = lane.positions.start;
+        while position < lane.positions.end {
+            if self.loose == 0 {
+                // Nothing to do until the test fails or is absent.
+                let quiet =
+                    |position: &usize| seen(*position) && sheet.outcomes[*position] == Outcome::Passed;
+                position += (position..lane.positions.end).take_while(quiet).count();
+                if position == lane.positions.end {
+                    return;
+                }
             }
+            let chain = self.timeline.entries[position].chain;
+            let before = self.chains[chain];
+            if !seen(position) {
+                self.miss(position);
+            } else if sheet.outcomes[position] != Outcome::Passed || !self.is_on_path(chain, lane.stable) {
+                self.step(position, lane.stable, sheet.outcomes[position]);
+            }
+            self.account(position, chain, lane.stable, before.is_on_path());
+            position += 1;
         }
+    }
+
+    fn is_on_path(&self, chain: usize, stable: Option<usize>) -> bool {
+        self.chains[chain].is_on_path() && stable.is_none_or(|stable| self.chains[stable].is_on_path())
+    }
+
+    /// Counts the chains that matter later: the stable one to all that follows, another as long as it has runs.
+    fn account(&mut self, position: usize, chain: usize, stable: Option<usize>, was_on_path: bool) {
+        let over = stable != Some(chain) && self.timeline.chains[chain].last == position;
+        let is_loose = !self.chains[chain].is_on_path() && !over;
+        if was_on_path && !self.chains[chain].is_on_path() {
+            self.touched.push(chain);
+        }
+        self.loose = self.loose + u32::from(is_loose) - u32::from(!was_on_path);
     }
 
     /// Takes in a result step by step.
@@ -121,12 +162,12 @@ impl<'t, 'h> Filter<'t, 'h> {
         let entry = &self.timeline.entries[position];
         let point = &self.trajectory.points[position];
         let (step, before) = match &self.chains[entry.chain] {
-            State::OnPath => (
-                entry.step,
-                entry
+            State::OnPath => {
+                let before = entry
                     .previous
-                    .map_or([0.0; GRID], |previous| self.trajectory.points[previous].after),
-            ),
+                    .map_or([0.0; GRID], |previous| self.trajectory.points[previous].after);
+                (entry.step, before)
+            }
             State::Unborn => (Step::First, [0.0; GRID]),
             State::OffPath { broken, revision } if *revision == entry.revision => {
                 (Step::SameRevision, *broken)
@@ -135,7 +176,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         };
         let on_stable = self.timeline.chains[entry.chain].stable;
         let predicted = predict(step, &before, on_stable, self.stable_belief(stable, point));
-        let (likelihood, broken) = observe(&predicted, outcome, self.backgrounds[position]);
+        let (likelihood, broken) = observe(&predicted, outcome, self.background.beta[position]);
         for (product, factor) in self.product.iter_mut().zip(&likelihood) {
             *product *= factor;
         }
@@ -159,7 +200,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         let entry = &self.timeline.entries[position];
         let point = &self.trajectory.points[position];
         subtract(&mut self.log_likelihood, &point.log_likelihood);
-        if matches!(self.chains[entry.chain], State::OnPath) && !point.absence_is_harmless {
+        if self.chains[entry.chain].is_on_path() && !point.absence_is_harmless {
             self.chains[entry.chain] = entry.previous.map_or(State::Unborn, |previous| State::OffPath {
                 broken: self.trajectory.points[previous].after,
                 revision: self.timeline.entries[previous].revision,

@@ -2,38 +2,32 @@
 
 use crate::{
     config::{RESOLVED_CHANCE, RESOLVED_PASSES},
-    failures::of_run,
-    model::Outcome,
     numbers::{count, share},
     sheet::Sheet,
-    timeline::{Run, Timeline},
+    timeline::Timeline,
 };
 
 /// What a recovered run costs of a red build.
 const RECOVERED_IMPACT: f64 = 0.1;
 
-/// How a test ended in a logical run, over all variants.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RunOutcome {
-    /// It took part.
-    pub(crate) seen: bool,
-    /// It took part where there was no mass failure; the two below count only there.
-    pub(crate) considered: bool,
-    /// It failed finally on a variant.
+/// How a test failed in a logical run, over all variants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailedRun {
+    /// The run.
+    pub(crate) run: usize,
+    /// It failed finally on a variant, mass failures aside.
     pub(crate) failed: bool,
-    /// It passed on retry on a variant.
+    /// It passed on retry on a variant, mass failures aside.
     pub(crate) recovered: bool,
     /// It failed finally on a variant, mass failure or not.
     pub(crate) failed_at_all: bool,
     /// It had a failed attempt in a mass failure.
     pub(crate) in_mass_failure: bool,
-    /// The run was on the stable branch.
-    pub(crate) on_stable_branch: bool,
 }
 
-impl RunOutcome {
+impl FailedRun {
     /// Whether any attempt failed where it counts.
-    pub(crate) const fn had_failure(self) -> bool {
+    pub(crate) const fn counts(self) -> bool {
         self.failed || self.recovered
     }
 }
@@ -76,62 +70,99 @@ impl RunFigures {
     }
 }
 
-/// Joins a test's results by logical run.
-pub(crate) fn by_run(sheet: Sheet<'_, '_>, runs: &mut Vec<RunOutcome>) {
+/// Joins a test's failures by logical run, oldest first.
+pub(crate) fn join(sheet: Sheet<'_, '_>, runs: &mut Vec<FailedRun>) {
     runs.clear();
-    runs.resize(sheet.timeline.runs.len(), RunOutcome::default());
-    for mark in sheet.marks {
-        let Some(entry) = sheet.timeline.entries.get(mark.position) else {
-            continue;
-        };
-        let Some(run) = runs.get_mut(entry.run) else {
-            continue;
-        };
-        let mass_failure = sheet.is_mass_failure(mark.position);
-        run.seen = true;
-        run.on_stable_branch |= entry.on_stable_branch;
-        run.considered |= !mass_failure;
-        run.failed |= mark.outcome.failed() && !mass_failure;
-        run.recovered |= mark.outcome == Outcome::Recovered && !mass_failure;
-        run.failed_at_all |= mark.outcome.failed();
-        run.in_mass_failure |= mark.outcome.had_failure() && mass_failure;
-    }
+    runs.extend(sheet.failures.iter().filter_map(|failure| {
+        let counts = !sheet.background.is_mass_failure(failure.position);
+        let failed = failure.outcome.failed();
+        Some(FailedRun {
+            run: *sheet.timeline.run_of.get(failure.position)?,
+            failed: failed && counts,
+            recovered: !failed && counts,
+            failed_at_all: failed,
+            in_mass_failure: !counts,
+        })
+    }));
+    runs.sort_unstable_by_key(|run| run.run);
+    runs.dedup_by(|next, kept| {
+        let same = next.run == kept.run;
+        if same {
+            kept.failed |= next.failed;
+            kept.recovered |= next.recovered;
+            kept.failed_at_all |= next.failed_at_all;
+            kept.in_mass_failure |= next.in_mass_failure;
+        }
+        same
+    });
 }
 
-/// The figures of a test from its runs, oldest first. `red` keeps how many tests failed in a run, once counted.
-pub(crate) fn figures(timeline: &Timeline<'_>, runs: &[RunOutcome], red: &mut [Option<u32>]) -> RunFigures {
-    let mut figures = RunFigures::default();
-    let mut streaks = (0, 0);
-    let mut ran_on_stable = false;
-    for ((outcome, run), red) in runs.iter().zip(&timeline.runs).zip(red) {
-        if !outcome.seen {
-            continue;
-        }
-        let streak = |before: u32| if outcome.failed_at_all { before + 1 } else { 0 };
-        streaks.1 = streak(streaks.1);
-        if outcome.on_stable_branch {
-            ran_on_stable = true;
-            streaks.0 = streak(streaks.0);
-        }
-        figures.considered += u32::from(outcome.considered);
-        figures.mass_failures += u32::from(outcome.in_mass_failure);
-        if !outcome.had_failure() {
+/// The figures of a test from its failed runs. `red` keeps how many tests failed in a run, once counted.
+pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Option<u32>]) -> RunFigures {
+    let timeline = sheet.timeline;
+    let mut figures = RunFigures {
+        considered: sheet.column.presence.considered,
+        ..RunFigures::default()
+    };
+    let mut runs_until_last_failure = 0;
+    for run in failed {
+        figures.mass_failures += u32::from(run.in_mass_failure);
+        if !run.counts() {
             continue;
         }
         figures.failing += 1;
-        figures.recovered += u32::from(outcome.recovered);
-        figures.until_last_failure = figures.considered;
-        if outcome.on_stable_branch {
-            figures.impact += if outcome.failed {
-                1.0 / f64::from((*red.get_or_insert_with(|| failed_tests(timeline, run))).max(1))
-            } else {
-                RECOVERED_IMPACT
-            };
+        figures.recovered += u32::from(run.recovered);
+        runs_until_last_failure = run.run + 1;
+        if !timeline.runs.get(run.run).is_some_and(|run| run.on_stable_branch) {
+            continue;
         }
+        figures.impact += if run.failed {
+            let red = red
+                .get_mut(run.run)
+                .map(|red| *red.get_or_insert_with(|| failed_tests(timeline, run.run)));
+            1.0 / f64::from(red.unwrap_or(0).max(1))
+        } else {
+            RECOVERED_IMPACT
+        };
     }
-    figures.streak = if ran_on_stable { streaks.0 } else { streaks.1 };
+    let until = sheet
+        .column
+        .participation
+        .considered_in_run
+        .get(..runs_until_last_failure)
+        .unwrap_or_default();
+    figures.until_last_failure = until
+        .iter()
+        .map(|tests| u32::from(sheet.column.is_in(*tests)))
+        .sum();
     figures.passes_needed = passes_needed(figures.failing, figures.until_last_failure);
+    figures.streak = streak(sheet, failed);
     figures
+}
+
+/// Failed runs at the end of the stable branch's history (of all, where the test never ran there).
+fn streak(sheet: Sheet<'_, '_>, failed: &[FailedRun]) -> u32 {
+    let stable_only = sheet.column.presence.on_stable_branch;
+    let mut failed = failed.iter().rev().filter(|run| run.failed_at_all).peekable();
+    let mut streak = 0;
+    let runs = sheet
+        .timeline
+        .runs
+        .iter()
+        .zip(&sheet.column.participation.seen_in_run)
+        .enumerate()
+        .rev();
+    for (index, (run, tests)) in runs {
+        if !sheet.column.is_in(*tests) || (stable_only && !run.on_stable_branch) {
+            continue;
+        }
+        while failed.next_if(|failed| failed.run > index).is_some() {}
+        if failed.next_if(|failed| failed.run == index).is_none() {
+            break;
+        }
+        streak += 1;
+    }
+    streak
 }
 
 /// The least number of passes that a failure rate of `failing` in `runs` does not explain.
@@ -146,18 +177,24 @@ fn passes_needed(failing: u32, runs: u32) -> u32 {
 }
 
 /// How many tests finally failed in a run.
-fn failed_tests(timeline: &Timeline<'_>, run: &Run<'_>) -> u32 {
-    let mut failed = Vec::new();
-    for (observed, _) in &run.members {
-        failed.extend(
-            of_run(timeline, observed)
-                .iter()
-                .filter(|f| !f.recovered)
-                .map(|f| f.test),
-        );
+fn failed_tests(timeline: &Timeline<'_>, run: usize) -> u32 {
+    let positions = timeline
+        .runs
+        .get(run)
+        .map(|run| run.positions.as_slice())
+        .unwrap_or_default();
+    let entries = positions
+        .iter()
+        .filter_map(|position| timeline.entries.get(*position));
+    let failures = entries.flat_map(|entry| entry.failures.iter());
+    let mut failed: Vec<_> = failures
+        .filter(|failure| !failure.recovered)
+        .map(|failure| failure.test)
+        .collect();
+    if positions.len() > 1 {
+        failed.sort_unstable();
+        failed.dedup();
     }
-    failed.sort_unstable();
-    failed.dedup();
     count(failed.len())
 }
 

@@ -1,54 +1,71 @@
-//! One test's results, in the order of positions.
+//! One failing test's results.
 
-use crate::{failures::FailureAt, model::Outcome, timeline::Timeline};
+use crate::{
+    background::Background,
+    column::Column,
+    failures::FailureAt,
+    model::Outcome,
+    timeline::{Entry, Timeline},
+};
 
-/// One result.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
-    /// Where.
-    pub(crate) position: usize,
-    /// How it ended.
-    pub(crate) outcome: Outcome,
-    /// The milliseconds of its failed attempts.
-    pub(crate) lost_ms: u64,
-}
-
-/// Writes all results of a test into `marks`: `seen` by position, and its failures.
-pub(crate) fn fill(marks: &mut Vec<Mark>, seen: &[u64], bit: u32, failures: &[FailureAt]) {
-    marks.clear();
-    let mut failures = failures.iter().peekable();
-    for (position, word) in seen.iter().enumerate() {
-        if word >> bit & 1 == 0 {
-            continue;
-        }
-        let failure = failures.next_if(|failure| failure.position == position);
-        marks.push(Mark {
-            position,
-            outcome: failure.map_or(Outcome::Passed, |failure| failure.outcome),
-            lost_ms: failure.map_or(0, |failure| failure.lost_ms),
-        });
-    }
-}
-
-/// What the figures of a failing test are computed from.
+/// The results of one test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sheet<'a, 'h> {
     /// The runs.
     pub(crate) timeline: &'a Timeline<'h>,
     /// The background of each position.
-    pub(crate) backgrounds: &'a [f64],
-    /// The test's results.
-    pub(crate) marks: &'a [Mark],
+    pub(crate) background: &'a Background,
+    /// Where the test took part.
+    pub(crate) column: Column<'a>,
+    /// Its failures, ascending by position.
+    pub(crate) failures: &'a [FailureAt],
+    /// How it ended where it took part, by position; passed elsewhere.
+    pub(crate) outcomes: &'a [Outcome],
 }
 
-impl Sheet<'_, '_> {
-    /// The background of a position.
-    pub(crate) fn background(&self, position: usize) -> f64 {
-        self.backgrounds.get(position).copied().unwrap_or(0.0)
+/// A result that counts: no mass failure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Considered<'a, 'h> {
+    /// Where.
+    pub(crate) position: usize,
+    /// The execution there.
+    pub(crate) entry: &'a Entry<'h>,
+    /// How the test ended.
+    pub(crate) outcome: Outcome,
+}
+
+impl<'a, 'h> Sheet<'a, 'h> {
+    /// The result at a position, where there is one that counts.
+    pub(crate) fn considered(&self, position: usize) -> Option<Considered<'a, 'h>> {
+        let outcome = *self.outcomes.get(position)?;
+        let entry = self.timeline.entries.get(position)?;
+        let counts = self.column.contains(position) && !self.background.is_mass_failure(position);
+        counts.then_some(Considered {
+            position,
+            entry,
+            outcome,
+        })
     }
 
-    /// Whether a position lies in a mass-failure run, which yields no incidents and counts in no rate.
-    pub(crate) fn is_mass_failure(&self, position: usize) -> bool {
-        self.background(position) >= crate::config::MASS_FAILURE
+    /// The results of the same chain before `entry` that count, the nearest first.
+    pub(crate) fn before(&self, entry: &Entry<'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+        self.along(entry.previous, |entry| entry.previous)
+    }
+
+    /// The results of the same chain after `entry` that count, the nearest first.
+    pub(crate) fn after(&self, entry: &Entry<'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+        self.along(entry.next, |entry| entry.next)
+    }
+
+    fn along(
+        &self,
+        first: Option<usize>,
+        step: fn(&Entry<'h>) -> Option<usize>,
+    ) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+        let sheet = *self;
+        let positions = std::iter::successors(first, move |position| {
+            sheet.timeline.entries.get(*position).and_then(step)
+        });
+        positions.filter_map(move |position| sheet.considered(position))
     }
 }

@@ -39,7 +39,9 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
         Signal::MassFailure => case.runs.mass_failures > 0,
         Signal::FailingOffStable => case.ends.off_stable.is_some(),
         Signal::VariantSpecific => {
-            tally.variants > 1 && tally.failing_variants == 1 && tally.failures >= VARIANT_FAILURES
+            tally.failing_variants == 1
+                && tally.failures >= VARIANT_FAILURES
+                && case.sheet.column.variants > 1
         }
         Signal::Resolved => reason == Some(Signal::Resolved),
     }

@@ -6,15 +6,16 @@ use assay_domain::{
 };
 
 use crate::{
-    column::Presence,
-    config::{BROKEN, ENOUGH_RUNS, STREAK, Thresholds},
+    block::Presence,
+    config::{BROKEN, ENOUGH_RUNS, Thresholds},
+    ends::Ends,
     explanation,
-    filter::{Belief, Filter},
+    filter::Belief,
     numbers::share,
-    outcomes::{RunFigures, RunOutcome},
+    outcomes::{FailedRun, RunFigures},
     sheet::Sheet,
     signals,
-    tally::{ChainEnd, Tally},
+    tally::Tally,
 };
 
 /// A failing test with everything counted of it.
@@ -24,10 +25,8 @@ pub(crate) struct Case<'a, 'h> {
     pub(crate) test: TestOrdinal,
     /// Its results.
     pub(crate) sheet: Sheet<'a, 'h>,
-    /// Its results by logical run, oldest first.
-    pub(crate) outcomes: &'a [RunOutcome],
-    /// What is counted of every test.
-    pub(crate) presence: Presence,
+    /// Its failures by logical run, oldest first.
+    pub(crate) failed_runs: &'a [FailedRun],
     /// The counts by run.
     pub(crate) runs: RunFigures,
     /// The counts by chain.
@@ -38,15 +37,6 @@ pub(crate) struct Case<'a, 'h> {
     pub(crate) ends: Ends,
     /// How much evidence a flaky verdict asks for.
     pub(crate) thresholds: Thresholds,
-}
-
-/// A failing streak that may be a breakage.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Breakage {
-    /// The chain and its streak.
-    pub(crate) end: ChainEnd,
-    /// P(Broken) of the chain.
-    pub(crate) probability: f64,
 }
 
 impl Case<'_, '_> {
@@ -62,7 +52,7 @@ impl Case<'_, '_> {
             labels: labels(&signals),
             signals,
             figures: self.figures(),
-            last_run: self.presence.last_run,
+            last_run: self.sheet.column.presence.last_run,
         }
     }
 
@@ -75,7 +65,7 @@ impl Case<'_, '_> {
         {
             return (VerdictStatus::Broken, Some(signals::breaking(self)));
         }
-        if self.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
+        if self.sheet.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
             return (VerdictStatus::InsufficientData, None);
         }
         match signals::flaking(self) {
@@ -93,21 +83,22 @@ impl Case<'_, '_> {
     fn figures(&self) -> Figures {
         let lost = self
             .sheet
-            .marks
+            .failures
             .iter()
-            .fold(0_u64, |sum, mark| sum.saturating_add(mark.lost_ms));
+            .fold(0_u64, |sum, failure| sum.saturating_add(failure.lost_ms));
+        let pairs = self.sheet.column.pairs;
         Figures {
-            time_lost_ms: self.presence.timed.then_some(lost),
+            time_lost_ms: self.sheet.column.presence.timed.then_some(lost),
             flake_score: self.belief.flake_score.clamp(0.0, 1.0),
             flake_rate: self.belief.flake_rate.clamp(0.0, 1.0),
-            flip_rate: share(self.tally.flips, self.tally.pairs).unwrap_or(0.0),
+            flip_rate: share(self.tally.flips, pairs).unwrap_or(0.0),
             failure_rate: self.runs.failure_rate(),
             broken_probability: self
                 .ends
                 .broken_probability
                 .map(|probability| probability.clamp(0.0, 1.0)),
-            runs_in_window: self.presence.seen,
-            runs_considered: self.presence.considered,
+            runs_in_window: self.sheet.column.presence.seen,
+            runs_considered: self.sheet.column.presence.considered,
             failure_streak: self.runs.streak,
             impact: self.runs.impact,
         }
@@ -131,57 +122,12 @@ pub(crate) fn clean(test: TestOrdinal, presence: Presence) -> Verdict {
         figures: Figures {
             time_lost_ms: presence.timed.then_some(0),
             failure_rate: share(0, presence.considered),
-            broken_probability: presence.on_stable.then_some(0.0),
+            broken_probability: presence.on_stable_chain.then_some(0.0),
             runs_in_window: presence.seen,
             runs_considered: presence.considered,
             ..Figures::default()
         },
         last_run: presence.last_run,
-    }
-}
-
-/// What the stable chains and the others say at their ends.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ends {
-    /// The failing streak at the end of a live stable chain that is most probably a breakage.
-    pub(crate) breakage: Option<Breakage>,
-    /// P(Broken) of the worst live stable chain.
-    pub(crate) broken_probability: Option<f64>,
-    /// The longest failing streak of a live chain off the stable branch, where the stable ones pass.
-    pub(crate) off_stable: Option<ChainEnd>,
-}
-
-impl Ends {
-    /// Reads the ends of a test's chains; the filter has just run over the test.
-    pub(crate) fn read(tally: &Tally, filter: &Filter<'_, '_>, belief: &Belief) -> Self {
-        let mut ends = Self::default();
-        let mut stable_fails = false;
-        for end in tally.chains.iter().filter(|end| end.live) {
-            if !end.stable {
-                let longest = ends.off_stable.map_or(STREAK - 1, |longest| longest.streak);
-                if end.streak > longest {
-                    ends.off_stable = Some(*end);
-                }
-                continue;
-            }
-            stable_fails |= end.streak > 0;
-            let probability = filter.broken_probability(belief, end.chain, end.last);
-            ends.broken_probability = Some(
-                ends.broken_probability
-                    .map_or(probability, |worst| worst.max(probability)),
-            );
-            let worst = ends.breakage.map_or(f64::NEG_INFINITY, |worst| worst.probability);
-            if end.streak >= STREAK && probability > worst {
-                ends.breakage = Some(Breakage {
-                    end: *end,
-                    probability,
-                });
-            }
-        }
-        if stable_fails {
-            ends.off_stable = None;
-        }
-        ends
     }
 }
 

@@ -3,17 +3,18 @@
 //! The executions (a run of one variant each) are held by variant, then revision, then time, so that a late rerun of
 //! an old commit sits beside its siblings. An execution's place in that order is its *position*.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use assay_domain::{
-    observation::{History, RunFacts, RunObservations},
+    observation::{Failure, History, RunFacts, RunObservations},
     timestamp::Timestamp,
 };
 
 use crate::{
     executed::{Executed, rank_revisions, time_order},
+    failures::sound_failures,
     model::Step,
-    numbers::{at, count},
+    numbers::at,
 };
 
 /// The runs of the window, ordered.
@@ -31,10 +32,16 @@ pub(crate) struct Timeline<'h> {
     pub(crate) runs: Vec<Run<'h>>,
     /// The positions, newest first.
     pub(crate) newest_first: Vec<usize>,
+    /// The logical run of each position.
+    pub(crate) run_of: Vec<usize>,
+    /// Whether a logical run has several executions.
+    pub(crate) has_variants: bool,
     /// Whether any run names its branch. Where none does, all count as on the stable one.
     pub(crate) branches_named: bool,
     /// How many words of the bitmaps hold tests.
     pub(crate) words: usize,
+    /// The bits of the last of them that are tests.
+    last_word: u64,
 }
 
 /// One execution: a run of one variant in which at least one test was not skipped.
@@ -48,16 +55,16 @@ pub(crate) struct Entry<'h> {
     pub(crate) revision: usize,
     /// Its chain.
     pub(crate) chain: usize,
+    /// The failures that its bitmaps agree with, ascending by test, each test once.
+    pub(crate) failures: Cow<'h, [Failure]>,
     /// The position before it in its chain.
     pub(crate) previous: Option<usize>,
+    /// The position after it in its chain.
+    pub(crate) next: Option<usize>,
     /// What lies between that one and this.
     pub(crate) step: Step,
     /// Whether the run itself was on the stable branch.
     pub(crate) on_stable_branch: bool,
-    /// Its logical run.
-    pub(crate) run: usize,
-    /// How many tests took part.
-    pub(crate) seen: u32,
 }
 
 /// A variant.
@@ -67,6 +74,8 @@ pub(crate) struct Lane {
     pub(crate) positions: Range<usize>,
     /// Its stable chain.
     pub(crate) stable: Option<usize>,
+    /// The positions of that chain, newest first.
+    pub(crate) stable_newest_first: Vec<usize>,
 }
 
 /// A branch of a variant: where the code state lives.
@@ -78,6 +87,10 @@ pub(crate) struct Chain<'h> {
     pub(crate) branch: Option<&'h str>,
     /// Its variant.
     pub(crate) variant: &'h str,
+    /// Its lane.
+    pub(crate) lane: usize,
+    /// Its last position.
+    pub(crate) last: usize,
 }
 
 /// A logical run with its executions.
@@ -85,8 +98,12 @@ pub(crate) struct Chain<'h> {
 pub(crate) struct Run<'h> {
     /// Its facts, as its first execution tells them.
     pub(crate) facts: &'h RunFacts,
-    /// Its executions, those in which every test was skipped included: what was observed, and the position.
-    pub(crate) members: Vec<(&'h RunObservations, Option<usize>)>,
+    /// Whether it was on the stable branch.
+    pub(crate) on_stable_branch: bool,
+    /// The positions of its executions.
+    pub(crate) positions: Vec<usize>,
+    /// Its executions in which every test was skipped.
+    pub(crate) idle: Vec<&'h RunObservations>,
 }
 
 impl<'h> Timeline<'h> {
@@ -103,6 +120,13 @@ impl<'h> Timeline<'h> {
             .map(|(_, run)| run.present.words().len())
             .max()
             .unwrap_or(0);
+        let known = at(history.tests.div_ceil(u64::BITS));
+        let words = longest.min(known);
+        let tests_in_last = if words == known {
+            history.tests % u64::BITS
+        } else {
+            0
+        };
         let mut timeline = Self {
             history,
             entries: Vec::with_capacity(window.len()),
@@ -110,19 +134,22 @@ impl<'h> Timeline<'h> {
             chains: Vec::new(),
             runs: Vec::new(),
             newest_first: Vec::new(),
+            run_of: Vec::new(),
+            has_variants: false,
             branches_named: false,
-            words: longest.min(at(history.tests.div_ceil(u64::BITS))),
+            words,
+            last_word: if tests_in_last == 0 {
+                u64::MAX
+            } else {
+                (1 << tests_in_last) - 1
+            },
         };
         let mut executed = Vec::with_capacity(window.len());
         for (source, observed) in &window {
-            let seen = (0..timeline.words)
-                .map(|word| timeline.seen_word(observed, word).count_ones())
-                .sum();
-            if seen > 0 {
+            if (0..timeline.words).any(|word| timeline.seen_word(observed, word) != 0) {
                 executed.push(Executed {
                     observed,
                     source: *source,
-                    seen,
                     revision: 0,
                 });
             }
@@ -150,13 +177,19 @@ impl<'h> Timeline<'h> {
     }
 
     /// The bits of a word that are tests of the history at all.
-    fn known_tests(&self, word: usize) -> u64 {
-        let first = count(word).saturating_mul(u64::BITS);
-        match self.history.tests.saturating_sub(first) {
-            0 => 0,
-            tests @ 1..u64::BITS => (1 << tests) - 1,
-            _ => u64::MAX,
+    pub(crate) fn known_tests(&self, word: usize) -> u64 {
+        match self.words.checked_sub(word + 1) {
+            None => 0,
+            Some(0) => self.last_word,
+            Some(_) => u64::MAX,
         }
+    }
+
+    /// How many tests took part in an execution.
+    pub(crate) fn count_seen(&self, observed: &RunObservations) -> u32 {
+        (0..self.words)
+            .map(|word| self.seen_word(observed, word).count_ones())
+            .sum()
     }
 
     fn is_stable(&self, branch: Option<&str>) -> bool {
@@ -165,61 +198,83 @@ impl<'h> Timeline<'h> {
 
     /// Lays the ordered executions out in lanes and chains; `branches` tells each revision's branch.
     fn lay_out(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
-        let mut by_branch: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-        let mut last_of_chain: Vec<Option<usize>> = Vec::new();
         for group in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
-            by_branch.clear();
             let start = self.entries.len();
+            let mut by_branch: BTreeMap<Option<&str>, usize> = BTreeMap::new();
             let mut lane = Lane {
                 positions: start..start + group.len(),
                 stable: None,
+                stable_newest_first: Vec::new(),
             };
             for run in group {
-                let facts = &run.observed.run;
                 let branch = branches.get(run.revision).copied().flatten();
                 let stable = self.is_stable(branch);
                 let chain = *by_branch.entry(branch).or_insert_with(|| {
+                    let variant = &run.observed.run.variant;
                     self.chains.push(Chain {
                         stable,
                         branch,
-                        variant: &facts.variant,
+                        variant,
+                        lane: self.lanes.len(),
+                        last: usize::MAX,
                     });
-                    last_of_chain.push(None);
                     self.chains.len() - 1
                 });
                 if stable {
                     lane.stable = Some(chain);
                 }
-                let position = self.entries.len();
-                let previous = last_of_chain
-                    .get_mut(chain)
-                    .and_then(|last| last.replace(position));
-                let step = match previous.and_then(|previous| self.entries.get(previous)) {
-                    None => Step::First,
-                    Some(previous) if previous.revision == run.revision => Step::SameRevision,
-                    Some(_) => Step::NewRevision,
-                };
-                self.entries.push(Entry {
-                    observed: run.observed,
-                    source: run.source,
-                    revision: run.revision,
-                    chain,
-                    previous,
-                    step,
-                    on_stable_branch: self.is_stable(facts.branch.as_deref()),
-                    run: 0,
-                    seen: run.seen,
-                });
+                self.append(run, chain);
             }
             self.lanes.push(lane);
         }
         self.newest_first = (0..self.entries.len()).collect();
         let entries = &self.entries;
         self.newest_first.sort_by_key(|position| {
-            std::cmp::Reverse(entries.get(*position).map(|entry| {
+            Reverse(entries.get(*position).map(|entry| {
                 let run = &entry.observed.run;
                 (run.started_at, run.number, &run.id, *position)
             }))
+        });
+        for position in &self.newest_first {
+            let chain = entries
+                .get(*position)
+                .and_then(|entry| self.chains.get(entry.chain));
+            let Some(chain) = chain.filter(|chain| chain.stable) else {
+                continue;
+            };
+            if let Some(lane) = self.lanes.get_mut(chain.lane) {
+                lane.stable_newest_first.push(*position);
+            }
+        }
+    }
+
+    /// Gives an execution the next position, at the end of its chain.
+    fn append(&mut self, run: &Executed<'h>, chain: usize) {
+        let position = self.entries.len();
+        let last = self
+            .chains
+            .get_mut(chain)
+            .map(|chain| std::mem::replace(&mut chain.last, position));
+        let previous = last.filter(|last| *last < position);
+        let mut step = Step::First;
+        if let Some(previous) = previous.and_then(|previous| self.entries.get_mut(previous)) {
+            previous.next = Some(position);
+            step = if previous.revision == run.revision {
+                Step::SameRevision
+            } else {
+                Step::NewRevision
+            };
+        }
+        self.entries.push(Entry {
+            observed: run.observed,
+            source: run.source,
+            revision: run.revision,
+            chain,
+            failures: sound_failures(self, run.observed),
+            previous,
+            next: None,
+            step,
+            on_stable_branch: self.is_stable(run.observed.run.branch.as_deref()),
         });
     }
 
@@ -236,19 +291,30 @@ impl<'h> Timeline<'h> {
             let facts = &observed.run;
             let run = grouped.entry((facts.number, &facts.id)).or_insert_with(|| Run {
                 facts,
-                members: Vec::with_capacity(1),
+                on_stable_branch: false,
+                positions: Vec::with_capacity(1),
+                idle: Vec::new(),
             });
             if (facts.started_at, &facts.branch) < (run.facts.started_at, &run.facts.branch) {
                 run.facts = facts;
             }
-            run.members.push((observed, positions.get(source).copied()));
+            match positions.get(source) {
+                Some(position) => run.positions.push(*position),
+                None => run.idle.push(observed),
+            }
         }
         self.runs = grouped.into_values().collect();
         self.runs.sort_by(|a, b| time_order(a.facts, b.facts));
-        for (index, run) in self.runs.iter().enumerate() {
-            for position in run.members.iter().filter_map(|(_, position)| *position) {
-                if let Some(entry) = self.entries.get_mut(position) {
-                    entry.run = index;
+        self.run_of = vec![0; self.entries.len()];
+        for (index, run) in self.runs.iter_mut().enumerate() {
+            self.has_variants |= run.positions.len() > 1;
+            for position in &run.positions {
+                run.on_stable_branch |= self
+                    .entries
+                    .get(*position)
+                    .is_some_and(|entry| entry.on_stable_branch);
+                if let Some(run_of) = self.run_of.get_mut(*position) {
+                    *run_of = index;
                 }
             }
         }

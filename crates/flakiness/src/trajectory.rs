@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    background::Background,
     model::{GRID, Outcome, PerRate, observe, predict},
     timeline::Timeline,
 };
@@ -41,8 +42,8 @@ pub(crate) struct Point {
 }
 
 impl Trajectory {
-    /// Computes the path, given the background of each position.
-    pub(crate) fn new(timeline: &Timeline<'_>, backgrounds: &[f64]) -> Self {
+    /// Computes the path, given the background of every position.
+    pub(crate) fn new(timeline: &Timeline<'_>, background: &Background) -> Self {
         let mut points: Vec<Point> = Vec::with_capacity(timeline.entries.len());
         let mut totals = Vec::with_capacity(timeline.lanes.len());
         for lane in &timeline.lanes {
@@ -56,7 +57,7 @@ impl Trajectory {
                     .map_or([0.0; GRID], |previous| points[previous].after);
                 let stable = stable_before.map(|position: usize| &points[position].after);
                 let predicted = predict(entry.step, &before, on_stable, stable);
-                let (likelihood, after) = observe(&predicted, Outcome::Passed, backgrounds[position]);
+                let (likelihood, after) = observe(&predicted, Outcome::Passed, background.beta[position]);
                 let log_likelihood = likelihood.map(f64::ln);
                 for (sum, term) in total.iter_mut().zip(&log_likelihood) {
                     *sum += term;

@@ -10,6 +10,7 @@ mod bounds;
 mod choice;
 mod content;
 mod context;
+mod doubts;
 mod flags;
 mod prepare;
 mod results;
@@ -44,7 +45,7 @@ pub fn import(
     now: Timestamp,
 ) -> Result<Imported, RecordError> {
     let imported = recorder.record(project, &prepared.recording, judge, now)?;
-    log::info!(
+    log::debug!(
         "run {} of project {project}: {} tests, {}",
         imported.run_number,
         prepared.recording.tests.len(),

@@ -11,15 +11,10 @@ use crate::{
     bounds::{self, TooLarge},
     choice::{Choice, Chooser, Origin},
     content::{self, Files},
-    context,
+    context, doubts,
     flags::Flags,
     results, run_key, times,
 };
-
-/// Days past which no plan shows a run.
-const LONGEST_RETENTION_DAYS: i64 = 90;
-/// How far a clock may be ahead before a run counts as one of the future.
-const CLOCK_SKEW_MS: i64 = 5 * 60 * 1_000;
 
 /// A report as it arrives.
 #[derive(Debug, Clone)]
@@ -108,41 +103,12 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
     };
     recording.content = content::sum_of(&recording, times.repeatable);
     let mut warnings = report.warnings;
-    warnings.extend(doubts(&recording, &chooser.choices, now));
+    warnings.extend(doubts::of(&recording, &chooser.choices, now));
     Ok(Prepared {
         recording,
         choices: chooser.choices,
         warnings,
     })
-}
-
-/// What is probably not meant as it was said.
-fn doubts(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
-    let mut doubts = Vec::new();
-    let key_of_content = choices
-        .iter()
-        .any(|choice| choice.what == "run key" && choice.from == Origin::Content);
-    if recording.shard.is_some() && key_of_content {
-        doubts.push(
-            "this shard has no run key, so it is a run of its own: give all shards of a run the same --run-key"
-                .to_owned(),
-        );
-    }
-    let started_at = recording.started_at;
-    if started_at.since_ms(now) > CLOCK_SKEW_MS {
-        doubts.push(format!(
-            "the run starts in the future ({started_at}); no route shows it before then"
-        ));
-    }
-    if started_at < now.plus_days(-LONGEST_RETENTION_DAYS) {
-        doubts.push(format!(
-            "the run started on {started_at}, past the {LONGEST_RETENTION_DAYS} days of the longest retention: no route shows it"
-        ));
-    }
-    if recording.tests.is_empty() && recording.report_errors.is_empty() {
-        doubts.push("the report holds no tests".to_owned());
-    }
-    doubts
 }
 
 /// A shard in the form of the flag.

@@ -12,7 +12,7 @@ use crate::{
     input::Input,
     jest, junit, limits,
     merge::{Piece, merge},
-    playwright,
+    paths, playwright,
     report::{Format, ReadError, Report, SourceFile},
     trx,
 };
@@ -22,7 +22,8 @@ use crate::{
 pub struct Options<'a> {
     /// The format of every file; without it each file's content tells.
     pub format: Option<Format>,
-    /// The checkout's root as the reports write it (absolute), to which paths are made relative.
+    /// The checkout's root as the reports write it, to which paths are made relative. One that is not absolute counts
+    /// as none: reports hold absolute paths.
     pub root: Option<&'a str>,
     /// The checkout's files, by which class names of JUnit XML become files.
     pub known_files: Option<&'a KnownFiles>,
@@ -109,9 +110,8 @@ fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Piece, ReadErro
     let input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),
-        root: options.root.filter(|root| !root.is_empty()),
+        root: options.root.filter(|root| paths::is_absolute(root)),
         known_files: options.known_files,
-        modified: file.modified,
     };
     let unrecognised = |hint| ReadError::Unrecognised {
         file: file.name.clone(),

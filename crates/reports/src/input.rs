@@ -1,7 +1,5 @@
 //! What every format's reader is handed: the decoded text of one file and what is known of the checkout.
 
-use assay_domain::timestamp::Timestamp;
-
 use crate::{files::KnownFiles, paths, report::ReadError};
 
 /// One decoded file of an import.
@@ -15,8 +13,6 @@ pub(crate) struct Input<'a> {
     pub(crate) root: Option<&'a str>,
     /// The checkout's files, where known.
     pub(crate) known_files: Option<&'a KnownFiles>,
-    /// When the file was last written, where known: the last resort for the run's start.
-    pub(crate) modified: Option<Timestamp>,
 }
 
 impl Input<'_> {

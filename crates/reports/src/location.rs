@@ -198,7 +198,6 @@ mod tests {
             text: "",
             root: Some("/repo"),
             known_files: None,
-            modified: None,
         };
         input.location_in(stack).map(|at| {
             format!(

@@ -313,7 +313,6 @@ mod tests {
             text,
             root: None,
             known_files: None,
-            modified: None,
         };
         let mut xml = Xml::new(&input, "XML");
         let mut seen = Vec::new();

@@ -1,5 +1,199 @@
 //! Keys.
-use std::{collections::HashMap, sync::Mutex};
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use assay_domain::{
+    id::{KeyId, OrganizationId, ProjectId},
+    key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
+    timestamp::{DAY_MS, Timestamp},
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
+    QueryResult, RunQueryDsl,
+};
+use time::{Date, OffsetDateTime};
 use uuid::Uuid;
+
+use crate::{
+    Database,
+    column::{At, corrupt, storable, word},
+    pool::{Read, WorkError},
+    schema::{api_key, organization, project},
+};
+
+/// The keys that this process has noted as used, each with the day since 1970: the column is written once a day,
+/// not with each request.
 #[derive(Debug, Default)]
-pub(crate) struct UsedToday(pub(crate) Mutex<HashMap<Uuid, i64>>);
+pub(crate) struct UsedToday(Mutex<HashMap<KeyId, i64>>);
+
+/// Id, organization, its plan, expiry and revocation.
+type ReadKeyRow = (Uuid, Uuid, String, Option<At>, Option<At>);
+
+/// The read key of this hash.
+pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option<StoredKey>> {
+    let found: Option<ReadKeyRow> = api_key::table
+        .inner_join(organization::table.on(organization::id.eq(api_key::organization_id)))
+        .filter(api_key::hash.eq(hash.0.as_slice()))
+        .filter(api_key::kind.eq(KeyKind::Read.as_str()))
+        .select((
+            api_key::id,
+            api_key::organization_id,
+            organization::plan,
+            api_key::expires_at,
+            api_key::revoked_at,
+        ))
+        .first(connection)
+        .optional()?;
+    let Some((id, organization, plan, expires_at, revoked_at)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(StoredKey {
+        id: KeyId(id),
+        organization: OrganizationId(organization),
+        plan: word("plan", &plan)?,
+        expires_at: expires_at
+            .ok_or_else(|| corrupt("read key without an expiry", &id.to_string()))?
+            .0,
+        revoked_at: revoked_at.map(|at| at.0),
+    }))
+}
+
+impl Database {
+    /// Notes that a key was used on the day of `now`.
+    pub(crate) fn note_use(&self, key: KeyId, now: Timestamp) -> Result<(), assay_domain::store::StoreError> {
+        let day = now.unix_ms().div_euclid(DAY_MS);
+        let noted = || self.used_today.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted().get(&key) == Some(&day) {
+            return Ok(());
+        }
+        let date = OffsetDateTime::from(now).date();
+        self.run("noting a key's use", |connection| {
+            diesel::update(api_key::table.filter(api_key::id.eq(key.0)))
+                .filter(api_key::last_used_on.is_null().or(api_key::last_used_on.lt(date)))
+                .set(api_key::last_used_on.eq(date))
+                .execute(connection)?;
+            Ok::<_, WorkError<_>>(())
+        })?;
+        noted().insert(key, day);
+        Ok(())
+    }
+}
+
+/// Keeps a read key.
+pub(crate) fn insert_read(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+    key: &NewKey,
+    expires_at: Timestamp,
+) -> QueryResult<usize> {
+    diesel::insert_into(api_key::table)
+        .values((
+            new(key, KeyKind::Read, organization.0),
+            api_key::expires_at.eq(At(expires_at)),
+        ))
+        .execute(connection)
+}
+
+/// Keeps an ingest key; false where there is no such project.
+pub(crate) fn insert_ingest(
+    connection: &mut PgConnection,
+    project: ProjectId,
+    key: &NewKey,
+) -> QueryResult<bool> {
+    let organization: Option<Uuid> = project::table
+        .find(project.0)
+        .select(project::organization_id)
+        .first(connection)
+        .optional()?;
+    let Some(organization) = organization else {
+        return Ok(false);
+    };
+    diesel::insert_into(api_key::table)
+        .values((
+            new(key, KeyKind::Ingest, organization),
+            api_key::project_id.eq(project.0),
+        ))
+        .execute(connection)?;
+    Ok(true)
+}
+
+type NewRow = (
+    diesel::dsl::Eq<api_key::id, Uuid>,
+    diesel::dsl::Eq<api_key::kind, &'static str>,
+    diesel::dsl::Eq<api_key::hash, Vec<u8>>,
+    diesel::dsl::Eq<api_key::prefix, String>,
+    diesel::dsl::Eq<api_key::organization_id, Uuid>,
+    diesel::dsl::Eq<api_key::created_at, At>,
+);
+
+fn new(key: &NewKey, kind: KeyKind, organization: Uuid) -> NewRow {
+    (
+        api_key::id.eq(key.id.0),
+        api_key::kind.eq(kind.as_str()),
+        api_key::hash.eq(key.hash.0.to_vec()),
+        api_key::prefix.eq(storable(&key.prefix)),
+        api_key::organization_id.eq(organization),
+        api_key::created_at.eq(At(key.created_at)),
+    )
+}
+
+type EntryRow = (
+    Uuid,
+    String,
+    String,
+    Option<Uuid>,
+    At,
+    Option<At>,
+    Option<At>,
+    Option<Date>,
+);
+
+/// The keys of an organization and its projects, oldest first.
+pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) -> Read<Vec<KeyEntry>> {
+    let rows: Vec<EntryRow> = api_key::table
+        .filter(api_key::organization_id.eq(organization.0))
+        .select((
+            api_key::id,
+            api_key::kind,
+            api_key::prefix,
+            api_key::project_id,
+            api_key::created_at,
+            api_key::expires_at,
+            api_key::revoked_at,
+            api_key::last_used_on,
+        ))
+        .order((api_key::created_at, api_key::id))
+        .load(connection)?;
+    rows.into_iter()
+        .map(
+            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on)| {
+                Ok(KeyEntry {
+                    id: KeyId(id),
+                    kind: word("kind of key", &kind)?,
+                    prefix,
+                    project_id: project.map(ProjectId),
+                    created_at: created_at.0,
+                    expires_at: expires_at.map(|at| at.0),
+                    revoked_at: revoked_at.map(|at| at.0),
+                    last_used_on: last_used_on.map(|day| day.to_string()),
+                })
+            },
+        )
+        .collect()
+}
+
+/// Revokes a key; false where there is no such key. The first date stays.
+pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<bool> {
+    diesel::update(api_key::table.find(key.0).filter(api_key::revoked_at.is_null()))
+        .set(api_key::revoked_at.eq(At(now)))
+        .execute(connection)?;
+    let known: Option<Uuid> = api_key::table
+        .find(key.0)
+        .select(api_key::id)
+        .first(connection)
+        .optional()?;
+    Ok(known.is_some())
+}

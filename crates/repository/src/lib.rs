@@ -1,14 +1,36 @@
 //! The only user of the database: schema, pool, reads and the import transaction.
 //!
 //! [`Database`] implements the ports of [`assay_domain::store`]: `Store` for the read API, `Recorder` for the
-//! importer, `Administration` for the command line. One file a noun; [`record`] is the import transaction.
+//! importer, `Administration` for the command line. One file a noun; `record` is the import transaction.
+//!
+//! What every statement on a per-project table keeps to: the project arrives as a bound constant, also for each
+//! table that is joined, and what is past the retention is left out by the run's start, which each such table carries.
 
+mod administration;
+mod attempt;
+mod browser;
 mod column;
+mod history;
 mod key;
 mod migrate;
+mod observation;
+mod organization;
+mod pack;
 mod pool;
+mod project;
+mod prune;
+mod rebuild;
+mod record;
+mod run;
+mod run_detail;
 #[rustfmt::skip]
 mod schema;
+mod shard;
+mod signature;
+mod signature_list;
+mod store;
+mod test;
+mod verdict;
 
 use std::sync::Mutex;
 

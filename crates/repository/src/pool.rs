@@ -2,7 +2,10 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use assay_domain::{store::StoreError, timestamp::Timestamp};
+use assay_domain::{
+    store::{RecordError, StoreError},
+    timestamp::Timestamp,
+};
 use diesel::{
     Connection, PgConnection,
     connection::SimpleConnection,
@@ -45,25 +48,34 @@ impl From<u32> for PoolOptions {
 }
 
 /// Why a unit of work did not succeed: its statements failed, or it refused what it found.
-pub(crate) enum Failure<E> {
+pub(crate) enum WorkError<E> {
     Query(QueryError),
     Refused(E),
 }
 
-impl<E> From<QueryError> for Failure<E> {
+impl<E> From<QueryError> for WorkError<E> {
     fn from(error: QueryError) -> Self {
         Self::Query(error)
     }
 }
 
-impl From<StoreError> for Failure<StoreError> {
+impl<E: From<StoreError>> From<StoreError> for WorkError<E> {
     fn from(error: StoreError) -> Self {
-        Self::Refused(error)
+        Self::Refused(error.into())
+    }
+}
+
+impl From<WorkError<StoreError>> for WorkError<RecordError> {
+    fn from(error: WorkError<StoreError>) -> Self {
+        match error {
+            WorkError::Query(error) => Self::Query(error),
+            WorkError::Refused(error) => Self::Refused(error.into()),
+        }
     }
 }
 
 /// The outcome of a read: its statements may fail, and what they return may be corrupt.
-pub(crate) type Read<T> = Result<T, Failure<StoreError>>;
+pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
 
 impl Database {
     /// Connects to the database of this connection string and checks that it answers.
@@ -87,7 +99,7 @@ impl Database {
             used_today: UsedToday::default(),
         };
         database.run("connecting", |connection| {
-            Ok::<_, Failure<StoreError>>(connection.ping()?)
+            Ok::<_, WorkError<StoreError>>(connection.ping()?)
         })?;
         Ok(database)
     }
@@ -99,21 +111,21 @@ impl Database {
     pub(crate) fn run<T, E: From<StoreError>>(
         &self,
         doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Result<T, Failure<E>>,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
     ) -> Result<T, E> {
         let mut connection = self.connection()?;
         let mut outcome = work(&mut connection);
-        if matches!(&outcome, Err(Failure::Query(error)) if is_dead(&mut connection, error)) {
+        if matches!(&outcome, Err(WorkError::Query(error)) if is_dead(&mut connection, error)) {
             drop(connection);
-            connection = self.connection()?;
+            connection = self.live_connection()?;
             outcome = work(&mut connection);
         }
         outcome.map_err(|failure| match failure {
-            Failure::Refused(refused) => refused,
-            Failure::Query(error) if is_dead(&mut connection, &error) => {
+            WorkError::Refused(refused) => refused,
+            WorkError::Query(error) if is_dead(&mut connection, &error) => {
                 StoreError::Unreachable(Box::new(error)).into()
             }
-            Failure::Query(error) => StoreError::Failed {
+            WorkError::Query(error) => StoreError::Failed {
                 doing,
                 source: Box::new(error),
             }
@@ -140,7 +152,7 @@ impl Database {
     pub(crate) fn write<T, E: From<StoreError>>(
         &self,
         doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Result<T, Failure<E>>,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
     ) -> Result<T, E> {
         self.run(doing, |connection| connection.transaction(&mut work))
     }
@@ -151,6 +163,18 @@ impl Database {
         let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
         let context = self.ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Uuid::new_v7(uuid::Timestamp::from_unix(&*context, ms / 1000, nanos))
+    }
+
+    /// A connection that answers. What ended one connection has often ended all; each that is given back broken is
+    /// replaced, so one more than there are is a fresh one.
+    fn live_connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
+        for _ in 0..self.pool.max_size() {
+            let mut connection = self.connection()?;
+            if connection.ping().is_ok() {
+                return Ok(connection);
+            }
+        }
+        self.connection()
     }
 
     fn connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
@@ -180,14 +204,15 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
 
 /// Whether an error says that the connection is gone, rather than that a statement failed.
 fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
-    match error {
-        QueryError::DatabaseError(DatabaseErrorKind::ClosedConnection, _)
-        | QueryError::BrokenTransactionManager => true,
-        // libpq tells a lost connection as an error of no kind.
-        QueryError::DatabaseError(DatabaseErrorKind::Unknown, _)
-        | QueryError::RollbackErrorOnCommit { .. } => connection.is_broken() || connection.ping().is_err(),
-        _ => false,
-    }
+    let says_so = matches!(
+        error,
+        QueryError::DatabaseError(
+            DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
+            _
+        )
+    );
+    // After a failed statement libpq knows the state of the transaction, unless the connection is gone.
+    says_so || connection.is_broken()
 }
 
 /// The connection string with bounds on how long a host that does not answer is waited for, unless it has its own.

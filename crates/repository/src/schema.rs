@@ -195,3 +195,13 @@ diesel::allow_tables_to_appear_in_same_query!(
     run_pack,
     verdict
 );
+
+diesel::allow_columns_to_appear_in_same_group_by_clause!(
+    attempt::test,
+    run::number,
+    run::id,
+    run::branch,
+    run::started_at,
+    result::status,
+    result::attempts,
+);

@@ -5,7 +5,6 @@
 //! could do so itself. The script holds no output open, so that a CI job ends when its tests do.
 
 use std::{
-    ffi::OsString,
     fs,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -88,7 +87,7 @@ fn start() -> Result<Cluster> {
     register(&folder)?;
     let settings = Settings {
         pg_bin: std::env::var_os("PG_BIN").map(PathBuf::from),
-        path: std::env::var_os("PATH").map(OsString::from),
+        path: std::env::var_os("PATH"),
         durability: Durability::Ephemeral,
         timeout: Duration::from_secs(60),
     };

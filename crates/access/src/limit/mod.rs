@@ -33,18 +33,35 @@ pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admission> + Send + 'a>>;
 /// Whether a request lies within the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It does.
-    Admitted,
+    /// There is no limit.
+    Unlimited,
+    /// It does, and so much is left.
+    Admitted(Budget),
     /// It does not.
     Refused,
 }
 
+/// What is left of a header's window after an admitted request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// How many requests a window admits.
+    pub limit: u32,
+    /// How many more this window admits.
+    pub remaining: u32,
+    /// Seconds until the next window begins, rounded up: from 1 to 60.
+    pub reset_s: i64,
+}
+
 impl Admission {
-    const fn of(count: u32, limit: u32) -> Self {
-        if count <= limit {
-            Self::Admitted
-        } else {
-            Self::Refused
+    /// The answer to the request that is the `count`th of its window at `now`.
+    const fn of(count: u32, limit: u32, now: Timestamp) -> Self {
+        match limit.checked_sub(count) {
+            Some(remaining) => Self::Admitted(Budget {
+                limit,
+                remaining,
+                reset_s: (WINDOW_MS - now.unix_ms().rem_euclid(WINDOW_MS) + 999) / 1_000,
+            }),
+            None => Self::Refused,
         }
     }
 }
@@ -52,4 +69,28 @@ impl Admission {
 /// The window that `now` belongs to.
 const fn window_of(now: Timestamp) -> i64 {
     now.unix_ms().div_euclid(WINDOW_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_counts_down_to_the_windows_end() {
+        let at = |ms: i64| Timestamp::from_unix_ms(1_795_200_360_000 + ms);
+        for (count, ms, remaining, reset_s) in [
+            (1, 0, 59, 60),
+            (2, 1, 58, 60),
+            (30, 37_000, 30, 23),
+            (60, 59_999, 0, 1),
+        ] {
+            let budget = Budget {
+                limit: 60,
+                remaining,
+                reset_s,
+            };
+            assert_eq!(Admission::of(count, 60, at(ms)), Admission::Admitted(budget));
+        }
+        assert_eq!(Admission::of(61, 60, at(0)), Admission::Refused);
+    }
 }

@@ -64,7 +64,7 @@ impl Redis {
 
     async fn count(&self, authorization: &[u8], now: Timestamp) -> Admission {
         if self.limit == 0 {
-            return Admission::Admitted;
+            return Admission::Unlimited;
         }
         if now.unix_ms() < self.paused_until.load(Ordering::Relaxed) {
             return self.fallback.count(authorization, now);
@@ -77,7 +77,7 @@ impl Redis {
             .invoke_async(&mut connection)
             .await;
         match counted {
-            Ok(count) => Admission::of(count, self.limit),
+            Ok(count) => Admission::of(count, self.limit, now),
             Err(error) => {
                 self.failed(&error, now);
                 self.fallback.count(authorization, now)
@@ -129,12 +129,12 @@ mod tests {
         let now = Timestamp::from_unix_ms(1_795_200_360_000);
         let mut answers = Vec::new();
         for _ in 0..3 {
-            answers.push(limiter.admit(b"a", now).await);
+            answers.push(match limiter.admit(b"a", now).await {
+                Admission::Admitted(budget) => Some(budget.remaining),
+                Admission::Unlimited | Admission::Refused => None,
+            });
         }
-        assert_eq!(
-            answers,
-            [Admission::Admitted, Admission::Admitted, Admission::Refused]
-        );
+        assert_eq!(answers, [Some(1), Some(0), None]);
         assert!(limiter.paused_until.load(Ordering::Relaxed) > now.unix_ms());
     }
 

@@ -25,6 +25,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct AttemptList<'a> {
     project: ProjectTag,
     run: &'a RunTag,
@@ -33,6 +34,7 @@ struct AttemptList<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 struct AttemptEntry<'a> {
     retry: u32,

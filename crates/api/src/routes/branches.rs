@@ -16,6 +16,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct BranchList {
     project: ProjectTag,
     branches: Vec<String>,

@@ -40,6 +40,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 struct FlakyList {
     project: ProjectTag,

@@ -25,6 +25,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct HistoryAnswer {
     project: ProjectTag,
     test: TestName,

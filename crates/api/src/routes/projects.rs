@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::{answer::Answer, call::Call, error::ApiError};
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct ProjectList {
     projects: Vec<ProjectEntry>,
 }

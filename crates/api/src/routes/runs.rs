@@ -46,6 +46,7 @@ pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 struct RunList {
     project: ProjectTag,
@@ -59,6 +60,7 @@ struct RunList {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct RunAnswer {
     project: ProjectTag,
     #[serde(flatten)]

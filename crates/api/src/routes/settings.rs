@@ -16,6 +16,7 @@ pub(crate) fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct SettingsAnswer {
     project: ProjectTag,
     settings: Settings,

@@ -48,6 +48,7 @@ pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 struct SignatureList {
     project: ProjectTag,
@@ -60,6 +61,7 @@ struct SignatureList {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct SignatureAnswer {
     project: ProjectTag,
     window: Window,

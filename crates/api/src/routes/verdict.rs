@@ -23,6 +23,7 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 struct VerdictAnswer {
     project: ProjectTag,
@@ -34,8 +35,11 @@ struct VerdictAnswer {
     labels: Vec<Label>,
     status_reason: Option<Signal>,
     explanation: Option<String>,
+    #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     flake_score: Option<f64>,
+    #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     flip_rate: Option<f64>,
+    #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     failure_rate: Option<f64>,
     runs_considered: Option<u32>,
     failure_streak: Option<u32>,
@@ -45,6 +49,7 @@ struct VerdictAnswer {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct ActiveSignal {
     signal: Signal,
     /// The signal in words.

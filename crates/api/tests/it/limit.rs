@@ -2,7 +2,7 @@
 
 use actix_web::http::Method;
 
-use crate::client::Api;
+use crate::{client::Api, ids::PROJECT};
 
 #[actix_web::test]
 async fn the_sixty_first_request_gets_nothing_but_its_status() {
@@ -18,6 +18,8 @@ async fn the_sixty_first_request_gets_nothing_but_its_status() {
         "content-type",
         "service-key-expires-at",
         "x-request-id",
+        "ratelimit",
+        "ratelimit-policy",
     ] {
         assert_eq!(refused.header(header), None, "{header}");
     }
@@ -45,4 +47,39 @@ async fn bad_keys_have_a_budget_too_and_missing_ones_need_none() {
             .await
             .fails(401, "missing_key", "no header");
     }
+}
+
+#[actix_web::test]
+async fn a_success_tells_what_is_left_and_a_refusal_does_not() {
+    let api = Api::limited(60);
+    let path = format!("/projects/{PROJECT}/branches");
+    let first = api.get(&path).await;
+    first.ok();
+    assert_eq!(first.header("ratelimit-policy"), Some("\"default\";q=60;w=60"));
+    // The seed's time lies 3.120 seconds into its window.
+    assert_eq!(first.header("ratelimit"), Some("\"default\";r=59;t=57"));
+
+    let tag = first.header("etag").unwrap();
+    let known = api.get_with(&path, &[("If-None-Match", tag)]).await;
+    assert_eq!(known.status, 304);
+    assert_eq!(known.header("ratelimit"), Some("\"default\";r=58;t=57"));
+
+    for path in [
+        "/projects/none/branches",
+        "/projects/none/runs?days=1",
+        "/nowhere",
+    ] {
+        let refused = api.get(path).await;
+        assert!(refused.status.is_client_error());
+        assert_eq!(refused.header("ratelimit"), None, "{path}");
+        assert_eq!(refused.header("ratelimit-policy"), None, "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn without_a_limit_nothing_is_told_of_it() {
+    let answer = Api::new().get("/projects").await;
+    answer.ok();
+    assert_eq!(answer.header("ratelimit"), None);
+    assert_eq!(answer.header("ratelimit-policy"), None);
 }

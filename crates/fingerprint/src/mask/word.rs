@@ -48,7 +48,8 @@ pub(super) fn is_hexadecimal(word: &str) -> bool {
 pub(super) fn is_random(token: &str) -> bool {
     let token = token.trim_end_matches('=');
     let mut pieces = token.split(['-', '_', '+']).filter(|piece| !piece.is_empty());
-    if pieces.any(is_plain_word) {
+    // What is known by itself is masked by itself, so that `tx-` stays in front of every id alike.
+    if pieces.any(|piece| is_plain_word(piece) || (is_hexadecimal(piece) && piece != token)) {
         return false;
     }
     let letters = token.bytes().filter(u8::is_ascii_alphabetic).count();
@@ -64,8 +65,12 @@ pub(super) fn is_random(token: &str) -> bool {
             _ => false,
         })
         .count();
+    let digits = token.bytes().filter(u8::is_ascii_digit).count();
+    let capitals_only = !token.bytes().any(|b| b.is_ascii_lowercase());
     alternations(token) >= 3
-        || (letters >= 16 && case_changes * 5 >= letters * 2 && has_scattered_capitals(token))
+        || (letters >= 16 && case_changes * 3 >= letters && has_scattered_capitals(token))
+        || (letters >= 12 && digits >= 1 && has_scattered_capitals(token))
+        || (digits >= 2 && capitals_only)
 }
 
 /// `session`, `Order`, `API`: three letters and more in one of the usual cases, none of them a long hexadecimal run.

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START_MS: i64 = 1_767_225_600_000;
+const HOUR_MS: i64 = 3_600_000;
 /// Between two runs of a written history: 0.4 days.
 pub(crate) const STEP_MS: i64 = DAY_MS * 2 / 5;
 
@@ -140,6 +141,47 @@ fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
             observed
         },
     )
+}
+
+/// A long history of a few tests that mostly pass, some of them seldom run.
+pub(crate) fn long() -> impl Strategy<Value = History> {
+    let letter = prop_oneof![40 => Just('P'), 1 => Just('R'), 1 => Just('F'), 1 => Just('-')];
+    let step = (
+        0_u8..10,
+        0_u8..4,
+        proptest::collection::vec(letter, 4),
+        proptest::bool::weighted(0.03),
+    );
+    proptest::collection::vec(step, 100..300).prop_map(|steps| {
+        let mut revision = 0;
+        let runs = (1..)
+            .zip(steps)
+            .map(|(number, (branch, news, letters, breaks))| {
+                let branch = match branch {
+                    0..6 => "main",
+                    6..9 => "feature",
+                    _ => "other",
+                };
+                revision += u32::from(news > 0);
+                let at = START_MS + i64::from(number) * HOUR_MS;
+                let mut observed = run(number, at, Some(branch), Some(format!("{branch} {revision}")));
+                for (test, letter) in (0..).zip(letters) {
+                    let seldom = test == 3 && number % 7 != 0;
+                    match if breaks && test < 2 { 'F' } else { letter } {
+                        '-' => {}
+                        _ if seldom => {}
+                        letter => add(&mut observed, test, letter),
+                    }
+                }
+                observed
+            })
+            .collect();
+        History {
+            stable_branch: "main".into(),
+            tests: 4,
+            runs,
+        }
+    })
 }
 
 /// The end of [`arbitrary`] histories' time.

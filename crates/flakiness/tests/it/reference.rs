@@ -379,4 +379,10 @@ proptest! {
     fn the_engine_agrees_with_the_plain_model(history in history::arbitrary()) {
         compare(&history, history::end())?;
     }
+
+    /// Long stretches of passes, which the engine does not walk through, with absences and branches between.
+    #[test]
+    fn the_engine_agrees_over_long_stretches_of_passes(history in history::long()) {
+        compare(&history, history::end())?;
+    }
 }

@@ -10,7 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-use self::model::{Environment, File, Test, TestAttempt};
+use self::model::{Environment, File, Test};
 use crate::{
     collect::Collector,
     failure,
@@ -134,8 +134,8 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
 }
 
 fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Attempt> {
-    let last = attempt(input, &test.last, browser);
-    let mut earlier: Vec<&TestAttempt> = test.retry_attempts.iter().collect();
+    let last = attempt(input, test, browser);
+    let mut earlier: Vec<&Test> = test.retry_attempts.iter().collect();
     // Stable: attempts without a number stay in order.
     earlier.sort_by(|a, b| a.attempt.unwrap_or(0.0).total_cmp(&b.attempt.unwrap_or(0.0)));
     let mut attempts: Vec<Attempt> = earlier
@@ -166,7 +166,7 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
     attempts
 }
 
-fn attempt(input: &Input<'_>, told: &TestAttempt, browser: &Option<String>) -> Attempt {
+fn attempt(input: &Input<'_>, told: &Test, browser: &Option<String>) -> Attempt {
     let error = input.error(
         told.message.as_deref(),
         told.trace.as_deref(),
@@ -188,7 +188,7 @@ fn attempt(input: &Input<'_>, told: &TestAttempt, browser: &Option<String>) -> A
 }
 
 /// CTRF has no time-outs and no interruptions; `rawStatus` and messages do.
-fn status(told: &TestAttempt, error: Option<&ErrorDetail>) -> AttemptStatus {
+fn status(told: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
     let raw = told.raw_status.as_deref().map(str::to_ascii_lowercase);
     match (told.status.as_deref(), raw.as_deref()) {
         (_, Some("interrupted")) => AttemptStatus::Interrupted,

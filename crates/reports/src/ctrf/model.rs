@@ -57,7 +57,7 @@ pub(super) struct Environment {
     pub(super) shard_id: Option<String>,
 }
 
-/// A test with its final attempt.
+/// A test with its final attempt, or an earlier attempt of one, which has no more than the fields of an attempt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Test {
@@ -73,14 +73,8 @@ pub(super) struct Test {
     pub(super) flaky: Option<bool>,
     /// The attempts before the final one.
     #[serde(deserialize_with = "json::list")]
-    pub(super) retry_attempts: Vec<TestAttempt>,
-    #[serde(flatten)]
-    pub(super) last: TestAttempt,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct TestAttempt {
+    pub(super) retry_attempts: Vec<Test>,
+    /// Which attempt this is, from 1; earlier attempts only.
     #[serde(deserialize_with = "json::number")]
     pub(super) attempt: Option<f64>,
     #[serde(deserialize_with = "json::text")]

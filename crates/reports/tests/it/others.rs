@@ -231,13 +231,14 @@ fn allure_parameters_tell_tests_apart_and_retries_do_not() {
 }
 
 #[test]
-fn a_folder_of_allure_results_is_one_run_among_others() {
+fn a_folder_of_allure_or_surefire_results_is_one_run_among_others() {
     let mut files = support::files_in("allure-playwright");
     files.retain(|file| assay_reports::looks_like_report(&file.bytes).is_some());
     files.push(support::file("ctrf/mocha.json"));
+    files.extend(support::files_in("surefire"));
     let runs = assay_reports::read_each(files, &assay_reports::Options::default()).unwrap();
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    assert_eq!(names, ["allure-playwright", "ctrf/mocha.json"]);
+    assert_eq!(names, ["allure-playwright", "ctrf/mocha.json", "surefire"]);
     let flaky = runs[0]
         .report
         .tests

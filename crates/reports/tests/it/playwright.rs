@@ -82,14 +82,14 @@ fn without_a_root_paths_stay_as_the_report_writes_them() {
     assert_eq!(test.test.file_path.as_deref(), Some("api/cart.spec.ts"));
     let at = test.attempts[0].errors[1].location.as_ref().unwrap();
     assert_eq!(at.file, format!("{SHOP}/tests/api/cart.spec.ts"));
-    let foreign = assay_reports::read(
-        vec![support::file("playwright/full.json")],
-        &assay_reports::Options {
-            root: Some("/somewhere/else"),
+    for root in ["/somewhere/else", ".", ""] {
+        let options = assay_reports::Options {
+            root: Some(root),
             ..Default::default()
-        },
-    );
-    assert_eq!(foreign.unwrap().tests, report.tests);
+        };
+        let foreign = assay_reports::read(vec![support::file("playwright/full.json")], &options);
+        assert_eq!(foreign.unwrap().tests, report.tests, "{root}");
+    }
 }
 
 /// A report of one spec file with these specs.

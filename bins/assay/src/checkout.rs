@@ -1,0 +1,80 @@
+//! The checkout that a report's files lie in.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use assay_reports::{Format, KnownFiles, Options, SourceFile, ci::CiContext};
+use walkdir::WalkDir;
+
+/// Most files of a checkout that are looked at.
+const MOST_FILES: usize = 500_000;
+/// Folders that hold no sources of the project.
+const FOREIGN: &[&str] = &["node_modules", "target", "build", "dist", "vendor", "__pycache__"];
+
+/// The checkout's root, where it is known.
+pub(crate) struct Checkout {
+    /// As reports write it: absolute.
+    root: Option<String>,
+    /// The folder to look for sources in, where it is there.
+    folder: Option<PathBuf>,
+}
+
+impl Checkout {
+    /// The checkout that the flag names, else CI's workspace. The flag may name a folder of another machine, as it
+    /// stands in a report that was made there.
+    pub(crate) fn of(flag: Option<&Path>, ci: &CiContext) -> anyhow::Result<Self> {
+        let named = match flag {
+            Some(root) if root.is_dir() => {
+                Some(fs::canonicalize(root).with_context(|| format!("--root {}", root.display()))?)
+            }
+            Some(root) => Some(root.to_path_buf()),
+            None => ci.workspace_root.as_deref().map(PathBuf::from),
+        };
+        let folder = named.clone().filter(|root| root.is_dir());
+        Ok(Self {
+            root: named.map(|root| root.display().to_string()),
+            folder,
+        })
+    }
+
+    /// How to read these files.
+    pub(crate) fn options<'a>(
+        &'a self,
+        format: Option<Format>,
+        known_files: Option<&'a KnownFiles>,
+    ) -> Options<'a> {
+        Options {
+            format,
+            root: self.root.as_deref(),
+            known_files,
+        }
+    }
+
+    /// The checkout's files, where a report needs them: only JUnit's class names do.
+    pub(crate) fn known_files(&self, format: Option<Format>, files: &[SourceFile]) -> Option<KnownFiles> {
+        let is_junit = |file: &SourceFile| {
+            format.or_else(|| assay_reports::looks_like_report(&file.bytes)) == Some(Format::Junit)
+        };
+        let folder = self.folder.as_ref()?;
+        files.iter().any(is_junit).then(|| sources(folder))
+    }
+}
+
+/// The files below a folder, relative to it.
+fn sources(folder: &Path) -> KnownFiles {
+    WalkDir::new(folder)
+        .into_iter()
+        .filter_entry(|entry| {
+            let name = entry.file_name().to_string_lossy();
+            entry.depth() == 0 || !(name.starts_with('.') || FOREIGN.contains(&name.as_ref()))
+        })
+        // A folder that may not be read holds no source that a report could mean.
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_file())
+        .take(MOST_FILES)
+        .filter_map(|entry| Some(entry.path().strip_prefix(folder).ok()?.display().to_string()))
+        .collect()
+}

@@ -1,0 +1,95 @@
+//! The command line as a whole; each group's own arguments stand beside its command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{
+    analyze::AnalyzeArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand,
+    prune::PruneArgs,
+};
+
+const EXAMPLES: &str = "\
+A first report, from nothing:
+  assay migrate
+  assay org create \"Example Shop\" --plan pro
+  assay project create --org \"Example Shop\" storefront
+  assay import --project storefront test-results/
+  assay key create --org \"Example Shop\" --days 90
+
+In scripts, --json prints one object on standard output:
+  ORG=$(assay org create \"Example Shop\" --json | jq -r .id)
+
+Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
+
+/// Keeps CI test results: organizations, projects, keys, reports.
+///
+/// The results are read over HTTP from `assay-server`; this program fills and administers the same database.
+#[derive(Debug, Parser)]
+#[command(name = "assay", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Print one JSON object on standard output instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// The Postgres database; without it a private one in the data directory is started as needed
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "ASSAY_DATABASE_URL",
+        hide_env_values = true
+    )]
+    database_url: Option<String>,
+
+    /// Where the private database lives
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "ASSAY_DATA_DIR",
+        hide_env_values = true,
+        default_value = "./.assay"
+    )]
+    pub(crate) data_dir: PathBuf,
+}
+
+impl Global {
+    /// The database that was named; an empty variable names none.
+    pub(crate) fn database_url(&self) -> Option<&str> {
+        self.database_url.as_deref().filter(|url| !url.trim().is_empty())
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Organizations and their plans
+    #[command(subcommand)]
+    Org(OrgCommand),
+    /// Projects and their configuration
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Read keys of organizations and ingest keys of projects
+    #[command(subcommand)]
+    Key(KeyCommand),
+    // Its text stands at the arguments.
+    Import(Box<ImportArgs>),
+    // Its text stands at the arguments.
+    Analyze(Box<AnalyzeArgs>),
+    // Its text stands at the arguments.
+    Prune(PruneArgs),
+}

@@ -1,0 +1,275 @@
+//! The files of an analysis, read one folder's share at a time: what was judged of a file stays, its text does not.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufReader, IsTerminal as _, Read},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use assay_analysis::{Collector, read_csv};
+use assay_domain::timestamp::Timestamp;
+use assay_ingest::{Arrival, Files, Flags, Prepared};
+use assay_reports::{Format, NamedReport, SourceFile, ci::CiContext};
+use flate2::read::MultiGzDecoder;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+
+use super::{AnalyzeArgs, Reading};
+use crate::{
+    checkout::Checkout,
+    sources::{self, Candidate},
+};
+
+/// How many files are held at a time, but for those that are one run.
+const AT_A_TIME: usize = 32;
+/// Reads everything that the arguments name into the collector.
+pub(super) fn read(args: &AnalyzeArgs, collector: &mut Collector, now: Timestamp) -> anyhow::Result<()> {
+    let candidates = sources::candidates(&args.paths, &["csv"])?;
+    let bar = progress(&candidates);
+    let ci = CiContext::default();
+    let reader = Reader {
+        reading: args.format,
+        checkout: Checkout::of(args.root.as_deref(), &ci)?,
+        now,
+    };
+    let mut skipped = Vec::new();
+    for share in shares(candidates, args.format) {
+        match share {
+            Share::Csv(candidate) => reader.csv(collector, &candidate, &bar)?,
+            Share::Reports(slots) => {
+                let read: Vec<_> = slots.par_iter().map(|slot| (slot, reader.slot(slot))).collect();
+                for (slot, recordings) in read {
+                    bar.inc(slot.iter().map(size).sum());
+                    reader.keep(collector, recordings?, &mut skipped);
+                }
+            }
+            Share::OneRun(candidates) => {
+                bar.inc(candidates.iter().map(size).sum());
+                reader.keep(collector, reader.slot(&candidates)?, &mut skipped);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    sources::tell_skipped(&skipped);
+    Ok(())
+}
+
+/// What is read together.
+enum Share {
+    /// A history.
+    Csv(Candidate),
+    /// Reports, each slot a run; several files of a slot are the same run in several formats.
+    Reports(Vec<Vec<Candidate>>),
+    /// Files that together are one run.
+    OneRun(Vec<Candidate>),
+}
+
+/// The files in their order, folder by folder.
+fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
+    let mut shares = Vec::new();
+    let mut folders: BTreeMap<PathBuf, Vec<Candidate>> = BTreeMap::new();
+    let mut order: Vec<PathBuf> = Vec::new();
+    for candidate in candidates {
+        if reading == Reading::Csv || (reading == Reading::Auto && is_csv(&candidate.path)) {
+            shares.push(Share::Csv(candidate));
+            continue;
+        }
+        let folder = candidate.path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let files = folders.entry(folder.clone()).or_insert_with(|| {
+            order.push(folder);
+            Vec::new()
+        });
+        files.push(candidate);
+    }
+    for folder in order {
+        let files = folders.remove(&folder).unwrap_or_default();
+        let of_one_run = |candidate: &Candidate| match reading {
+            Reading::Report(Format::Allure) => Some("allure"),
+            Reading::Auto | Reading::Csv | Reading::Report(_) => of_one_run(&candidate.path),
+        };
+        let mut runs: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
+        let mut slots: Vec<Vec<Candidate>> = Vec::new();
+        for file in files {
+            match of_one_run(&file) {
+                Some(kind) => runs.entry(kind).or_default().push(file),
+                None => match slots.last_mut() {
+                    // The walk is by name, so that formats of one run follow each other.
+                    Some(slot) if slot.iter().all(|other| is_same_run(other, &file)) => slot.push(file),
+                    Some(_) | None => slots.push(vec![file]),
+                },
+            }
+        }
+        shares.extend(runs.into_values().map(Share::OneRun));
+        let mut slots = slots.into_iter().peekable();
+        while slots.peek().is_some() {
+            shares.push(Share::Reports(slots.by_ref().take(AT_A_TIME).collect()));
+        }
+    }
+    shares
+}
+
+/// Whether a file is one of many that make up a run: Surefire writes one a class, Allure one an attempt.
+fn of_one_run(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_str()?;
+    if name.starts_with("TEST-") && name.ends_with(".xml") {
+        Some("surefire")
+    } else if name.ends_with("-result.json")
+        || name.ends_with("-container.json")
+        || name.contains("-attachment")
+    {
+        Some("allure")
+    } else {
+        None
+    }
+}
+
+/// `run-7.json` beside `run-7.xml`: one run in two formats.
+fn is_same_run(a: &Candidate, b: &Candidate) -> bool {
+    a.found && b.found && a.path.file_stem() == b.path.file_stem() && a.path.extension() != b.path.extension()
+}
+
+fn is_csv(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    name.ends_with(".csv") || name.ends_with(".csv.gz")
+}
+
+/// What a file said, or that it says nothing.
+enum Said {
+    Recordings(Vec<(String, Prepared)>),
+    Skipped(String),
+}
+
+struct Reader {
+    reading: Reading,
+    checkout: Checkout,
+    now: Timestamp,
+}
+
+impl Reader {
+    /// Reads a history, which is never held as a whole.
+    fn csv(&self, collector: &mut Collector, candidate: &Candidate, bar: &ProgressBar) -> anyhow::Result<()> {
+        let name = candidate.path.display().to_string();
+        if candidate.path.as_os_str() == "-" {
+            read_csv(collector, &name, io::stdin().lock())?;
+            return Ok(());
+        }
+        let file = bar.wrap_read(File::open(&candidate.path).with_context(|| name.clone())?);
+        let plain: Box<dyn Read> = if name.to_lowercase().ends_with(".gz") {
+            Box::new(MultiGzDecoder::new(BufReader::new(file)))
+        } else {
+            Box::new(file)
+        };
+        read_csv(collector, &name, plain)?;
+        Ok(())
+    }
+
+    /// Reads the files of one run: those that make it up, or the same in several formats, of which the richest counts.
+    fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<Said> {
+        let mut files = Vec::new();
+        for candidate in candidates {
+            files.push((candidate.found, candidate.read()?));
+        }
+        let format = match self.reading {
+            Reading::Report(format) => Some(format),
+            Reading::Auto | Reading::Csv => None,
+        };
+        let known = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
+        let joined = candidates
+            .iter()
+            .all(|candidate| of_one_run(&candidate.path).is_some())
+            || format == Some(Format::Allure);
+        files.retain(|(found, file)| !found || joined || known(file).is_some());
+        if files.is_empty() {
+            let name = candidates
+                .first()
+                .map(|candidate| candidate.path.display().to_string());
+            return Ok(Said::Skipped(name.unwrap_or_default()));
+        }
+        if !joined {
+            files.sort_by_key(|(_, file)| known(file).map(richness));
+            files.truncate(1);
+        }
+        let found = files.iter().all(|(found, _)| *found);
+        let files: Vec<SourceFile> = files.into_iter().map(|(_, file)| file).collect();
+        let name = files.first().map(|file| file.name.clone()).unwrap_or_default();
+        match self.recordings(files, format) {
+            Ok(recordings) => Ok(Said::Recordings(recordings)),
+            // One broken file in a folder of hundreds must not keep the others from being judged.
+            Err(error) if found => Ok(Said::Skipped(format!("{name}: {error:#}"))),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn recordings(
+        &self,
+        files: Vec<SourceFile>,
+        format: Option<Format>,
+    ) -> anyhow::Result<Vec<(String, Prepared)>> {
+        let summed = Files::of(&files);
+        let known_files = self.checkout.known_files(format, &files);
+        let reports = assay_reports::read_each(files, &self.checkout.options(format, known_files.as_ref()))?;
+        let several = reports.len() > 1;
+        let ci = CiContext::default();
+        reports
+            .into_iter()
+            .map(|NamedReport { name, report, .. }| {
+                let flags = Flags {
+                    run_key: several.then(|| name.clone()),
+                    ..Flags::default()
+                };
+                let arrival = Arrival {
+                    files: summed.clone(),
+                    report,
+                    flags: &flags,
+                    ci: &ci,
+                    job_started_at: None,
+                };
+                Ok((name, assay_ingest::prepare(arrival, self.now)?))
+            })
+            .collect()
+    }
+
+    fn keep(&self, collector: &mut Collector, said: Said, skipped: &mut Vec<String>) {
+        match said {
+            Said::Recordings(recordings) => {
+                for (name, prepared) in recordings {
+                    collector.record(&name, prepared.recording);
+                }
+            }
+            Said::Skipped(name) => skipped.push(name),
+        }
+    }
+}
+
+/// Which format tells the most of a run, the richest lowest.
+const fn richness(format: Format) -> u8 {
+    match format {
+        Format::Playwright => 0,
+        Format::Ctrf => 1,
+        Format::Allure => 2,
+        Format::Jest => 3,
+        Format::Go => 4,
+        Format::Trx => 5,
+        Format::Junit => 6,
+    }
+}
+
+fn size(candidate: &Candidate) -> u64 {
+    std::fs::metadata(&candidate.path).map_or(0, |metadata| metadata.len())
+}
+
+/// A bar on a terminal, by bytes.
+fn progress(candidates: &[Candidate]) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(candidates.iter().map(size).sum());
+    if let Ok(style) = ProgressStyle::with_template("reading {bar:40} {bytes}/{total_bytes} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

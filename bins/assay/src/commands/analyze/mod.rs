@@ -1,0 +1,135 @@
+//! `assay analyze`: judges a history without a database.
+
+mod history;
+mod table;
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+use anyhow::ensure;
+use assay_analysis::{Analysis, Collector};
+use assay_domain::timestamp::Timestamp;
+use assay_reports::Format;
+use clap::{Args, ValueEnum};
+
+use crate::{cli::Global, clock, values};
+
+const EXAMPLES: &str = "\
+Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml and the shards of one
+build are one run. The verdicts are those that the service would store for the same results at the same time.
+
+Examples:
+  A folder of reports, one a run, as a page to look at:
+    assay analyze reports/ --output html > flaky.html
+  In a script, whatever is broken:
+    assay analyze reports/ --json | jq -r '.tests[] | select(.status == \"broken\") | .testName'
+  A history from anywhere, one attempt a row (test,run,started_at,status; optionally
+  file,branch,revision,retry,duration_ms,variant):
+    assay analyze history.csv --stable-branch trunk";
+
+/// Judge the tests of reports or of a CSV history, without a database
+///
+/// Reads every format of `assay import` and CSV, and tells which tests are broken or flaky, and why: as a table, as
+/// JSON, or as one HTML page that needs no network.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AnalyzeArgs {
+    /// Reports or CSV histories: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The format: auto, csv, or one of `assay import`
+    #[arg(long, default_value = "auto", value_parser = parse_format)]
+    format: Reading,
+    /// The time of the judgement (RFC 3339); the newest run's start unless given
+    #[arg(long, value_name = "TIME", value_parser = values::timestamp)]
+    now: Option<Timestamp>,
+    /// The branch that releases are made from
+    #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
+    stable_branch: String,
+    /// What to print; --json is the same as --output json
+    #[arg(long, value_name = "AS", value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// The checkout that the reports' files lie in, to show their paths relative to it
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+/// What to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A table for a terminal
+    Table,
+    /// One JSON object with every test and its evidence
+    Json,
+    /// One self-contained page
+    Html,
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// By name and content.
+    Auto,
+    /// As CSV.
+    Csv,
+    /// As a report of this format.
+    Report(Format),
+}
+
+fn parse_format(text: &str) -> Result<Reading, String> {
+    match text {
+        "auto" => Ok(Reading::Auto),
+        "csv" => Ok(Reading::Csv),
+        other => other
+            .parse()
+            .map(Reading::Report)
+            .map_err(|error| format!("{error}, csv or auto")),
+    }
+}
+
+/// Runs `assay analyze`.
+pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
+    let output = match (global.json, args.output) {
+        (false, output) => output,
+        (true, Output::Table | Output::Json) => Output::Json,
+        (true, Output::Html) => anyhow::bail!("--json and --output html are two answers; ask for one"),
+    };
+    let mut collector = Collector::new(&args.stable_branch);
+    history::read(args, &mut collector, clock::now())?;
+    ensure!(collector.runs() > 0, "no test report and no history was found");
+    tell_branches(&collector);
+    let analysis = collector.judge(args.now)?;
+    print(&analysis, output)
+}
+
+/// Without runs on the stable branch no test can be broken, which is more often a misnamed branch than the truth.
+fn tell_branches(collector: &Collector) {
+    let branches = collector.branches();
+    if branches.is_empty() || branches.contains(&collector.stable_branch()) {
+        return;
+    }
+    let some: Vec<&str> = branches.iter().take(5).copied().collect();
+    eprintln!(
+        "assay: no run is on the stable branch {:?}, so no test can be broken; there {} {}: name the one that \
+         releases are made from with --stable-branch",
+        collector.stable_branch(),
+        if branches.len() == 1 { "is" } else { "are" },
+        some.join(", "),
+    );
+}
+
+fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match output {
+        Output::Table => out.write_all(table::table(analysis).as_bytes())?,
+        Output::Json => {
+            serde_json::to_writer(&mut out, analysis).map_err(io::Error::from)?;
+            out.write_all(b"\n")?;
+        }
+        Output::Html => out.write_all(assay_analysis::page(analysis).as_bytes())?,
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! `assay import`: stores the test report of a run.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use assay_domain::{
+    recording::{Imported, RunContext, ShardIndex},
+    run::{CiProvider, Counts, Outcome},
+    store::Administration,
+    timestamp::Timestamp,
+};
+use assay_flakiness::Engine;
+use assay_ingest::{Arrival, Files, Flags, Prepared};
+use assay_reports::{Format, ci::CiContext};
+use clap::Args;
+use serde_json::json;
+
+use crate::{checkout::Checkout, cli::Global, clock, database, environment, lookup, output, sources, values};
+
+const EXAMPLES: &str = "\
+All files named in one call make one run (or one shard of one), stored whole or not at all.
+Several jobs of one CI build share its run key: give each a --suite of its own, or shards, or they replace each other.
+
+Examples:
+  Everything in a folder, inside CI, whose variables tell branch, commit, build and shard:
+    assay import --project storefront test-results/
+  A shard, by hand:
+    assay import --project storefront --run-key build-812 --shard 2/3 results-2.json
+  From a pipe:
+    go test -json ./... | assay import --project backend --branch main --commit \"$SHA\" -
+  What would be stored, and where each value comes from:
+    assay import --project storefront --dry-run test-results/";
+
+/// Store the test report of a run
+///
+/// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX and Allure
+/// results. What CI's environment variables tell is the default of the flags; flags go before variables, and those
+/// before what the report says of itself. The same report under the same run key again changes nothing; a changed
+/// one replaces the earlier.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// Reports: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The project's id or name
+    #[arg(long)]
+    project: String,
+    /// The report's format; auto looks at the content
+    #[arg(long, default_value = "auto", value_parser = parse_format)]
+    format: FormatChoice,
+    /// Show what would be stored and where each value comes from; store nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The checkout that the report's files lie in, to store their paths relative to it
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Ignore CI's environment variables
+    #[arg(long)]
+    no_ci: bool,
+    #[command(flatten)]
+    run: RunFlags,
+}
+
+/// What the user says of the run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The run")]
+struct RunFlags {
+    /// What all shards of one run share; without it CI's build, else the content
+    #[arg(long, value_name = "KEY", value_parser = values::run_key)]
+    run_key: Option<String>,
+    /// Which shard this is, such as 2/5
+    #[arg(long, value_name = "I/N", value_parser = values::shard)]
+    shard: Option<ShardIndex>,
+    /// The suite or job, where several share one build: each is a run of its own
+    #[arg(long, value_parser = values::line)]
+    suite: Option<String>,
+    /// The branch
+    #[arg(long, value_parser = values::name)]
+    branch: Option<String>,
+    /// The commit that was checked out
+    #[arg(long, value_name = "SHA", value_parser = values::line)]
+    commit: Option<String>,
+    /// For a pull request, the head behind a merge commit
+    #[arg(long, value_name = "SHA", value_parser = values::line)]
+    tested_revision: Option<String>,
+    /// The commit's message
+    #[arg(long, value_parser = values::message)]
+    message: Option<String>,
+    /// The commit's author
+    #[arg(long, value_parser = values::line)]
+    author: Option<String>,
+    /// The pull request's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    pr: Option<i64>,
+    /// The pull request's title
+    #[arg(long, value_name = "TITLE", value_parser = values::line)]
+    pr_title: Option<String>,
+    /// The CI service: github-actions, gitlab-ci, circleci, buildkite, jenkins, azure-pipelines, bitbucket-pipelines, teamcity, other
+    #[arg(long, value_name = "PROVIDER")]
+    ci: Option<CiProvider>,
+    /// When the run started (RFC 3339); every time of the report moves with it
+    #[arg(long, value_name = "TIME", value_parser = values::timestamp)]
+    started_at: Option<Timestamp>,
+    /// How long the run took, in milliseconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=31_536_000_000))]
+    duration_ms: Option<u64>,
+}
+
+impl From<RunFlags> for Flags {
+    fn from(flags: RunFlags) -> Self {
+        Self {
+            run_key: flags.run_key,
+            shard: flags.shard,
+            context: RunContext {
+                branch: flags.branch,
+                commit_sha: flags.commit,
+                commit_message: flags.message,
+                author_name: flags.author,
+                tested_revision: flags.tested_revision,
+                pull_request_number: flags.pr,
+                pull_request_title: flags.pr_title,
+                ci_provider: flags.ci,
+                suite: flags.suite,
+            },
+            started_at: flags.started_at,
+            duration_ms: flags.duration_ms,
+        }
+    }
+}
+
+/// A format that was asked for; none to look at the content.
+#[derive(Debug, Clone, Copy)]
+struct FormatChoice(Option<Format>);
+
+fn parse_format(text: &str) -> Result<FormatChoice, String> {
+    if text == "auto" {
+        return Ok(FormatChoice(None));
+    }
+    text.parse()
+        .map(|format| FormatChoice(Some(format)))
+        .map_err(|error| format!("{error}, or auto"))
+}
+
+/// Runs `assay import`.
+pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
+    let now = clock::now();
+    let (dry_run, project) = (args.dry_run, args.project.clone());
+    let prepared = prepare(args, now).context("nothing was stored")?;
+    for warning in &prepared.warnings {
+        eprintln!("assay: warning: {warning}");
+    }
+    if dry_run {
+        return show(global, &prepared);
+    }
+
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    let project = lookup::project(store, &project)?;
+    let imported = assay_ingest::import(&opened.database, &Engine::default(), project.id, &prepared, now)
+        .context("nothing was stored")?;
+    let value = json!({
+        "runId": imported.run_id,
+        "runNumber": imported.run_number,
+        "shardId": imported.shard_id,
+        "status": imported.status,
+        "counts": imported.counts,
+        "tests": prepared.recording.tests.len(),
+        "changed": imported.changed,
+        "warnings": prepared.warnings,
+    });
+    output::print(global.json, &value, || told(&project.name, &imported, &prepared))
+}
+
+/// Reads the reports and decides between flags, variables and what the reports say.
+fn prepare(args: ImportArgs, now: Timestamp) -> anyhow::Result<Prepared> {
+    let (ci, job_started_at) = match args.no_ci {
+        true => (CiContext::default(), None),
+        false => (environment::ci_context(), environment::job_started_at()),
+    };
+    let checkout = Checkout::of(args.root.as_deref(), &ci)?;
+    let sources = sources::read(&args.paths, args.format.0)?;
+    let files = Files::of(&sources);
+    let known_files = checkout.known_files(args.format.0, &sources);
+    let report = assay_reports::read(sources, &checkout.options(args.format.0, known_files.as_ref()))?;
+    let flags = Flags::from(args.run);
+    Ok(assay_ingest::prepare(
+        Arrival {
+            files,
+            report,
+            flags: &flags,
+            ci: &ci,
+            job_started_at,
+        },
+        now,
+    )?)
+}
+
+/// The import in words.
+fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
+    let Imported {
+        run_id,
+        run_number,
+        shard_id,
+        status,
+        counts,
+        changed,
+    } = imported;
+    let ended = status.map_or("is not complete yet", |status| match status {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+    });
+    let shard = match prepared.recording.shard {
+        Some(shard) => format!("\nshard {} {shard_id}", shard.index),
+        None => String::new(),
+    };
+    let unchanged = if *changed {
+        ""
+    } else {
+        "\nIt was already stored; nothing changed"
+    };
+    format!(
+        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}",
+        in_words(counts)
+    )
+}
+
+fn in_words(counts: &Counts) -> String {
+    let Counts {
+        total,
+        passed,
+        failed,
+        skipped,
+        recovered,
+    } = counts;
+    format!(
+        "{}, {passed} passed ({recovered} recovered), {failed} failed, {skipped} skipped",
+        output::count(*total, "test")
+    )
+}
+
+/// Shows what would be stored.
+fn show(global: &Global, prepared: &Prepared) -> anyhow::Result<()> {
+    let recording = &prepared.recording;
+    let counts = prepared.counts();
+    let value = json!({
+        "dryRun": true,
+        "values": prepared.choices,
+        "counts": counts,
+        "tests": recording.tests.len(),
+        "warnings": prepared.warnings,
+    });
+    output::print(global.json, &value, || {
+        let rows = prepared.choices.iter().map(|choice| {
+            let first_line = choice.value.lines().next().unwrap_or_default().to_owned();
+            vec![choice.what.to_owned(), first_line, choice.from.label().to_owned()]
+        });
+        format!(
+            "{}\nWould store {}; nothing was stored",
+            output::table(&["VALUE", "", "FROM"], rows),
+            in_words(&counts)
+        )
+    })
+}

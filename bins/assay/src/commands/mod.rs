@@ -1,0 +1,25 @@
+//! The commands, one file a group.
+
+pub(crate) mod analyze;
+pub(crate) mod import;
+pub(crate) mod key;
+pub(crate) mod migrate;
+pub(crate) mod org;
+pub(crate) mod project;
+pub(crate) mod prune;
+
+use crate::cli::{Cli, Command};
+
+/// Runs the command that was asked for.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Migrate => migrate::run(&global),
+        Command::Org(command) => org::run(&global, command),
+        Command::Project(command) => project::run(&global, command),
+        Command::Key(command) => key::run(&global, command),
+        Command::Import(args) => import::run(&global, *args),
+        Command::Analyze(args) => analyze::run(&global, &args),
+        Command::Prune(args) => prune::run(&global, &args),
+    }
+}

@@ -1,0 +1,87 @@
+//! `assay org`: organizations and their plans.
+
+use anyhow::ensure;
+use assay_domain::{plan::Plan, project::Organization, store::Administration};
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::{cli::Global, clock, database, lookup, output, values};
+
+/// `assay org`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OrgCommand {
+    /// Make an organization
+    ///
+    /// Its read keys cover all of its projects. The plan decides how long results are visible (free and standard 60
+    /// days, pro 90) and whether the read API answers at all (not under free).
+    #[command(after_help = "Example:\n  assay org create \"Example Shop\" --plan pro")]
+    Create {
+        /// Its name, 1 to 200 characters
+        #[arg(value_parser = values::name)]
+        name: String,
+        /// What it pays for: free, standard or pro
+        #[arg(long, value_name = "PLAN", default_value_t = Plan::Free)]
+        plan: Plan,
+    },
+    /// List the organizations, oldest first
+    List,
+    /// Change an organization's plan, at once and on every server
+    SetPlan {
+        /// The organization's id or name
+        org: String,
+        /// free, standard or pro
+        plan: Plan,
+    },
+}
+
+/// Runs `assay org`.
+pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    match command {
+        OrgCommand::Create { name, plan } => {
+            let made = store.create_organization(&name, plan, clock::now())?;
+            let human = || {
+                format!(
+                    "Made the organization {:?} ({}) with the id {}",
+                    made.name, made.plan, made.id
+                )
+            };
+            output::print(global.json, &entry(&made), human)
+        }
+        OrgCommand::List => {
+            let all = store.organizations()?;
+            let human = || {
+                if all.is_empty() {
+                    return "No organizations yet; `assay org create NAME` makes one.".to_owned();
+                }
+                output::table(
+                    &["ID", "NAME", "PLAN", "CREATED"],
+                    all.iter().map(|o| {
+                        vec![
+                            o.id.to_string(),
+                            o.name.clone(),
+                            o.plan.to_string(),
+                            o.created_at.to_string(),
+                        ]
+                    }),
+                )
+            };
+            output::print(global.json, &json!({ "organizations": all }), human)
+        }
+        OrgCommand::SetPlan { org, plan } => {
+            let mut organization = lookup::organization(store, &org)?;
+            ensure!(
+                store.set_plan(organization.id, plan)?,
+                "the organization {org:?} has just been removed"
+            );
+            organization.plan = plan;
+            let human = || format!("{:?} is on the plan {plan} now", organization.name);
+            output::print(global.json, &entry(&organization), human)
+        }
+    }
+}
+
+fn entry(organization: &Organization) -> serde_json::Value {
+    json!({ "id": organization.id, "name": organization.name, "plan": organization.plan })
+}

@@ -1,0 +1,163 @@
+//! `assay project`: projects and their configuration.
+
+use anyhow::ensure;
+use assay_domain::{
+    settings::ChatEvent,
+    store::{Administration, ProjectChange},
+};
+use assay_flakiness::Engine;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use crate::{cli::Global, clock, database, lookup, output, values};
+
+/// `assay project`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProjectCommand {
+    /// Make a project in an organization
+    #[command(
+        after_help = "Example:\n  assay project create --org \"Example Shop\" storefront --stable-branch main"
+    )]
+    Create {
+        /// The organization's id or name
+        #[arg(long)]
+        org: String,
+        /// Its name, 1 to 200 characters
+        #[arg(value_parser = values::name)]
+        name: String,
+        /// The branch that releases are made from
+        #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
+        stable_branch: String,
+    },
+    /// List an organization's projects, oldest first
+    List {
+        /// The organization's id or name
+        #[arg(long)]
+        org: String,
+    },
+    /// Change a project's configuration; what is not named stays
+    #[command(
+        after_help = "Example:\n  assay project set storefront --chat-events run_failed,test_flaky --pr-comments on"
+    )]
+    Set(SetArgs),
+}
+
+/// `assay project set`.
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    /// The project's id or name
+    project: String,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+/// What to change, at least one thing.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct ChangeFlags {
+    /// The branch that releases are made from
+    #[arg(long, value_name = "BRANCH", value_parser = values::name)]
+    stable_branch: Option<String>,
+    /// What the chat integration tells of: run_failed, run_recovered, test_flaky, test_broken, new_error
+    #[arg(
+        long,
+        value_name = "EVENTS",
+        value_delimiter = ',',
+        conflicts_with = "no_chat"
+    )]
+    chat_events: Option<Vec<ChatEvent>>,
+    /// Remove the chat integration
+    #[arg(long)]
+    no_chat: bool,
+    /// Whether pull requests get a comment
+    #[arg(long, value_name = "SWITCH")]
+    pr_comments: Option<Switch>,
+}
+
+impl From<ChangeFlags> for ProjectChange {
+    fn from(flags: ChangeFlags) -> Self {
+        Self {
+            stable_branch: flags.stable_branch,
+            chat: match flags.chat_events {
+                _ if flags.no_chat => Some(None),
+                events => events.map(|events| Some(distinct(events))),
+            },
+            pr_comments: flags.pr_comments.map(|switch| switch == Switch::On),
+        }
+    }
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Runs `assay project`.
+pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()> {
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    match command {
+        ProjectCommand::Create {
+            org,
+            name,
+            stable_branch,
+        } => {
+            let organization = lookup::organization(store, &org)?;
+            let made = store.create_project(organization.id, &name, &stable_branch, clock::now())?;
+            let value = json!({ "id": made.id, "name": made.name, "stableBranch": made.stable_branch });
+            output::print(global.json, &value, || {
+                format!(
+                    "Made the project {:?} of {:?} with the id {}",
+                    made.name, organization.name, made.id
+                )
+            })
+        }
+        ProjectCommand::List { org } => {
+            let organization = lookup::organization(store, &org)?;
+            let all = store.projects_of(organization.id)?;
+            output::print(global.json, &json!({ "projects": all }), || {
+                if all.is_empty() {
+                    return format!(
+                        "{:?} has no projects yet; `assay project create` makes one.",
+                        organization.name
+                    );
+                }
+                output::table(
+                    &["ID", "NAME", "STABLE BRANCH", "CREATED"],
+                    all.iter().map(|p| {
+                        vec![
+                            p.id.to_string(),
+                            p.name.clone(),
+                            p.stable_branch.clone(),
+                            p.created_at.to_string(),
+                        ]
+                    }),
+                )
+            })
+        }
+        ProjectCommand::Set(args) => set(global, store, args),
+    }
+}
+
+fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {
+    let mut project = lookup::project(store, &args.project)?;
+    let change = ProjectChange::from(args.change);
+    let known = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
+    ensure!(known, "the project {:?} has just been removed", args.project);
+    if let Some(branch) = &change.stable_branch {
+        project.stable_branch.clone_from(branch);
+    }
+    let value = json!({ "id": project.id, "name": project.name, "stableBranch": project.stable_branch });
+    output::print(global.json, &value, || {
+        format!("Changed the configuration of {:?}", project.name)
+    })
+}
+
+/// The events in their fixed order, each once.
+fn distinct(mut events: Vec<ChatEvent>) -> Vec<ChatEvent> {
+    events.sort_unstable();
+    events.dedup();
+    events
+}

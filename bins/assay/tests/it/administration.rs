@@ -1,0 +1,103 @@
+//! Organizations, projects and keys.
+
+use assay_testkit::{Cli, TestDatabase};
+
+use crate::world::{World, said, text};
+
+#[test]
+fn organizations_are_made_listed_and_moved_between_plans() {
+    let database = TestDatabase::new();
+    let cli = Cli::new(database.url());
+    let made = cli.json(&["org", "create", "Shop"]);
+    assert_eq!((&made["name"], &made["plan"]), (&"Shop".into(), &"free".into()));
+    assert_eq!(made.as_object().unwrap().len(), 3, "{made}");
+
+    let moved = cli.json(&["org", "set-plan", "Shop", "standard"]);
+    assert_eq!((&moved["id"], &moved["plan"]), (&made["id"], &"standard".into()));
+    let list = cli.json(&["org", "list"]);
+    assert_eq!(list["organizations"][0]["id"], made["id"]);
+    assert_eq!(list["organizations"][0]["plan"], "standard");
+    assert!(text(&list["organizations"][0]["createdAt"]).ends_with('Z'));
+}
+
+#[test]
+fn a_name_must_be_unambiguous_and_an_id_always_is() {
+    let world = World::new();
+    let second = world.cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+    let refused = world.cli.run(&["project", "list", "--org", "Shop"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains(&world.org) && said(&refused).contains(&text(&second["id"])));
+    assert!(refused.stdout.is_empty());
+
+    let list = world.cli.json(&["project", "list", "--org", &world.org]);
+    assert_eq!(list["projects"][0]["id"].as_str(), Some(world.project.as_str()));
+    assert_eq!(list["projects"][0]["stableBranch"], "main");
+    let none = world.cli.run(&["project", "list", "--org", "Shoppe"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(said(&none).contains("assay org list"), "{}", said(&none));
+}
+
+#[test]
+fn a_projects_configuration_is_set_in_parts() {
+    let world = World::new();
+    let set = |arguments: &[&str]| world.cli.json(&[&["project", "set", "web"], arguments].concat());
+    set(&[
+        "--chat-events",
+        "new_error,run_failed,run_failed",
+        "--pr-comments",
+        "on",
+    ]);
+    let changed = set(&["--stable-branch", "release/1"]);
+    assert_eq!(changed["stableBranch"], "release/1");
+    set(&["--no-chat"]);
+    for wrong in [
+        &["--chat-events", "rain"][..],
+        &["--no-chat", "--chat-events", "run_failed"],
+        &["--pr-comments", "maybe"],
+        &["--stable-branch", ""],
+        &[],
+    ] {
+        let refused = world.cli.run(&[&["project", "set", "web"], wrong].concat());
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", said(&refused));
+    }
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked() {
+    let world = World::new();
+    let read = world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
+    let ingest = world.cli.json(&["key", "create-ingest", "--project", "web"]);
+    assert!(text(&read["key"]).starts_with("svc_ro_"));
+    assert!(text(&ingest["key"]).starts_with("svc_") && !text(&ingest["key"]).starts_with("svc_ro_"));
+    assert!(read["expiresAt"].is_string() && ingest["expiresAt"].is_null());
+
+    world.cli.json(&["key", "revoke", &text(&read["id"])]);
+    let keys = world.cli.json(&["key", "list", "--org", "Shop"]);
+    let keys = keys["keys"].as_array().unwrap();
+    assert_eq!(keys.len(), 2);
+    assert!(keys[0]["revokedAt"].is_string() && keys[1]["revokedAt"].is_null());
+    assert_eq!(keys[1]["projectId"].as_str(), Some(world.project.as_str()));
+    let shown = world.cli.run(&["key", "list", "--org", "Shop"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("revoked") && !shown.contains(&text(&read["key"])),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{1b}'), "no colours but on a terminal");
+
+    let unknown = world
+        .cli
+        .run(&["key", "revoke", "019aa3f4-5b1c-7def-8a3b-0123456789ab"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(world.cli.run(&["key", "revoke", "mine"]).status.code(), Some(2));
+    assert_eq!(
+        world
+            .cli
+            .run(&["key", "create", "--org", "Shop", "--days", "31"])
+            .status
+            .code(),
+        Some(2)
+    );
+}

@@ -1,0 +1,281 @@
+//! `assay import`.
+
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    junit,
+    world::{World, said, text},
+};
+
+const START: &str = "2026-11-20T10:00:00Z";
+
+#[test]
+fn a_report_is_stored_and_the_same_again_changes_nothing() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
+    let first = world.import(&["--branch", "main", &report]);
+    assert_eq!(first["runNumber"], 1);
+    assert_eq!(first["status"], "failed");
+    assert_eq!(
+        first["counts"],
+        json!({"total": 2, "passed": 1, "failed": 1, "skipped": 0, "recovered": 0})
+    );
+    assert_eq!((&first["tests"], &first["warnings"]), (&2.into(), &json!([])));
+    assert_eq!(first["runId"], first["shardId"]);
+    assert_eq!(first["changed"], true);
+
+    let again = world.import(&["--branch", "main", &report]);
+    assert_eq!(
+        (&again["runId"], &again["changed"]),
+        (&first["runId"], &false.into())
+    );
+    // Other bytes without a run key are a run of their own.
+    let other = world.file("o.xml", &junit::report(START, &[("adds", true)]));
+    assert_eq!(world.import(&[&other])["runNumber"], 2);
+}
+
+#[test]
+fn a_changed_report_under_the_same_key_replaces_the_earlier() {
+    let world = World::new();
+    let first = world.file("1.xml", &junit::report(START, &[("adds", false), ("gone", true)]));
+    let second = world.file("2.xml", &junit::report(START, &[("adds", true)]));
+    let before = world.import(&["--run-key", "b1", &first]);
+    let after = world.import(&["--run-key", "b1", &second]);
+    assert_eq!(before["runId"], after["runId"]);
+    assert_eq!(
+        (&after["status"], &after["counts"]["total"]),
+        (&"passed".into(), &1.into())
+    );
+    // Another suite of the same build is another run.
+    let suite = world.import(&["--run-key", "b1", "--suite", "e2e", &second]);
+    assert_ne!(suite["runId"], after["runId"]);
+}
+
+#[test]
+fn shards_become_one_run_whatever_their_order() {
+    let world = World::new();
+    let shard = |index: u32, passed: bool| {
+        let name = format!("case {index}");
+        let report = world.file(&format!("{index}.xml"), &junit::report(START, &[(&name, passed)]));
+        world.import(&["--run-key", "b", "--shard", &format!("{index}/3"), &report])
+    };
+    let second = shard(2, true);
+    assert_eq!(
+        (&second["status"], &second["runId"]),
+        (&Value::Null, &second["shardId"])
+    );
+    let third = shard(3, true);
+    assert_eq!(third["runId"], second["runId"]);
+    assert_ne!(third["shardId"], second["shardId"]);
+    let first = shard(1, true);
+    assert_eq!(
+        (&first["status"], &first["counts"]["total"]),
+        (&"passed".into(), &3.into())
+    );
+    let replaced = shard(2, false);
+    assert_eq!(
+        (&replaced["shardId"], &replaced["status"]),
+        (&second["shardId"], &"failed".into())
+    );
+
+    let whole = world.file("whole.xml", &junit::report(START, &[("whole", true)]));
+    let refused = world
+        .cli
+        .run(&["import", "--project", "web", "--run-key", "b", &whole]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("--shard"), "{}", said(&refused));
+    assert_eq!(
+        world.import(&[
+            "--run-key",
+            "b",
+            "--shard",
+            "2/3",
+            &world.file("2.xml", &junit::report(START, &[("case 2", true)]))
+        ])["status"],
+        "passed"
+    );
+}
+
+#[test]
+fn a_folder_is_walked_and_what_is_no_report_is_skipped_with_a_word() {
+    let world = World::new();
+    world.file("out/a/one.xml", &junit::report(START, &[("one", true)]));
+    world.file("out/two.xml", &junit::report(START, &[("two", true)]));
+    world.file("out/package.json", "{\"name\": \"shop\"}");
+    world.file("out/notes.txt", "not looked at");
+    world.file(
+        "out/node_modules/dep/junit.xml",
+        &junit::report(START, &[("theirs", false)]),
+    );
+    let folder = world.folder.path().join("out").display().to_string();
+    let output = world.cli.run(&["import", "--project", "web", "--json", &folder]);
+    assert!(output.status.success(), "{}", said(&output));
+    let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(imported["counts"]["total"], 2);
+    assert!(said(&output).contains("package.json"), "{}", said(&output));
+
+    let pattern = format!("{folder}/**/one.xml");
+    assert_eq!(world.import(&[&pattern])["counts"]["total"], 1);
+}
+
+#[test]
+fn what_cannot_be_imported_is_refused_whole() {
+    let world = World::new();
+    let good = world.file("good.xml", &junit::report(START, &[("adds", true)]));
+    let bad = world.file("bad.json", "{\"name\": \"shop\"}");
+    let empty = world.folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    for (paths, word) in [
+        (&[good.as_str(), bad.as_str()][..], "bad.json"),
+        (&["/nowhere/report.xml"], "/nowhere/report.xml"),
+        (&["/nowhere/*.xml"], "no file matches"),
+        (&[empty.to_str().unwrap()], "no test report"),
+    ] {
+        let refused = world.cli.run(&[&["import", "--project", "web"], paths].concat());
+        assert_eq!(refused.status.code(), Some(1), "{paths:?}");
+        assert!(said(&refused).contains(word), "{}", said(&refused));
+        assert!(refused.stdout.is_empty());
+    }
+    let unknown = world.cli.run(&["import", "--project", "wob", &good]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(
+        world.import(&[&good])["runNumber"],
+        1,
+        "a refused import uses no number"
+    );
+}
+
+#[test]
+fn standard_input_is_a_report() {
+    let world = World::new();
+    let mut child = world
+        .cli
+        .command(&["import", "--project", "web", "--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(junit::report(START, &[("piped", true)]).as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(imported["counts"]["passed"], 1);
+}
+
+#[test]
+fn a_dry_run_says_where_each_value_comes_from_and_stores_nothing() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report(START, &[("adds", true)]));
+    let mut command = world.cli.command(&[
+        "import",
+        "--project",
+        "web",
+        "--dry-run",
+        "--json",
+        "--branch",
+        "mine",
+        "--shard",
+        "1/2",
+        &report,
+    ]);
+    let shown = json_of(in_gitlab(&mut command));
+    let from = |what: &str| {
+        let values = shown["values"].as_array().unwrap();
+        let value = values
+            .iter()
+            .find(|value| value["what"] == what)
+            .unwrap_or_else(|| panic!("{what}: {shown}"));
+        (text(&value["value"]), text(&value["from"]))
+    };
+    assert_eq!(from("branch"), ("mine".into(), "flag".into()));
+    assert_eq!(from("shard"), ("1/2".into(), "flag".into()));
+    assert_eq!(from("commit"), ("c0ffee00".into(), "variables".into()));
+    assert_eq!(from("CI provider"), ("gitlab-ci".into(), "variables".into()));
+    assert_eq!(from("run key").1, "variables");
+    assert_eq!(
+        from("started at"),
+        ("2026-11-20T10:00:00.000Z".into(), "report".into())
+    );
+    assert_eq!(shown["counts"]["total"], 1);
+    assert_eq!(world.import(&[&report])["runNumber"], 1);
+}
+
+#[test]
+fn the_variables_of_ci_join_shards_without_a_flag() {
+    let world = World::new();
+    let mut runs = Vec::new();
+    for index in ["1", "2"] {
+        let report = world.file(&format!("{index}.xml"), &junit::report(START, &[(index, true)]));
+        let mut command = world
+            .cli
+            .command(&["import", "--project", "web", "--json", &report]);
+        command.env("CI_NODE_INDEX", index).env("CI_NODE_TOTAL", "2");
+        runs.push(json_of(in_gitlab(&mut command)));
+    }
+    assert_eq!(runs[0]["runId"], runs[1]["runId"]);
+    assert_eq!(
+        (&runs[0]["status"], &runs[1]["status"]),
+        (&Value::Null, &"passed".into())
+    );
+
+    let report = world.file("alone.xml", &junit::report(START, &[("alone", true)]));
+    let mut command = world
+        .cli
+        .command(&["import", "--project", "web", "--json", "--no-ci", &report]);
+    assert_ne!(json_of(in_gitlab(&mut command))["runId"], runs[0]["runId"]);
+}
+
+#[test]
+fn a_given_start_moves_the_run() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report(START, &[("adds", false)]));
+    world.import(&[
+        "--started-at",
+        "2026-11-10T08:00:00+02:00",
+        "--duration-ms",
+        "1500",
+        &report,
+    ]);
+    let times = world.database.text(
+        "SELECT to_char(started_at at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS.MS') || ' ' || \
+         to_char(finished_at at time zone 'utc', 'HH24:MI:SS.MS') FROM run",
+    );
+    assert_eq!(times.as_deref(), Some("2026-11-10 06:00:00.000 06:00:01.500"));
+    assert_eq!(world.count("SELECT count(*) FROM run"), 1);
+}
+
+#[test]
+fn people_read_a_sentence() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
+    let output = world.cli.run(&["import", "--project", "web", &report]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        told.starts_with("Run 1 of \"web\" failed: 2 tests, 1 passed (0 recovered), 1 failed, 0 skipped"),
+        "{told}"
+    );
+}
+
+/// The variables of a GitLab job.
+fn in_gitlab(command: &mut Command) -> &mut Command {
+    command
+        .env("GITLAB_CI", "true")
+        .env("CI_COMMIT_REF_NAME", "topic")
+        .env("CI_COMMIT_SHA", "c0ffee00")
+        .env("CI_PIPELINE_ID", "77")
+}
+
+fn json_of(command: &mut Command) -> Value {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}

@@ -1,0 +1,17 @@
+//! The command line, run as a program against a real Postgres.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of tests end by panics, as tests do"
+)]
+
+mod administration;
+mod import;
+mod junit;
+mod private;
+mod prune;
+mod usage;
+mod world;

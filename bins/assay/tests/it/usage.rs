@@ -1,0 +1,84 @@
+//! Exit statuses and streams.
+
+use assay_testkit::{Cli, TestDatabase};
+
+use crate::world::said;
+
+#[test]
+fn wrong_usage_is_2_and_help_is_0() {
+    let cli = Cli::new("postgresql:///nowhere");
+    let long = "n".repeat(201);
+    for wrong in [
+        &["--nonsense"][..],
+        &[],
+        &["org"],
+        &["org", "create"],
+        &["org", "create", ""],
+        &["org", "create", "  "],
+        &["org", "create", "a\nb"],
+        &["org", "create", &long],
+        &["org", "create", "a", "--plan", "gold"],
+        &["import", "--project", "p"],
+        &["import", "--project", "p", "--shard", "3/2", "x.xml"],
+        &["import", "--project", "p", "--started-at", "yesterday", "x.xml"],
+        &["import", "--project", "p", "--pr", "0", "x.xml"],
+        &["import", "--project", "p", "--ci", "abacus", "x.xml"],
+        &["import", "--project", "p", "--format", "docx", "x.xml"],
+    ] {
+        let refused = cli.run(wrong);
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", said(&refused));
+        assert!(refused.stdout.is_empty() && !refused.stderr.is_empty());
+    }
+    for help in [
+        &["--help"][..],
+        &["help", "import"],
+        &["import", "--help"],
+        &["key", "create", "-h"],
+        &["--version"],
+    ] {
+        let output = cli.run(help);
+        assert_eq!(output.status.code(), Some(0), "{help:?}");
+        assert!(!output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_is_1() {
+    let output = Cli::new("postgresql://127.0.0.1:1/nowhere").run(&["org", "list", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(
+        said(&output).starts_with("assay: the database is unreachable"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn an_unmigrated_database_says_what_to_run() {
+    let database = TestDatabase::unmigrated();
+    let cli = Cli::new(database.url());
+    let refused = cli.run(&["org", "list"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("assay migrate"), "{}", said(&refused));
+
+    let first = cli.json(&["migrate"]);
+    assert!(!first["applied"].as_array().unwrap().is_empty());
+    assert!(cli.json(&["migrate"])["applied"].as_array().unwrap().is_empty());
+    assert!(cli.run(&["org", "list"]).status.success());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let database = TestDatabase::new();
+    let cli = Cli::new(database.url());
+    let mut command = cli.command(&["org", "list"]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}

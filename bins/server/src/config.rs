@@ -1,0 +1,226 @@
+//! Configuration: environment variables, each also a flag, each refused with one sentence where it is wrong.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs as _},
+    num::NonZeroUsize,
+    path::PathBuf,
+};
+
+use clap::Parser;
+
+/// Most connections to the database, and most workers.
+const MOST: u32 = 1_024;
+
+const EXAMPLES: &str = "\
+Try it, with sample data and nothing else set up:
+  assay-server --demo
+
+Serve a database of your own:
+  export ASSAY_DATABASE_URL=postgresql://assay:secret@db.example.org/assay
+  assay migrate
+  assay-server --listen 0.0.0.0:8080
+
+The API is at http://LISTEN/api/v1. The second listener, for operators only, has /healthz, /readyz and /metrics.
+PG_BIN names the folder of Postgres' programs where they are not found by themselves.";
+
+/// Serves test results, read-only, over HTTP.
+///
+/// Without ASSAY_DATABASE_URL it starts a private Postgres in ASSAY_DATA_DIR and stops it again. The program `assay`
+/// fills and administers the same database.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Config {
+    /// The Postgres database, migrated; without it a private one is started
+    #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
+
+    /// Where the private database lives
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "ASSAY_DATA_DIR",
+        hide_env_values = true,
+        default_value = "./.assay"
+    )]
+    pub(crate) data_dir: PathBuf,
+
+    /// Where the API listens
+    #[arg(long, value_name = "HOST:PORT", env = "ASSAY_LISTEN", hide_env_values = true, default_value = "127.0.0.1:8080", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+
+    /// Where /healthz, /readyz and /metrics listen; keep it from the public
+    #[arg(long, value_name = "HOST:PORT", env = "ASSAY_ADMIN_LISTEN", hide_env_values = true, default_value = "127.0.0.1:9090", value_parser = address)]
+    pub(crate) admin_listen: SocketAddr,
+
+    /// Requests a minute and read key; 0 where an edge in front sets the limit
+    #[arg(long, value_name = "N", env = "ASSAY_RATE_LIMIT", hide_env_values = true, default_value_t = assay_access::limit::DEFAULT_LIMIT, value_parser = rate_limit)]
+    pub(crate) rate_limit: u32,
+
+    /// A Redis in which several processes share the limit
+    #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
+    redis_url: Option<String>,
+
+    /// Connections to the database; by default two a worker
+    #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
+    pool_size: Option<u32>,
+
+    /// Threads that answer requests; by default one a processor
+    #[arg(long, value_name = "N", env = "ASSAY_WORKERS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
+    workers: Option<u32>,
+
+    /// What to log, such as info or warn,assay_api=debug
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "RUST_LOG",
+        hide_env_values = true,
+        default_value = "info,actix_server=warn"
+    )]
+    pub(crate) log: String,
+
+    /// Load sample projects, print a read key and requests to try, and serve
+    #[arg(long)]
+    pub(crate) demo: bool,
+
+    /// With --demo: never install Postgres where there is none
+    #[arg(long, requires = "demo")]
+    pub(crate) no_install: bool,
+}
+
+impl Config {
+    /// The database that was named; an empty variable names none.
+    pub(crate) fn database_url(&self) -> Option<&str> {
+        named(self.database_url.as_deref())
+    }
+
+    /// The Redis that was named; an empty variable names none.
+    pub(crate) fn redis_url(&self) -> Option<&str> {
+        named(self.redis_url.as_deref())
+    }
+
+    /// How many threads, blocking threads and connections to use, or why what was asked for does not go together.
+    pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Result<Sizes, String> {
+        let processors = u32::try_from(processors.get()).unwrap_or(MOST).min(MOST / 2);
+        let workers = match (self.workers, self.pool_size) {
+            (Some(workers), _) => workers,
+            // Fewer connections than processors: more workers would only wait for them.
+            (None, Some(pool)) => processors.min(pool),
+            (None, None) => processors,
+        };
+        let pool = self.pool_size.unwrap_or((workers * 2).min(MOST));
+        if pool < workers {
+            return Err(format!(
+                "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: each worker needs a connection of its own"
+            ));
+        }
+        Ok(Sizes {
+            workers,
+            blocking_per_worker: pool / workers,
+            pool,
+        })
+    }
+}
+
+/// How many of what. Blocking threads never outnumber connections, so none of them waits for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Threads that answer requests.
+    pub(crate) workers: u32,
+    /// Threads a worker that wait for the database.
+    pub(crate) blocking_per_worker: u32,
+    /// Connections to the database.
+    pub(crate) pool: u32,
+}
+
+fn named(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text.to_socket_addrs().map_err(|_| {
+        "expected HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that is known here".to_owned()
+    })?;
+    found
+        .next()
+        .ok_or_else(|| format!("the host of {text} has no address"))
+}
+
+fn rate_limit(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "expected a whole number of requests from 0 (no limit) to {}",
+            u32::MAX
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(arguments: &[&str], processors: usize) -> Result<Sizes, String> {
+        let arguments = ["assay-server"].iter().chain(arguments);
+        Config::try_parse_from(arguments)
+            .unwrap()
+            .sizes(NonZeroUsize::new(processors).unwrap())
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory as _;
+        Config::command().debug_assert();
+    }
+
+    #[test]
+    fn blocking_threads_never_outnumber_connections() {
+        assert_eq!(
+            sizes(&[], 2),
+            Ok(Sizes {
+                workers: 2,
+                blocking_per_worker: 2,
+                pool: 4
+            })
+        );
+        assert_eq!(
+            sizes(&["--pool-size", "3"], 8),
+            Ok(Sizes {
+                workers: 3,
+                blocking_per_worker: 1,
+                pool: 3
+            })
+        );
+        assert_eq!(
+            sizes(&["--pool-size", "10", "--workers", "4"], 8),
+            Ok(Sizes {
+                workers: 4,
+                blocking_per_worker: 2,
+                pool: 10
+            })
+        );
+        assert!(
+            sizes(&["--pool-size", "2", "--workers", "4"], 8)
+                .unwrap_err()
+                .contains("ASSAY_POOL_SIZE")
+        );
+        assert_eq!(sizes(&[], 100_000).unwrap().pool, 1_024);
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for arguments in [
+            ["--listen", "8080"],
+            ["--listen", "127.0.0.1:99999"],
+            ["--rate-limit", "-1"],
+            ["--rate-limit", "sixty"],
+            ["--pool-size", "0"],
+            ["--workers", "0"],
+            ["--workers", "1025"],
+        ] {
+            assert!(
+                Config::try_parse_from(["assay-server"].iter().chain(&arguments)).is_err(),
+                "{arguments:?}"
+            );
+        }
+        assert!(Config::try_parse_from(["assay-server", "--no-install"]).is_err());
+    }
+}

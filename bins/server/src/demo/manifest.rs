@@ -1,0 +1,127 @@
+//! What the sample reports are samples of.
+
+use anyhow::Context as _;
+use assay_domain::{
+    plan::Plan,
+    recording::{RunContext, ShardIndex},
+    run::CiProvider,
+};
+use include_dir::Dir;
+use serde::Deserialize;
+
+/// The sample organization and its projects.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub(super) organization: SampleOrganization,
+    pub(super) projects: Vec<SampleProject>,
+}
+
+/// The sample organization.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SampleOrganization {
+    pub(super) name: String,
+    pub(super) plan: Plan,
+}
+
+/// A sample project and its reports.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SampleProject {
+    pub(super) name: String,
+    pub(super) stable_branch: String,
+    pub(super) imports: Vec<Import>,
+}
+
+/// One import: a report, and what is said of its run.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Import {
+    /// The files, relative to the manifest.
+    pub(super) files: Vec<String>,
+    pub(super) run_key: String,
+    /// How long before the first start the run started.
+    pub(super) minutes_ago: i64,
+    /// The checkout's root as the report writes it.
+    pub(super) root: Option<String>,
+    /// Such as `2/3`.
+    shard: Option<String>,
+    branch: String,
+    commit: String,
+    tested_revision: Option<String>,
+    message: String,
+    author: String,
+    pull_request: Option<i64>,
+    pull_request_title: Option<String>,
+    provider: CiProvider,
+    suite: String,
+}
+
+impl Manifest {
+    /// Reads the manifest among the samples.
+    pub(super) fn read(samples: &Dir<'_>) -> anyhow::Result<Self> {
+        let file = samples
+            .get_file("manifest.json")
+            .context("the samples have no manifest")?;
+        serde_json::from_slice(file.contents()).context("the manifest of the samples")
+    }
+}
+
+impl Import {
+    /// The shard's place, where the run is sharded.
+    pub(super) fn shard(&self) -> anyhow::Result<Option<ShardIndex>> {
+        let Some(text) = &self.shard else {
+            return Ok(None);
+        };
+        let (index, total) = text.split_once('/').context("a shard is written as 2/3")?;
+        Ok(Some(ShardIndex {
+            index: index.parse()?,
+            total: Some(total.parse()?),
+        }))
+    }
+
+    /// What is known of the run.
+    pub(super) fn context(&self) -> RunContext {
+        RunContext {
+            branch: Some(self.branch.clone()),
+            commit_sha: Some(self.commit.clone()),
+            commit_message: Some(self.message.clone()),
+            author_name: Some(self.author.clone()),
+            tested_revision: self.tested_revision.clone(),
+            pull_request_number: self.pull_request,
+            pull_request_title: self.pull_request_title.clone(),
+            ci_provider: Some(self.provider),
+            suite: Some(self.suite.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{super::SAMPLES, *};
+
+    #[test]
+    fn every_sample_is_there_and_every_run_lies_in_the_fortnight() {
+        let manifest = Manifest::read(&SAMPLES).unwrap();
+        let mut keys = BTreeSet::new();
+        for import in manifest.projects.iter().flat_map(|project| &project.imports) {
+            for file in &import.files {
+                assert!(SAMPLES.get_file(file).is_some(), "{file}");
+            }
+            assert!(
+                (1..14 * 24 * 60).contains(&import.minutes_ago),
+                "{}",
+                import.run_key
+            );
+            assert!(
+                keys.insert((&import.run_key, &import.shard)),
+                "{} twice",
+                import.run_key
+            );
+            import.shard().unwrap();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Wiring, the two listeners, and their end.
+
+use std::{io, io::Write as _, net, sync::Arc};
+
+use actix_web::{App, HttpServer, dev::Server};
+use anyhow::{Context as _, bail};
+use assay_access::limit::{InProcess, RateLimiter, Redis};
+use tokio::{net::TcpSocket, task::spawn_blocking};
+
+use crate::{
+    clock,
+    config::{Config, Sizes},
+    demo,
+    signals::Signals,
+    startup::{self, Started},
+};
+
+/// How long requests under way may take to end once the server stops, in seconds.
+const PATIENCE_S: u64 = 10;
+/// How many connections wait to be accepted.
+const BACKLOG: u32 = 2_048;
+
+/// Makes the database ready, serves until a signal, then ends in the opposite order.
+pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
+    let mut signals = Signals::catch().context("catching signals")?;
+    // Bound first: a taken port is told before a database is started for nothing.
+    let public = listen(config.listen, "ASSAY_LISTEN")?;
+    let operators = listen(config.admin_listen, "ASSAY_ADMIN_LISTEN")?;
+    let addresses = (public.local_addr()?, operators.local_addr()?);
+    let limiter = limiter(&config)?;
+
+    let mut starting = spawn_blocking(move || startup::start(&config, sizes));
+    let Started {
+        database,
+        cluster,
+        demo,
+    } = tokio::select! {
+        started = &mut starting => started??,
+        name = signals.next() => {
+            log::info!("{name} during the start; ending it in order");
+            // What was begun ends first: a cluster left half started would leave its process behind.
+            return starting.await?.map(drop);
+        }
+    };
+    let app = assay_api::App::new(database, limiter, Arc::new(clock::now));
+    let servers = (api(public, sizes, app.clone())?, admin(operators, app)?);
+    log::info!(
+        "the API listens on http://{}/api/v1, for operators http://{}",
+        addresses.0,
+        addresses.1
+    );
+    if let Some(demo) = demo {
+        let mut out = io::stdout().lock();
+        write!(out, "{}", demo::greeting(&demo, addresses.0))?;
+        out.flush()?;
+    }
+    run(servers, &mut signals).await?;
+    match cluster {
+        Some(cluster) => Ok(spawn_blocking(move || cluster.stop()).await??),
+        None => Ok(()),
+    }
+}
+
+/// Runs both servers until a signal, then lets requests under way end; a second signal does not wait for them.
+async fn run((api, admin): (Server, Server), signals: &mut Signals) -> anyhow::Result<()> {
+    let handles = (api.handle(), admin.handle());
+    let mut running = std::pin::pin!(async { tokio::try_join!(api, admin) });
+    tokio::select! {
+        ended = &mut running => {
+            ended.context("serving")?;
+            bail!("the listeners ended by themselves");
+        }
+        name = signals.next() => log::info!("{name}: no new connections; requests under way may take {PATIENCE_S} s"),
+    }
+    let stopping = async { tokio::join!(handles.0.stop(true), handles.1.stop(true), running) };
+    tokio::select! {
+        (_, _, ended) = stopping => {
+            ended.context("stopping")?;
+        }
+        name = signals.next() => log::warn!("{name} again: requests under way are cut off"),
+    }
+    Ok(())
+}
+
+/// The API's server.
+fn api(listener: net::TcpListener, sizes: Sizes, app: assay_api::App) -> anyhow::Result<Server> {
+    Ok(
+        HttpServer::new(move || App::new().configure(assay_api::configure(app.clone())))
+            .workers(usize::try_from(sizes.workers)?)
+            .worker_max_blocking_threads(usize::try_from(sizes.blocking_per_worker)?)
+            // Compressed answers are written in several parts, which must not wait for each other's receipt.
+            .tcp_nodelay(true)
+            .shutdown_timeout(PATIENCE_S)
+            .disable_signals()
+            .listen(listener)?
+            .run(),
+    )
+}
+
+/// The server for operators.
+fn admin(listener: net::TcpListener, app: assay_api::App) -> anyhow::Result<Server> {
+    Ok(
+        HttpServer::new(move || App::new().configure(assay_api::admin(app.clone())))
+            .workers(1)
+            .worker_max_blocking_threads(1)
+            .shutdown_timeout(1)
+            .disable_signals()
+            .listen(listener)?
+            .run(),
+    )
+}
+
+fn listen(address: net::SocketAddr, variable: &str) -> anyhow::Result<net::TcpListener> {
+    let listening = || {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()
+        } else {
+            TcpSocket::new_v6()
+        }?;
+        // A server started again at once must not wait for the former one's closed connections.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)?.into_std()
+    };
+    listening().with_context(|| format!("{variable}: cannot listen on {address}"))
+}
+
+/// The counter of requests: shared in Redis where one is named, else this process's own.
+fn limiter(config: &Config) -> anyhow::Result<Arc<dyn RateLimiter>> {
+    Ok(match config.redis_url() {
+        Some(url) => Arc::new(Redis::new(url, config.rate_limit).context("ASSAY_REDIS_URL")?),
+        None => Arc::new(InProcess::new(config.rate_limit)),
+    })
+}

@@ -1,0 +1,103 @@
+//! What happens before the server listens: the database is found, started, migrated, filled with samples.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
+
+use anyhow::{Context as _, bail};
+use assay_local_postgres::{Cluster, ClusterError, Installer, Settings};
+use assay_repository::{Database, PoolOptions};
+
+use crate::{
+    clock,
+    config::{Config, Sizes},
+    demo::{self, Demo},
+};
+
+/// What the server serves from.
+pub(crate) struct Started {
+    /// The database, its schema up to date.
+    pub(crate) database: Arc<Database>,
+    /// The private cluster, where that is the database. Drop it last: the database needs it.
+    pub(crate) cluster: Option<Cluster>,
+    /// The demonstration, where one was asked for.
+    pub(crate) demo: Option<Demo>,
+}
+
+/// Finds the database and makes it ready. Blocks.
+pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
+    let (url, cluster) = match config.database_url() {
+        Some(url) => (url.to_owned(), None),
+        None => {
+            let cluster = private_cluster(config)?;
+            (cluster.url("assay"), Some(cluster))
+        }
+    };
+    if cluster.is_some() {
+        let applied = assay_repository::migrate(&url)?;
+        if !applied.is_empty() {
+            log::info!(
+                "brought the schema of the private database up to date: {}",
+                applied.join(", ")
+            );
+        }
+    } else if !assay_repository::pending(&url)?.is_empty() {
+        bail!(
+            "the database's schema is not up to date; run `assay migrate` with the same ASSAY_DATABASE_URL first"
+        );
+    }
+    let database = Arc::new(Database::connect(
+        &url,
+        PoolOptions {
+            size: sizes.pool,
+            ..PoolOptions::default()
+        },
+    )?);
+    let demo = if config.demo {
+        Some(demo::load(database.as_ref(), clock::now()).context("the demonstration")?)
+    } else {
+        None
+    };
+    Ok(Started {
+        database,
+        cluster,
+        demo,
+    })
+}
+
+/// Starts the private cluster, for a demonstration installing Postgres first where there is none.
+fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
+    let (pg_bin, path) = environment();
+    let settings = Settings::new(pg_bin, path.clone());
+    let start = || Cluster::start(&config.data_dir, &settings);
+    let started = match start() {
+        Err(ClusterError::NotFound { .. }) if config.demo && !config.no_install => {
+            let Some(installer) = Installer::find(path.as_deref()) else {
+                bail!(ClusterError::NoInstaller);
+            };
+            eprintln!("Postgres was not found here. Installing it now with: {installer}");
+            eprintln!("(--no-install forbids this.)");
+            installer.run().context("installing Postgres")?;
+            start()
+        }
+        other => other,
+    };
+    let cluster =
+        started.with_context(|| format!("the private database in {}", config.data_dir.display()))?;
+    log::info!(
+        "{} the private database in {}",
+        if cluster.started_here() {
+            "started"
+        } else {
+            "found running"
+        },
+        cluster.base().display()
+    );
+    Ok(cluster)
+}
+
+/// The values of `PG_BIN` and `PATH`.
+fn environment() -> (Option<PathBuf>, Option<OsString>) {
+    let pg_bin = std::env::var_os("PG_BIN")
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from);
+    (pg_bin, std::env::var_os("PATH"))
+}

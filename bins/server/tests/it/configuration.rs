@@ -1,0 +1,59 @@
+//! Environment variables and flags.
+
+use std::process::Command;
+
+use assay_testkit::program;
+
+#[test]
+fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
+    for (variable, value, expected) in [
+        ("ASSAY_LISTEN", "8080", "HOST:PORT"),
+        ("ASSAY_ADMIN_LISTEN", "::1", "HOST:PORT"),
+        ("ASSAY_RATE_LIMIT", "many", "whole number"),
+        ("ASSAY_POOL_SIZE", "0", "1..=1024"),
+        ("ASSAY_WORKERS", "-2", "1..=1024"),
+    ] {
+        let output = Command::new(program("assay-server"))
+            .env(variable, value)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{variable}: {said}");
+        assert!(said.contains(expected), "{variable}: {said}");
+    }
+}
+
+#[test]
+fn values_that_do_not_go_together_are_refused() {
+    let output = Command::new(program("assay-server"))
+        .env("ASSAY_POOL_SIZE", "2")
+        .env("ASSAY_WORKERS", "8")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ASSAY_POOL_SIZE is 2 and ASSAY_WORKERS 8"));
+}
+
+#[test]
+fn the_help_names_every_variable_and_no_secret() {
+    let output = Command::new(program("assay-server"))
+        .arg("--help")
+        .env("ASSAY_DATABASE_URL", "postgresql://u:hunter2@h/d")
+        .output()
+        .unwrap();
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    for variable in [
+        "ASSAY_DATABASE_URL",
+        "ASSAY_DATA_DIR",
+        "ASSAY_LISTEN",
+        "ASSAY_ADMIN_LISTEN",
+        "ASSAY_RATE_LIMIT",
+        "ASSAY_REDIS_URL",
+        "ASSAY_POOL_SIZE",
+        "ASSAY_WORKERS",
+        "RUST_LOG",
+    ] {
+        assert!(help.contains(variable), "{variable}");
+    }
+    assert!(!help.contains("hunter2"));
+}

@@ -1,0 +1,163 @@
+//! `assay-server --demo`.
+
+use std::{collections::BTreeSet, process::Command, time::Duration};
+
+use serde_json::Value;
+
+use crate::process::Process;
+
+#[test]
+fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    let took = server.ready();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    let first = greeted(&server.output());
+    let before = everything(&server, &first.key);
+
+    server.signal("KILL");
+    server.ended();
+    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    let second = greeted(&server.output());
+    assert_ne!(first.key, second.key);
+    assert_eq!(everything(&server, &second.key), before);
+    assert_eq!(
+        everything(&server, &first.key),
+        before,
+        "the first key still works"
+    );
+
+    server.signal("TERM");
+    assert!(server.ended().success(), "{}", server.output());
+}
+
+#[test]
+fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--demo", "--no-install", "--log", "info,assay_ingest=debug"];
+    let mut server = Process::start(folder.path(), &arguments);
+    server.said("run 4 of project");
+    server.signal("KILL");
+    server.ended();
+
+    let mut server = Process::start(folder.path(), &arguments);
+    server.ready();
+    let answers = everything(&server, &greeted(&server.output()).key);
+    let stored: usize = answers[1..]
+        .iter()
+        .map(|runs| runs.as_array().unwrap().len())
+        .sum();
+    let manifest: Value =
+        serde_json::from_str(include_str!("../../../../testdata/demo/manifest.json")).unwrap();
+    let keys: BTreeSet<&str> = manifest["projects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|project| project["imports"].as_array().unwrap())
+        .map(|import| import["runKey"].as_str().unwrap())
+        .collect();
+    assert_eq!(stored, keys.len());
+}
+
+#[test]
+fn what_a_demonstration_prints_can_be_pasted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    let greeting = greeted(&server.output());
+    assert_eq!(greeting.requests.len(), 3);
+    for request in &greeting.requests {
+        let output = Command::new("sh").args(["-c", request]).output().unwrap();
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{request}: {error}"));
+        assert_eq!(answer.get("code"), None, "{request}: {answer}");
+    }
+}
+
+#[test]
+fn the_samples_show_what_the_service_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    let key = greeted(&server.output()).key;
+    let get = |path: &str| {
+        let answer = server.client.get(&format!("/api/v1{path}"), Some(&key));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    };
+    let projects = get("/projects");
+    let projects = projects["projects"].as_array().unwrap();
+    assert!(projects.len() >= 2);
+    let (mut statuses, mut browsers, mut verdicts) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut recovered, mut sharded) = (0, 0);
+    for project in projects {
+        let base = format!("/projects/{}", project["id"].as_str().unwrap());
+        for run in get(&format!("{base}/runs?perPage=50"))["runs"]
+            .as_array()
+            .unwrap()
+        {
+            recovered += run["counts"]["recovered"].as_u64().unwrap();
+            sharded += u64::from(run["shards"].is_object());
+            for test in get(&format!("{base}/runs/{}", run["id"].as_str().unwrap()))["tests"]
+                .as_array()
+                .unwrap()
+            {
+                statuses.insert(test["status"].as_str().unwrap().to_owned());
+                browsers.extend(test["browserName"].as_str().map(str::to_owned));
+            }
+        }
+        for test in get(&format!("{base}/flaky?perPage=50"))["tests"]
+            .as_array()
+            .unwrap()
+        {
+            verdicts.insert(test["status"].as_str().unwrap().to_owned());
+        }
+    }
+    for status in ["passed", "failed", "timedOut", "skipped"] {
+        assert!(statuses.contains(status), "{status} in {statuses:?}");
+    }
+    assert!(browsers.len() >= 3, "{browsers:?}");
+    assert!(
+        verdicts.contains("flaky") && verdicts.contains("broken"),
+        "{verdicts:?}"
+    );
+    assert!(recovered > 0 && sharded >= 2);
+}
+
+/// What the demonstration printed.
+struct Greeting {
+    key: String,
+    requests: Vec<String>,
+}
+
+fn greeted(output: &str) -> Greeting {
+    let lines = || output.lines().map(str::trim);
+    Greeting {
+        key: lines()
+            .find(|line| line.starts_with("svc_ro_"))
+            .unwrap_or_else(|| panic!("no key: {output}"))
+            .to_owned(),
+        requests: lines()
+            .filter(|line| line.starts_with("curl "))
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+/// The project list and each project's runs.
+fn everything(server: &Process, key: &str) -> Vec<Value> {
+    let projects = server.client.get("/api/v1/projects", Some(key)).json();
+    let mut all = vec![projects.clone()];
+    for project in projects["projects"].as_array().unwrap() {
+        let path = format!(
+            "/api/v1/projects/{}/runs?perPage=50",
+            project["id"].as_str().unwrap()
+        );
+        let runs = server.client.get(&path, Some(key)).json();
+        assert!(runs["total"].as_u64().unwrap() > 0, "{runs}");
+        // The period ends at each request's own time.
+        all.push(runs["runs"].clone());
+    }
+    all
+}

@@ -1,0 +1,102 @@
+//! Starts, ends and what is refused at the start.
+
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use assay_testkit::{TestDatabase, program};
+
+use crate::process::Process;
+
+#[test]
+fn the_private_database_is_migrated_and_survives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &[]);
+    server.ready();
+    assert_eq!(server.client.get("/api/v1/projects", None).status, 401);
+    server.signal("KILL");
+    server.ended();
+
+    let mut again = Process::start(folder.path(), &[]);
+    again.ready();
+    again.signal("INT");
+    assert!(again.ended().success(), "{}", again.output());
+}
+
+#[test]
+fn the_command_line_shares_the_private_database_of_a_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &[]);
+    server.ready();
+    for arguments in [
+        &["org", "create", "Mine", "--plan", "pro"][..],
+        &["project", "create", "--org", "Mine", "web"],
+    ] {
+        let output = assay(folder.path(), arguments);
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let key = assay(folder.path(), &["key", "create", "--org", "Mine", "--days", "30"]);
+    let key = String::from_utf8(key.stdout).unwrap();
+    let answer = server.client.get("/api/v1/projects", key.lines().next());
+    assert_eq!(answer.json()["projects"][0]["name"], "web");
+}
+
+#[test]
+fn a_signal_during_the_start_ends_it_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal("TERM");
+    let began = Instant::now();
+    assert!(server.ended().success(), "{}", server.output());
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn an_unmigrated_database_is_refused_saying_what_to_run() {
+    let database = TestDatabase::unmigrated();
+    let output = start(database.url(), "127.0.0.1:0");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("assay migrate"), "{}", said(&output));
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_is_refused() {
+    let output = start("postgresql://127.0.0.1:1/nowhere", "127.0.0.1:0");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("unreachable"), "{}", said(&output));
+}
+
+#[test]
+fn a_taken_address_is_refused_by_name() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let output = start("postgresql:///nowhere", &taken.local_addr().unwrap().to_string());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("ASSAY_LISTEN"), "{}", said(&output));
+}
+
+fn start(database_url: &str, listen: &str) -> Output {
+    Command::new(program("assay-server"))
+        .env("ASSAY_DATABASE_URL", database_url)
+        .env("ASSAY_LISTEN", listen)
+        .env("ASSAY_ADMIN_LISTEN", "127.0.0.1:0")
+        .output()
+        .unwrap()
+}
+
+fn assay(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(program("assay"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("ASSAY_DATABASE_URL")
+        .env_remove("ASSAY_DATA_DIR")
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,0 +1,18 @@
+//! The server, run as a program against a real Postgres, fed by the real command line.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "the helpers of tests end by panics, as tests do, and tests may read the clock"
+)]
+
+mod configuration;
+mod demo;
+mod flow;
+mod lifecycle;
+mod process;
+mod shards;
+mod world;

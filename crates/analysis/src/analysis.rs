@@ -1,0 +1,320 @@
+//! The verdicts on a collected history.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    observation::History,
+    signature::Category,
+    test::TestOrdinal,
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Judge as _, LastRun, VerdictEntry, VerdictStatus},
+};
+use assay_flakiness::{ENGINE_VERSION, Engine};
+use serde::Serialize;
+
+use crate::{
+    collector::{Collector, RunResults},
+    interner,
+    part::Attempt,
+    strip::{self, Outcome, Strip},
+};
+
+/// The verdicts on every test of a history's window, broken and flaky ones first.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Analysis {
+    /// The engine's version.
+    pub engine: &'static str,
+    /// The time of the judgement.
+    pub now: Timestamp,
+    /// The length of the window in days; it ends at `now`.
+    pub window_days: i64,
+    /// Runs that started in the window.
+    pub runs: usize,
+    /// Runs that were read, those outside of the window included.
+    pub runs_read: usize,
+    /// The branch that releases are made from.
+    pub stable_branch: Arc<str>,
+    /// The tests with a result in the window: broken and flaky ones first, in the order of the flaky list by time lost.
+    pub tests: Vec<Judged>,
+    #[serde(skip)]
+    history: History,
+}
+
+/// A test with its verdict, its evidence and its errors.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Judged {
+    /// The entry of the flaky list, with evidence.
+    #[serde(flatten)]
+    pub entry: VerdictEntry,
+    /// The signatures of its errors in the window, most occurrences first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorCount>,
+    #[serde(skip)]
+    test: TestOrdinal,
+}
+
+/// An error signature of a test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorCount {
+    /// 32 hexadecimal digits.
+    pub fingerprint: String,
+    /// One line.
+    pub title: String,
+    /// What kind of failure it is.
+    pub category: Category,
+    /// How many attempts ended with it.
+    pub occurrences: u64,
+    /// The beginning of one occurrence's text.
+    #[serde(skip)]
+    pub sample: Option<String>,
+}
+
+/// A run in the overview.
+#[derive(Debug, Clone)]
+pub struct RunBar {
+    /// Its name.
+    pub run: Arc<str>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Its branch, where known.
+    pub branch: Option<Arc<str>>,
+    /// Its variant; empty for the default one.
+    pub variant: Arc<str>,
+    /// Tests that were not skipped.
+    pub tests: u32,
+    /// Those that finally failed.
+    pub failed: u32,
+    /// Those that passed after a failed attempt.
+    pub recovered: u32,
+}
+
+/// There is no run, or none in the window.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NothingToJudge {
+    /// Nothing was read.
+    #[error("no run was read")]
+    NoRuns,
+    /// All runs lie outside of the window.
+    #[error(
+        "none of the {read} runs started in the {ENGINE_WINDOW_DAYS} days before {now}; the newest started at {newest}"
+    )]
+    NoneInWindow {
+        /// Runs that were read.
+        read: usize,
+        /// The end of the window.
+        now: Timestamp,
+        /// The newest run's start.
+        newest: Timestamp,
+    },
+}
+
+impl Collector {
+    /// Judges what was collected as of `now`; without it, as of the newest run's start.
+    ///
+    /// # Errors
+    /// [`NothingToJudge`] where no run lies in the window.
+    pub fn judge(&self, now: Option<Timestamp>) -> Result<Analysis, NothingToJudge> {
+        let newest = self.newest().ok_or(NothingToJudge::NoRuns)?;
+        let now = now.unwrap_or(newest);
+        let runs = self.window(now.plus_days(-ENGINE_WINDOW_DAYS), now);
+        if runs.is_empty() {
+            return Err(NothingToJudge::NoneInWindow {
+                read: self.runs(),
+                now,
+                newest,
+            });
+        }
+        let history = self.history(&runs);
+        let errors = self.errors(&history, &runs);
+        let mut last = LastResults {
+            runs: &runs,
+            starts: HashMap::new(),
+        };
+        let mut tests: Vec<Judged> = Engine::default()
+            .judge(&history, now)
+            .into_iter()
+            .map(|judgement| {
+                let test = judgement.verdict.test;
+                let last = judgement
+                    .verdict
+                    .last_run
+                    .and_then(|place| last.of(&history, place, test));
+                let name = interner::name(&self.tests, test);
+                Judged {
+                    entry: VerdictEntry::new(name, judgement.verdict, last, Some(judgement.evidence)),
+                    errors: errors.get(&test).cloned().unwrap_or_default(),
+                    test,
+                }
+            })
+            .collect();
+        tests.sort_by(|a, b| rank(&a.entry, &b.entry));
+        let numbers: HashSet<i32> = history.runs.iter().map(|run| run.run.number).collect();
+        Ok(Analysis {
+            engine: ENGINE_VERSION,
+            now,
+            window_days: ENGINE_WINDOW_DAYS,
+            runs: numbers.len(),
+            runs_read: self.runs(),
+            stable_branch: Arc::clone(&history.stable_branch),
+            tests,
+            history,
+        })
+    }
+
+    /// The error signatures of each failing test.
+    fn errors(
+        &self,
+        history: &History,
+        runs: &[(Timestamp, RunResults<'_>)],
+    ) -> HashMap<TestOrdinal, Vec<ErrorCount>> {
+        let mut counts: HashMap<TestOrdinal, BTreeMap<u32, u64>> = HashMap::new();
+        for (observed, (_, results)) in history.runs.iter().zip(runs) {
+            for failure in &observed.failures {
+                for signature in results
+                    .attempts(failure.test)
+                    .iter()
+                    .filter_map(|attempt| attempt.signature)
+                {
+                    *counts
+                        .entry(failure.test)
+                        .or_default()
+                        .entry(signature)
+                        .or_default() += 1;
+                }
+            }
+        }
+        let shown = |(number, occurrences): (u32, u64)| {
+            let signature = self.signatures.get(number)?;
+            Some(ErrorCount {
+                fingerprint: signature.fingerprint.clone(),
+                title: signature.title.clone(),
+                category: signature.category,
+                occurrences,
+                sample: signature.sample.clone(),
+            })
+        };
+        counts
+            .into_iter()
+            .map(|(test, counts)| {
+                let mut errors: Vec<ErrorCount> = counts.into_iter().filter_map(shown).collect();
+                errors.sort_by(|a, b| {
+                    (Reverse(a.occurrences), &a.fingerprint).cmp(&(Reverse(b.occurrences), &b.fingerprint))
+                });
+                (test, errors)
+            })
+            .collect()
+    }
+}
+
+/// Final results of the newest runs, whose plain passes' starts are looked up once a run.
+struct LastResults<'a> {
+    runs: &'a [(Timestamp, RunResults<'a>)],
+    starts: HashMap<usize, HashMap<TestOrdinal, Timestamp>>,
+}
+
+impl LastResults<'_> {
+    fn of(&mut self, history: &History, place: usize, test: TestOrdinal) -> Option<(Timestamp, LastRun)> {
+        let facts = &history.runs.get(place)?.run;
+        let (started_at, results) = self.runs.get(place)?;
+        let last: Attempt = results.attempts(test).last().copied()?;
+        let start = last.started_at.or_else(|| {
+            let starts = self.starts.entry(place).or_insert_with(|| results.starts());
+            (last.status == AttemptStatus::Passed)
+                .then(|| starts.get(&test).copied())
+                .flatten()
+        });
+        let run = LastRun {
+            run_id: facts.id.as_ref().to_owned(),
+            run_number: facts.number,
+            status: last.status,
+            started_at: *started_at,
+        };
+        Some((start.unwrap_or(*started_at), run))
+    }
+}
+
+/// Broken and flaky tests first; then the flaky list's order by time lost, which is total.
+fn rank(a: &VerdictEntry, b: &VerdictEntry) -> Ordering {
+    let key = |entry: &VerdictEntry| (!is_reported(entry), Reverse(entry.figures.time_lost_ms));
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| b.figures.flake_score.total_cmp(&a.figures.flake_score))
+        .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
+}
+
+fn is_reported(entry: &VerdictEntry) -> bool {
+    match entry.status {
+        VerdictStatus::Broken | VerdictStatus::Flaky => true,
+        VerdictStatus::Healthy | VerdictStatus::InsufficientData => false,
+    }
+}
+
+impl Analysis {
+    /// The broken and flaky tests.
+    pub fn reported(&self) -> &[Judged] {
+        let count = self
+            .tests
+            .iter()
+            .take_while(|judged| is_reported(&judged.entry))
+            .count();
+        self.tests.get(..count).unwrap_or_default()
+    }
+
+    /// All other tests.
+    pub fn others(&self) -> &[Judged] {
+        self.tests.get(self.reported().len()..).unwrap_or_default()
+    }
+
+    /// How many tests have this verdict.
+    pub fn count(&self, status: VerdictStatus) -> usize {
+        self.tests
+            .iter()
+            .filter(|judged| judged.entry.status == status)
+            .count()
+    }
+
+    /// How a test ended in run after run, by branch: the stable one first.
+    pub fn strips(&self, judged: &Judged) -> Vec<Strip> {
+        strip::strips(&self.history, judged.test)
+    }
+
+    /// How a test ended in its newest runs, whatever the branch, oldest first.
+    pub fn recent(&self, judged: &Judged, most: usize) -> Vec<Outcome> {
+        let newest = self
+            .history
+            .runs
+            .iter()
+            .rev()
+            .filter_map(|run| strip::outcome(run, judged.test));
+        let mut outcomes: Vec<Outcome> = newest.take(most).map(|(outcome, _)| outcome).collect();
+        outcomes.reverse();
+        outcomes
+    }
+
+    /// The runs of the window, oldest first.
+    pub fn bars(&self) -> Vec<RunBar> {
+        let bar = |run: &assay_domain::observation::RunObservations| {
+            let recovered = run.failures.iter().filter(|failure| failure.recovered).count();
+            let recovered = u32::try_from(recovered).unwrap_or(u32::MAX);
+            let failures = u32::try_from(run.failures.len()).unwrap_or(u32::MAX);
+            RunBar {
+                run: Arc::clone(&run.run.id),
+                started_at: run.run.started_at,
+                branch: run.run.branch.clone(),
+                variant: Arc::clone(&run.run.variant),
+                tests: run.present.len() - run.skipped.len(),
+                failed: failures - recovered,
+                recovered,
+            }
+        };
+        self.history.runs.iter().map(bar).collect()
+    }
+}

@@ -1,0 +1,299 @@
+//! Results as they come, kept run by run.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use assay_domain::{
+    observation::{History, RunFacts, RunObservations},
+    recording::Recording,
+    test::{TestName, TestOrdinal},
+    timestamp::Timestamp,
+};
+
+use crate::{
+    interner::{Signatures, Tests},
+    part::{Attempt, Part},
+};
+
+/// Takes results run by run and keeps what the engine and the page need of them.
+///
+/// Runs are numbered in the order in which they first come, as an import of the same reports numbers them.
+#[derive(Debug)]
+pub struct Collector {
+    stable_branch: Arc<str>,
+    pub(crate) tests: Tests,
+    pub(crate) signatures: Signatures,
+    runs: Vec<Run>,
+    keys: HashMap<String, usize>,
+    /// The number of the run that a name of a file means.
+    numbers: HashMap<String, i32>,
+}
+
+/// A run of one variant.
+#[derive(Debug)]
+struct Run {
+    id: Arc<str>,
+    number: i32,
+    branch: Option<Arc<str>>,
+    revision: Option<Arc<str>>,
+    variant: Arc<str>,
+    /// Its shards by index; 0 for the only part of a run that has none.
+    parts: BTreeMap<u32, Part>,
+}
+
+/// What a row of a CSV history says of its run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowRun<'a> {
+    /// The file, so that two files' runs of one name stay two.
+    pub(crate) file: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) branch: Option<&'a str>,
+    pub(crate) revision: Option<&'a str>,
+    pub(crate) variant: &'a str,
+}
+
+impl Collector {
+    /// Nothing yet; releases are made from `stable_branch`.
+    pub fn new(stable_branch: &str) -> Self {
+        Self {
+            stable_branch: stable_branch.into(),
+            tests: Tests::default(),
+            signatures: Signatures::default(),
+            runs: Vec::new(),
+            keys: HashMap::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// The branch that releases are made from.
+    pub fn stable_branch(&self) -> &str {
+        &self.stable_branch
+    }
+
+    /// How many runs there are; the variants of a run are one.
+    pub fn runs(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The branches that runs name, each once, by code point.
+    pub fn branches(&self) -> Vec<&str> {
+        let mut branches: Vec<&str> = self.runs.iter().filter_map(|run| run.branch.as_deref()).collect();
+        branches.sort_unstable();
+        branches.dedup();
+        branches
+    }
+
+    /// Adds a report, which evidence calls `name`. A shard of a run that is already there joins it; the same shard, or
+    /// the same unsharded run, again replaces the earlier, as an import would.
+    pub fn record(&mut self, name: &str, recording: Recording) {
+        let Recording {
+            run_key,
+            shard,
+            context,
+            started_at,
+            tests,
+            ..
+        } = recording;
+        let index = self.entry(&format!("report\t{run_key}"), &run_key, name);
+        let mut part = Part::starting(started_at);
+        for recorded in &tests {
+            let test = self.tests.number(&recorded.test);
+            for (retry, attempt) in (0..).zip(&recorded.attempts) {
+                let class = attempt.class.as_ref();
+                let attempt = &attempt.attempt;
+                let signature = class.map(|class| self.signatures.number(class, &attempt.errors));
+                part.add(
+                    test,
+                    Attempt {
+                        retry,
+                        status: attempt.status,
+                        duration_ms: attempt.duration_ms,
+                        started_at: attempt.started_at,
+                        signature,
+                    },
+                );
+            }
+        }
+        let Some(run) = self.runs.get_mut(index) else {
+            return;
+        };
+        run.branch = run.branch.take().or_else(|| context.branch.map(Into::into));
+        run.revision = run
+            .revision
+            .take()
+            .or_else(|| context.tested_revision.or(context.commit_sha).map(Into::into));
+        if let Some(suite) = context.suite {
+            run.variant = suite.into();
+        }
+        run.parts.insert(shard.map_or(0, |shard| shard.index), part);
+    }
+
+    /// Adds one attempt of a CSV history. An error says how the run was known before, where the row contradicts it.
+    pub(crate) fn row(
+        &mut self,
+        run: RowRun<'_>,
+        test: &TestName,
+        retry: Option<u32>,
+        attempt: Attempt,
+        started_at: Timestamp,
+    ) -> Result<(), String> {
+        let known = format!("csv\t{}\t{}", run.file, run.id);
+        let index = self.entry(&format!("{known}\t{}", run.variant), &known, run.id);
+        let test = self.tests.number(test);
+        let Some(entry) = self.runs.get_mut(index) else {
+            return Ok(());
+        };
+        if entry.parts.is_empty() {
+            entry.branch = run.branch.map(Into::into);
+            entry.revision = run.revision.map(Into::into);
+            entry.variant = run.variant.into();
+        }
+        for (what, before, now) in [
+            ("branch", entry.branch.as_deref(), run.branch),
+            ("revision", entry.revision.as_deref(), run.revision),
+        ] {
+            if before != now {
+                let shown =
+                    |value: Option<&str>| value.map_or("none".to_owned(), |value| format!("{value:?}"));
+                return Err(format!(
+                    "{what} {}, but the run {:?} has {} above",
+                    shown(now),
+                    run.id,
+                    shown(before)
+                ));
+            }
+        }
+        let part = entry.parts.entry(0).or_insert_with(|| Part::starting(started_at));
+        part.started_at = part.started_at.min(started_at);
+        let so_far = u32::try_from(part.attempts_of(test)).unwrap_or(u32::MAX);
+        part.add(
+            test,
+            Attempt {
+                retry: retry.unwrap_or(so_far),
+                ..attempt
+            },
+        );
+        Ok(())
+    }
+
+    /// The place of the run of this key; `identity` is what its variants have in common.
+    fn entry(&mut self, key: &str, identity: &str, id: &str) -> usize {
+        if let Some(index) = self.keys.get(key) {
+            return *index;
+        }
+        let next = i32::try_from(self.numbers.len())
+            .unwrap_or(i32::MAX)
+            .saturating_add(1);
+        let number = *self.numbers.entry(identity.to_owned()).or_insert(next);
+        let index = self.runs.len();
+        self.runs.push(Run {
+            id: id.into(),
+            number,
+            branch: None,
+            revision: None,
+            variant: "".into(),
+            parts: BTreeMap::new(),
+        });
+        self.keys.insert(key.to_owned(), index);
+        index
+    }
+
+    /// The runs that started within `from..=to`, oldest first, each with its results.
+    pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<(Timestamp, RunResults<'_>)> {
+        let mut starts: HashMap<i32, Timestamp> = HashMap::new();
+        for run in &self.runs {
+            for part in run.parts.values() {
+                let start = starts.entry(run.number).or_insert(part.started_at);
+                *start = part.started_at.min(*start);
+            }
+        }
+        let mut runs: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|run| Some((*starts.get(&run.number)?, RunResults(run))))
+            .filter(|(start, _)| (from..=to).contains(start))
+            .collect();
+        runs.sort_by(|(a, x), (b, y)| (a, x.0.number, &x.0.variant).cmp(&(b, y.0.number, &y.0.variant)));
+        runs
+    }
+
+    /// The newest start of a run.
+    pub(crate) fn newest(&self) -> Option<Timestamp> {
+        let everything = self.window(
+            Timestamp::from_unix_ms(i64::MIN),
+            Timestamp::from_unix_ms(i64::MAX),
+        );
+        everything.last().map(|(start, _)| *start)
+    }
+
+    /// What the engine judges by.
+    pub(crate) fn history(&self, runs: &[(Timestamp, RunResults<'_>)]) -> History {
+        History {
+            stable_branch: Arc::clone(&self.stable_branch),
+            tests: self.tests.len(),
+            runs: runs.iter().map(|(start, run)| run.observations(*start)).collect(),
+        }
+    }
+}
+
+/// The results of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunResults<'a>(&'a Run);
+
+impl RunResults<'_> {
+    fn observations(self, started_at: Timestamp) -> RunObservations {
+        let run = self.0;
+        let mut observed = RunObservations::of(RunFacts {
+            id: Arc::clone(&run.id),
+            number: run.number,
+            started_at,
+            branch: run.branch.clone(),
+            revision: run.revision.clone(),
+            variant: Arc::clone(&run.variant),
+        });
+        let mut parts = run.parts.values();
+        if let (Some(only), None) = (parts.next(), parts.next()) {
+            let (plain, untimed) = only.plain();
+            observed.present = plain.clone();
+            observed.untimed = untimed.clone();
+            for (test, attempts) in only.other() {
+                observed.add(
+                    test,
+                    attempts
+                        .iter()
+                        .map(|attempt| (attempt.status, attempt.duration_ms)),
+                );
+            }
+            return observed;
+        }
+        let mut tests: Vec<TestOrdinal> = run.parts.values().flat_map(Part::tests).collect();
+        tests.sort_unstable();
+        tests.dedup();
+        for test in tests {
+            let attempts = self.attempts(test);
+            observed.add(
+                test,
+                attempts
+                    .iter()
+                    .map(|attempt| (attempt.status, attempt.duration_ms)),
+            );
+        }
+        observed
+    }
+
+    /// The attempts of a test, the final one last; those of an earlier shard first.
+    pub(crate) fn attempts(self, test: TestOrdinal) -> Vec<Attempt> {
+        self.0
+            .parts
+            .values()
+            .flat_map(|part| part.attempts(test))
+            .collect()
+    }
+
+    /// When plain passes started.
+    pub(crate) fn starts(self) -> HashMap<TestOrdinal, Timestamp> {
+        self.0.parts.values().flat_map(Part::starts).collect()
+    }
+}

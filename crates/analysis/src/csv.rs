@@ -1,0 +1,266 @@
+//! A history as CSV: one attempt a row.
+
+use std::io::Read;
+
+use assay_domain::{attempt::AttemptStatus, test::TestName, timestamp::Timestamp};
+use csv::{ByteRecord, ReaderBuilder, Trim};
+
+use crate::{
+    collector::{Collector, RowRun},
+    part::Attempt,
+};
+
+/// Longest value of a column, in bytes.
+const LONGEST_VALUE: usize = 16_384;
+/// Highest number of a retry.
+const MOST_RETRIES: u32 = 100_000;
+
+/// Why a CSV history was not read. Every message names the file, the line and what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// The header lacks a column.
+    #[error(
+        "{file}:1: the header has no column {column:?}; expected test,run,started_at,status and optionally \
+         file,branch,revision,retry,duration_ms,variant, in any order"
+    )]
+    NoColumn {
+        /// The file.
+        file: String,
+        /// The column.
+        column: &'static str,
+    },
+    /// The header names a column twice.
+    #[error("{file}:1: the header names the column {column:?} twice")]
+    ColumnTwice {
+        /// The file.
+        file: String,
+        /// The column.
+        column: &'static str,
+    },
+    /// A row does not say what it should.
+    #[error("{file}:{line}: {problem}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The line on which the row begins, from 1.
+        line: u64,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// The file cannot be read.
+    #[error("{file}: reading failed")]
+    Io {
+        /// The file.
+        file: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Columns of a history; where each stands in the file at hand.
+struct Columns {
+    test: usize,
+    run: usize,
+    started_at: usize,
+    status: usize,
+    file: Option<usize>,
+    branch: Option<usize>,
+    revision: Option<usize>,
+    retry: Option<usize>,
+    duration_ms: Option<usize>,
+    variant: Option<usize>,
+}
+
+/// Adds every row of a CSV history; `name` is the file's, for messages. Without a column for branches all runs are on
+/// the stable one. Returns the number of rows.
+///
+/// # Errors
+/// The first row that does not say what it should; the rows before it have been added.
+pub fn read_csv(collector: &mut Collector, name: &str, input: impl Read) -> Result<u64, CsvError> {
+    let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(input);
+    let header = reader.byte_headers().map_err(|error| broken(name, error))?;
+    let columns = Columns::of(name, header)?;
+    let stable_branch = collector.stable_branch().to_owned();
+    let mut record = ByteRecord::new();
+    let mut rows = 0;
+    while reader
+        .read_byte_record(&mut record)
+        .map_err(|error| broken(name, error))?
+    {
+        let line = record.position().map_or(0, csv::Position::line);
+        add(collector, name, &stable_branch, &columns, &record).map_err(|problem| CsvError::Row {
+            file: name.to_owned(),
+            line,
+            problem,
+        })?;
+        rows += 1;
+    }
+    Ok(rows)
+}
+
+impl Columns {
+    fn of(file: &str, header: &ByteRecord) -> Result<Self, CsvError> {
+        let find = |column: &'static str| {
+            let mut places = (0..).zip(header.iter()).filter(|(index, title)| {
+                let title = if *index == 0 {
+                    title.strip_prefix(b"\xef\xbb\xbf").unwrap_or(title)
+                } else {
+                    title
+                };
+                title.eq_ignore_ascii_case(column.as_bytes())
+            });
+            let first = places.next().map(|(index, _)| index);
+            match places.next() {
+                Some(_) => Err(CsvError::ColumnTwice {
+                    file: file.to_owned(),
+                    column,
+                }),
+                None => Ok(first),
+            }
+        };
+        let need = |column| {
+            find(column)?.ok_or_else(|| CsvError::NoColumn {
+                file: file.to_owned(),
+                column,
+            })
+        };
+        Ok(Self {
+            test: need("test")?,
+            run: need("run")?,
+            started_at: need("started_at")?,
+            status: need("status")?,
+            file: find("file")?,
+            branch: find("branch")?,
+            revision: find("revision")?,
+            retry: find("retry")?,
+            duration_ms: find("duration_ms")?,
+            variant: find("variant")?,
+        })
+    }
+}
+
+/// Adds one row; an error says what is wrong with it.
+fn add(
+    collector: &mut Collector,
+    file: &str,
+    stable_branch: &str,
+    columns: &Columns,
+    record: &ByteRecord,
+) -> Result<(), String> {
+    let text = |index: usize, column: &str| {
+        let bytes = record.get(index).unwrap_or_default();
+        if bytes.len() > LONGEST_VALUE {
+            return Err(format!(
+                "{column} has {} bytes, expected at most {LONGEST_VALUE}",
+                bytes.len()
+            ));
+        }
+        std::str::from_utf8(bytes).map_err(|_| format!("{column} is not UTF-8"))
+    };
+    let need = |index, column: &str| {
+        text(index, column).and_then(|value| match value {
+            "" => Err(format!("{column} is empty")),
+            value => Ok(value),
+        })
+    };
+    let may = |index: Option<usize>, column: &str| -> Result<Option<&str>, String> {
+        let Some(index) = index else { return Ok(None) };
+        text(index, column).map(|value| Some(value).filter(|value| !value.is_empty()))
+    };
+
+    let test = TestName {
+        name: need(columns.test, "test")?.to_owned(),
+        file_path: may(columns.file, "file")?.map(ToOwned::to_owned),
+    };
+    let started_at = time(need(columns.started_at, "started_at")?)?;
+    let status: AttemptStatus = need(columns.status, "status").and_then(|word| {
+        word.parse()
+            .map_err(|unknown| format!("status {word:?}, {unknown}"))
+    })?;
+    let retry = may(columns.retry, "retry")?.map(retry).transpose()?;
+    let duration_ms = may(columns.duration_ms, "duration_ms")?
+        .map(duration)
+        .transpose()?;
+    let branch = match columns.branch {
+        Some(_) => may(columns.branch, "branch")?,
+        None => Some(stable_branch),
+    };
+    let run = RowRun {
+        file,
+        id: need(columns.run, "run")?,
+        branch,
+        revision: may(columns.revision, "revision")?,
+        variant: may(columns.variant, "variant")?.unwrap_or_default(),
+    };
+    let attempt = Attempt {
+        retry: 0,
+        status,
+        duration_ms,
+        started_at: Some(started_at),
+        signature: None,
+    };
+    collector.row(run, &test, retry, attempt, started_at)
+}
+
+/// RFC 3339, the same without a zone (UTC), or seconds or milliseconds since 1970.
+fn time(text: &str) -> Result<Timestamp, String> {
+    let wrong = || {
+        format!(
+            "started_at {text:?}, expected a date-time such as 2026-11-20T18:46:03Z, or seconds or milliseconds since 1970"
+        )
+    };
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        // Seconds reach this only in the year 5138; milliseconds passed it in March 1973.
+        let ms = if number.abs() < 100_000_000_000 {
+            number.saturating_mul(1_000)
+        } else {
+            number
+        };
+        return Ok(Timestamp::from_unix_ms(ms));
+    }
+    let zoned = format!("{}Z", text.replacen(' ', "T", 1));
+    zoned
+        .parse()
+        .or_else(|_| text.replacen(' ', "T", 1).parse())
+        .map_err(|_| wrong())
+}
+
+fn retry(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|retry| *retry <= MOST_RETRIES)
+        .ok_or_else(|| format!("retry {text:?}, expected a whole number from 0 to {MOST_RETRIES}"))
+}
+
+/// Whole milliseconds; a fraction is rounded.
+fn duration(text: &str) -> Result<u64, String> {
+    let wrong = || format!("duration_ms {text:?}, expected milliseconds, 0 or more");
+    if let Ok(whole) = text.parse() {
+        return Ok(whole);
+    }
+    let number: f64 = text.parse().map_err(|_| wrong())?;
+    if !(0.0..9e15).contains(&number) {
+        return Err(wrong());
+    }
+    format!("{:.0}", number.round()).parse().map_err(|_| wrong())
+}
+
+fn broken(file: &str, error: csv::Error) -> CsvError {
+    let line = error.position().map_or(0, csv::Position::line);
+    let file = file.to_owned();
+    let problem = match error.into_kind() {
+        csv::ErrorKind::Io(source) => return CsvError::Io { file, source },
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
+            format!("the row has {len} columns, expected {expected_len} as in the header")
+        }
+        csv::ErrorKind::Utf8 { .. } => "the row is not UTF-8".to_owned(),
+        _ => "the row is not CSV".to_owned(),
+    };
+    CsvError::Row { file, line, problem }
+}

@@ -1,0 +1,99 @@
+//! Tests and error signatures, each held once and named by a number.
+
+use std::{collections::HashMap, hash::Hash, sync::Arc};
+
+use assay_domain::{
+    attempt::ErrorDetail,
+    signature::{Category, ErrorClass},
+    test::{TestName, TestOrdinal},
+};
+
+/// How much of an error's text is kept, in characters.
+const SAMPLE_CHARS: usize = 1_200;
+
+/// Values by number, dense from 0.
+#[derive(Debug)]
+pub(crate) struct Interner<T> {
+    numbers: HashMap<Arc<T>, u32>,
+    values: Vec<Arc<T>>,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Self {
+            numbers: HashMap::new(),
+            values: Vec::new(),
+        }
+    }
+}
+
+impl<T: Eq + Hash + Clone> Interner<T> {
+    /// The number of a value.
+    pub(crate) fn number(&mut self, value: &T) -> u32 {
+        if let Some(number) = self.numbers.get(value) {
+            return *number;
+        }
+        let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        let shared = Arc::new(value.clone());
+        self.values.push(Arc::clone(&shared));
+        self.numbers.insert(shared, number);
+        number
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        self.values.get(usize::try_from(number).ok()?).map(AsRef::as_ref)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.values.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The tests of a history.
+pub(crate) type Tests = Interner<TestName>;
+
+/// The name of a test; only ordinals that `tests` gave out are asked for.
+pub(crate) fn name(tests: &Tests, test: TestOrdinal) -> TestName {
+    tests.get(test).cloned().unwrap_or(TestName {
+        name: String::new(),
+        file_path: None,
+    })
+}
+
+/// The error signatures of a history, with the latest text of each.
+#[derive(Debug, Default)]
+pub(crate) struct Signatures {
+    fingerprints: Interner<String>,
+    known: Vec<Signature>,
+}
+
+/// An error signature.
+#[derive(Debug, Clone)]
+pub(crate) struct Signature {
+    pub(crate) fingerprint: String,
+    pub(crate) title: String,
+    pub(crate) category: Category,
+    /// The beginning of an occurrence's own text.
+    pub(crate) sample: Option<String>,
+}
+
+impl Signatures {
+    pub(crate) fn number(&mut self, class: &ErrorClass, errors: &[ErrorDetail]) -> u32 {
+        let number = self.fingerprints.number(&class.fingerprint);
+        if usize::try_from(number).is_ok_and(|number| number == self.known.len()) {
+            let text = errors.iter().find(|error| error.has_text());
+            let sample = text.and_then(|error| error.message.as_ref().or(error.stack.as_ref()));
+            self.known.push(Signature {
+                fingerprint: class.fingerprint.clone(),
+                title: class.title.clone(),
+                category: class.category,
+                sample: sample.map(|text| text.chars().take(SAMPLE_CHARS).collect()),
+            });
+        }
+        number
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Signature> {
+        self.known.get(usize::try_from(number).ok()?)
+    }
+}

@@ -1,0 +1,113 @@
+//! Figures in words.
+
+use assay_domain::timestamp::Timestamp;
+use time::OffsetDateTime;
+
+/// `1 run`, `1,204 runs`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// `1 test is`, `3 tests are`.
+pub(super) fn tests_are(number: usize) -> String {
+    if number == 1 {
+        "1 test is".to_owned()
+    } else {
+        format!("{} tests are", grouped(number))
+    }
+}
+
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `840 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`.
+pub(super) fn duration(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..60 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        60..3_600 => pair(seconds / 60, "min", seconds % 60, "s"),
+        _ => pair(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+    }
+}
+
+fn pair(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    if small == 0 {
+        format!("{large} {large_unit}")
+    } else {
+        format!("{large} {large_unit} {small} {small_unit}")
+    }
+}
+
+/// A rate within 0..=1 as a percentage.
+pub(super) fn percent(rate: f64) -> String {
+    let percent = rate * 100.0;
+    if rate > 0.0 && percent < 0.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// `6 Nov 2026`.
+pub(super) fn date(at: Timestamp) -> String {
+    let at = OffsetDateTime::from(at);
+    format!("{} {} {}", at.day(), month(at), at.year())
+}
+
+/// `6 Nov`.
+pub(super) fn day(at: Timestamp) -> String {
+    let at = OffsetDateTime::from(at);
+    format!("{} {}", at.day(), month(at))
+}
+
+/// `20 Nov 2026, 18:46`.
+pub(super) fn date_time(at: Timestamp) -> String {
+    let moment = OffsetDateTime::from(at);
+    format!("{}, {:02}:{:02}", date(at), moment.hour(), moment.minute())
+}
+
+fn month(at: OffsetDateTime) -> String {
+    at.month().to_string().chars().take(3).collect()
+}
+
+/// How far a flake score may be relied on.
+pub(super) const fn band(score: f64) -> &'static str {
+    if score < 0.5 {
+        "low"
+    } else if score < 0.9 {
+        "likely"
+    } else {
+        "near certain"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(count(1, "run"), "1 run");
+        assert_eq!(count(1_204_000, "run"), "1,204,000 runs");
+        assert_eq!(duration(840), "840 ms");
+        assert_eq!(duration(12_345), "12.3 s");
+        assert_eq!(duration(250_000), "4 min 10 s");
+        assert_eq!(duration(7_500_000), "2 h 5 min");
+        assert_eq!(percent(0.004), "0.4 %");
+        assert_eq!(percent(0.25), "25 %");
+        assert_eq!(
+            date_time(Timestamp::from_unix_ms(1_795_200_363_120)),
+            "20 Nov 2026, 18:46"
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! Schemas of the types that are written as text, for the API's OpenAPI document.
+
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat, schema::Type};
+
+/// A text of a known format, such as a date-time.
+pub(crate) fn text(format: &str, example: &str) -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::Custom(format.to_owned())))
+        .examples([example])
+        .into()
+}
+
+/// A closed set of words, each with what it means.
+pub(crate) fn words(meaning: &str, words: &[(&str, &str)]) -> RefOr<Schema> {
+    let lines = words
+        .iter()
+        .map(|(word, meaning)| format!("\n- `{word}`: {}", meaning.trim()));
+    let description: String = [meaning.trim().to_owned(), "\n".to_owned()]
+        .into_iter()
+        .chain(lines)
+        .collect();
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+        .enum_values(Some(words.iter().map(|(word, _)| *word)))
+        .into()
+}

@@ -1,0 +1,114 @@
+//! What a judgement costs: a fortnight of 980 runs with 5,000 tests, 4.9 million observations.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    reason = "a benchmark"
+)]
+
+use std::hint::black_box;
+
+use assay_flakiness::{
+    Engine,
+    domain::{
+        observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+        timestamp::{DAY_MS, Timestamp},
+        verdict::Judge,
+    },
+};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const RUNS: i64 = 980;
+const TESTS: u32 = 5_000;
+const NOW_MS: i64 = 1_767_225_600_000;
+
+/// Which share of the tests fails now and then, at 1 % of its runs.
+fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
+    let mut state = 1_u64;
+    let mut random = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let failing: Vec<bool> = (0..TESTS).map(|_| random() < failing_share).collect();
+    let runs = (0..RUNS)
+        .map(|number| {
+            let branch = if random() < main_share {
+                "main".to_owned()
+            } else {
+                format!("branch-{}", number / 8)
+            };
+            let mut run = RunObservations {
+                run: RunFacts {
+                    id: format!("run-{number}").into(),
+                    number: number as i32,
+                    started_at: Timestamp::from_unix_ms(NOW_MS - (RUNS - number) * 14 * DAY_MS / (RUNS + 1)),
+                    branch: Some(branch.into()),
+                    revision: Some(format!("revision-{}", number * 4 / 5).into()),
+                    variant: "".into(),
+                },
+                present: Bitmap::default(),
+                skipped: Bitmap::default(),
+                untimed: Bitmap::default(),
+                failures: Vec::new(),
+            };
+            for test in 0..TESTS {
+                if random() < absent_share {
+                    continue;
+                }
+                run.present.insert(test);
+                if failing[test as usize] && random() < 0.01 {
+                    let recovered = random() < 0.5;
+                    run.failures.push(Failure {
+                        test,
+                        recovered,
+                        failed_attempts: 1,
+                        lost_ms: Some(900),
+                    });
+                }
+            }
+            run
+        })
+        .collect();
+    History {
+        stable_branch: "main".into(),
+        tests: TESTS,
+        runs,
+    }
+}
+
+fn judge(c: &mut Criterion) {
+    let now = Timestamp::from_unix_ms(NOW_MS);
+    let engine = Engine::default();
+    let mut group = c.benchmark_group("980 runs of 5000 tests");
+    group.throughput(Throughput::Elements(RUNS as u64 * u64::from(TESTS)));
+    group.sample_size(20);
+    for (name, history) in [
+        ("no failures", history(0.0, 1.0, 0.0)),
+        ("one test in twenty fails", history(0.05, 1.0, 0.0)),
+        (
+            "one in twenty, half the runs on branches",
+            history(0.05, 0.5, 0.0),
+        ),
+        ("one in twenty, a tenth absent", history(0.05, 0.5, 0.1)),
+        ("every test fails", history(1.0, 1.0, 0.0)),
+    ] {
+        group.bench_function(name, |b| {
+            b.iter(|| black_box(engine.verdicts(black_box(&history), now)))
+        });
+    }
+    let usual = history(0.05, 0.5, 0.0);
+    group.bench_function("one in twenty, with evidence", |b| {
+        b.iter(|| black_box(engine.judge(black_box(&usual), now)));
+    });
+    let page: Vec<u32> = (0..25).map(|n| n * 199).collect();
+    group.bench_function("a page of 25 explained", |b| {
+        b.iter(|| black_box(engine.judge_tests(black_box(&usual), now, &page)));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, judge);
+criterion_main!(benches);

@@ -1,0 +1,266 @@
+//! Five hundred and twelve tests at a time: who took part where, counted a cache line at a time.
+
+use assay_domain::test::TestOrdinal;
+
+use crate::{
+    background::Background,
+    column::Column,
+    counter::Counter,
+    numbers::{at, count},
+    row::{Row, WORDS, and, and_not, is_empty, or, or_at, row, transpose},
+    timeline::Timeline,
+};
+
+/// The results of the tests of eight words of the bitmaps.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    /// The first of the words.
+    first: usize,
+    /// Where the tests of each word took part.
+    pub(crate) columns: [Participation; WORDS],
+    /// Tests with a result that is not skipped.
+    seen: Row,
+    /// Tests with any result, skipped ones included.
+    any: Row,
+    timed: Row,
+    on_stable_chain: Row,
+    on_stable_branch: Row,
+    runs_seen: Counter,
+    runs_dropped: Counter,
+    runs_skipped: Counter,
+    executions_considered: Counter,
+    chains_considered: Counter,
+    variants_considered: Counter,
+    last_runs: Vec<Option<usize>>,
+    scratch: Scratch,
+}
+
+/// Where 64 tests took part.
+#[derive(Debug, Default)]
+pub(crate) struct Participation {
+    /// Which of the tests took part, by position.
+    pub(crate) seen: Vec<u64>,
+    /// Which of the tests took part, by logical run.
+    pub(crate) seen_in_run: Vec<u64>,
+    /// Which of them took part where there was no mass failure, by logical run.
+    pub(crate) considered_in_run: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    seen: Vec<Row>,
+    skipped: Vec<Row>,
+    seen_in_run: Vec<Row>,
+    considered_in_run: Vec<Row>,
+    by_chain: Vec<Row>,
+    by_lane: Vec<Row>,
+}
+
+/// What is counted of every test, failing or not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Presence {
+    /// Runs that contain the test, skips aside.
+    pub(crate) seen: u32,
+    /// Those of them that are no mass failure.
+    pub(crate) considered: u32,
+    /// Runs in which it was only skipped.
+    pub(crate) skipped: u32,
+    /// Whether any result has a duration.
+    pub(crate) timed: bool,
+    /// Whether it ran on a stable chain.
+    pub(crate) on_stable_chain: bool,
+    /// Whether it ran on the stable branch.
+    pub(crate) on_stable_branch: bool,
+    /// The newest run that did not skip it: its place in the history.
+    pub(crate) last_run: Option<usize>,
+}
+
+impl Block {
+    /// Reads eight words of every run, `first` and those after it.
+    pub(crate) fn read(&mut self, timeline: &Timeline<'_>, background: &Background, first: usize) {
+        self.clear(timeline, first);
+        let known: Row = std::array::from_fn(|i| timeline.known_tests(first + i));
+        for ((entry, mass_failure), run) in timeline
+            .entries
+            .iter()
+            .zip(&background.mass_failure)
+            .zip(&timeline.run_of)
+        {
+            let present = and(&row(&entry.observed.present, first), &known);
+            let skipped = and(&row(&entry.observed.skipped, first), &present);
+            let seen = and_not(&present, &skipped);
+            or(&mut self.any, &present);
+            or(&mut self.seen, &seen);
+            or(
+                &mut self.timed,
+                &and_not(&seen, &row(&entry.observed.untimed, first)),
+            );
+            if timeline.chains.get(entry.chain).is_some_and(|chain| chain.stable) {
+                or(&mut self.on_stable_chain, &seen);
+            }
+            if entry.on_stable_branch {
+                or(&mut self.on_stable_branch, &seen);
+            }
+            or_at(&mut self.scratch.seen_in_run, *run, &seen);
+            if !mass_failure {
+                or_at(&mut self.scratch.considered_in_run, *run, &seen);
+                or_at(&mut self.scratch.by_chain, entry.chain, &seen);
+                if timeline.has_variants {
+                    self.executions_considered.add(&seen);
+                }
+            }
+            self.scratch.seen.push(seen);
+            self.scratch.skipped.push(skipped);
+        }
+        self.count(timeline);
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            transpose(&self.scratch.seen, i, &mut column.seen);
+            transpose(&self.scratch.seen_in_run, i, &mut column.seen_in_run);
+            transpose(&self.scratch.considered_in_run, i, &mut column.considered_in_run);
+        }
+    }
+
+    /// The tests of word `index` of the block that have any result, skipped ones included.
+    pub(crate) fn any(&self, index: usize) -> u64 {
+        self.any.get(index).copied().unwrap_or(0)
+    }
+
+    /// The ordinal of a column's bit.
+    pub(crate) fn test(&self, index: usize, bit: u32) -> TestOrdinal {
+        count(self.first + index) * u64::BITS + bit
+    }
+
+    /// What is counted of the test at `bit` of word `index`.
+    pub(crate) fn presence(&self, index: usize, bit: u32) -> Presence {
+        let is_set = |row: &Row| row.get(index).is_some_and(|word| word >> bit & 1 == 1);
+        let seen = self.runs_seen.of(index, bit);
+        Presence {
+            seen,
+            considered: seen - self.runs_dropped.of(index, bit),
+            skipped: self.runs_skipped.of(index, bit),
+            timed: is_set(&self.timed),
+            on_stable_chain: is_set(&self.on_stable_chain),
+            on_stable_branch: is_set(&self.on_stable_branch),
+            last_run: self
+                .last_runs
+                .get(index * at(u64::BITS) + at(bit))
+                .copied()
+                .flatten(),
+        }
+    }
+
+    /// The test at `bit` of word `index`, for one that failed.
+    pub(crate) fn column(&self, timeline: &Timeline<'_>, index: usize, bit: u32) -> Option<Column<'_>> {
+        let presence = self.presence(index, bit);
+        let executions = if timeline.has_variants {
+            self.executions_considered.of(index, bit)
+        } else {
+            presence.considered
+        };
+        Some(Column {
+            participation: self.columns.get(index)?,
+            bit,
+            presence,
+            pairs: executions - self.chains_considered.of(index, bit),
+            variants: self.variants_considered.of(index, bit),
+        })
+    }
+
+    fn clear(&mut self, timeline: &Timeline<'_>, first: usize) {
+        self.first = first;
+        for row in [
+            &mut self.seen,
+            &mut self.any,
+            &mut self.timed,
+            &mut self.on_stable_chain,
+            &mut self.on_stable_branch,
+        ] {
+            *row = [0; WORDS];
+        }
+        for counter in [
+            &mut self.runs_seen,
+            &mut self.runs_dropped,
+            &mut self.runs_skipped,
+            &mut self.executions_considered,
+            &mut self.chains_considered,
+            &mut self.variants_considered,
+        ] {
+            *counter = Counter::default();
+        }
+        self.scratch.seen.clear();
+        self.scratch.skipped.clear();
+        for (rows, length) in [
+            (&mut self.scratch.seen_in_run, timeline.runs.len()),
+            (&mut self.scratch.considered_in_run, timeline.runs.len()),
+            (&mut self.scratch.by_chain, timeline.chains.len()),
+            (&mut self.scratch.by_lane, timeline.lanes.len()),
+        ] {
+            rows.clear();
+            rows.resize(length, [0; WORDS]);
+        }
+    }
+
+    fn count(&mut self, timeline: &Timeline<'_>) {
+        let runs = self
+            .scratch
+            .seen_in_run
+            .iter()
+            .zip(&self.scratch.considered_in_run);
+        for (run, (seen, considered)) in timeline.runs.iter().zip(runs) {
+            self.runs_seen.add(seen);
+            self.runs_dropped.add(&and_not(seen, considered));
+            // A run counts as skipped where no variant of it ran the test.
+            let mut skipped = [0; WORDS];
+            for row in run
+                .positions
+                .iter()
+                .filter_map(|position| self.scratch.skipped.get(*position))
+            {
+                or(&mut skipped, row);
+            }
+            for observed in &run.idle {
+                let idle: Row = std::array::from_fn(|i| timeline.skipped_word(observed, self.first + i));
+                or(&mut skipped, &idle);
+                or(&mut self.any, &idle);
+            }
+            self.runs_skipped.add(&and_not(&skipped, seen));
+        }
+        for (chain, seen) in timeline.chains.iter().zip(&self.scratch.by_chain) {
+            self.chains_considered.add(seen);
+            or_at(&mut self.scratch.by_lane, chain.lane, seen);
+        }
+        for seen in &self.scratch.by_lane {
+            self.variants_considered.add(seen);
+        }
+        self.find_last_runs(timeline);
+    }
+
+    fn find_last_runs(&mut self, timeline: &Timeline<'_>) {
+        self.last_runs.clear();
+        self.last_runs.resize(WORDS * at(u64::BITS), None);
+        let mut missing = self.seen;
+        for position in &timeline.newest_first {
+            if is_empty(&missing) {
+                return;
+            }
+            let Some(seen) = self.scratch.seen.get(*position) else {
+                continue;
+            };
+            let source = timeline.entries.get(*position).map(|entry| entry.source);
+            for ((seen, missing), last_runs) in seen
+                .iter()
+                .zip(&mut missing)
+                .zip(self.last_runs.chunks_mut(at(u64::BITS)))
+            {
+                let mut found = seen & *missing;
+                *missing &= !found;
+                while found != 0 {
+                    if let Some(last) = last_runs.get_mut(at(found.trailing_zeros())) {
+                        *last = source;
+                    }
+                    found &= found - 1;
+                }
+            }
+        }
+    }
+}

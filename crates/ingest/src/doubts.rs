@@ -1,0 +1,39 @@
+//! What is probably not meant as it was said.
+
+use assay_domain::{recording::Recording, timestamp::Timestamp};
+
+use crate::choice::{Choice, Origin};
+
+/// Days past which no plan shows a run.
+const LONGEST_RETENTION_DAYS: i64 = 90;
+/// How far a clock may be ahead before a run counts as one of the future.
+const CLOCK_SKEW_MS: i64 = 5 * 60 * 1_000;
+
+/// A sentence for each thing about an import that is probably not meant.
+pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let key_of_content = choices
+        .iter()
+        .any(|choice| choice.what == "run key" && choice.from == Origin::Content);
+    if recording.shard.is_some() && key_of_content {
+        doubts.push(
+            "This shard has no run key, so it is a run of its own: give all shards of a run the same --run-key."
+                .to_owned(),
+        );
+    }
+    let started_at = recording.started_at;
+    if started_at.since_ms(now) > CLOCK_SKEW_MS {
+        doubts.push(format!(
+            "The run starts in the future ({started_at}); no route shows it before then."
+        ));
+    }
+    if started_at < now.plus_days(-LONGEST_RETENTION_DAYS) {
+        doubts.push(format!(
+            "The run started on {started_at}, past the {LONGEST_RETENTION_DAYS} days of the longest retention: no route shows it."
+        ));
+    }
+    if recording.tests.is_empty() && recording.report_errors.is_empty() {
+        doubts.push("The report holds no tests.".to_owned());
+    }
+    doubts
+}

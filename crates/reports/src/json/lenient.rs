@@ -1,0 +1,180 @@
+//! Fields that are read whatever type a tool gives them.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+
+/// Text, also where a report has a number or a truth value instead; none for anything else.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(Lenient::<String>::new())
+}
+
+/// A number, also where a report writes it as text; none for anything else.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    deserializer.deserialize_any(Lenient::<f64>::new())
+}
+
+/// A whole number from 1, as lines, columns and indexes are; none for anything else.
+pub(crate) fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    Ok(number(deserializer)?.and_then(|number| {
+        #[expect(
+            clippy::as_conversions,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates"
+        )]
+        let whole = number as u32;
+        (whole >= 1).then_some(whole)
+    }))
+}
+
+/// A list, empty where a report has null or anything else instead.
+pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct List<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(element) = elements.next_element()? {
+                list.push(element);
+            }
+            Ok(list)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<T>, A::Error> {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            Ok(Vec::new())
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_unit<E>(self) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+    }
+    deserializer.deserialize_any(List(std::marker::PhantomData))
+}
+
+/// What a scalar can be read as.
+trait Scalar: Sized {
+    fn of_text(text: &str) -> Option<Self>;
+    fn of_number(number: f64) -> Option<Self>;
+    fn of_bool(value: bool) -> Option<Self>;
+}
+
+impl Scalar for String {
+    fn of_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn of_number(number: f64) -> Option<Self> {
+        Some(number.to_string())
+    }
+
+    fn of_bool(value: bool) -> Option<Self> {
+        Some(value.to_string())
+    }
+}
+
+impl Scalar for f64 {
+    fn of_text(text: &str) -> Option<Self> {
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|number: &Self| number.is_finite())
+    }
+
+    fn of_number(number: f64) -> Option<Self> {
+        Some(number)
+    }
+
+    fn of_bool(_: bool) -> Option<Self> {
+        None
+    }
+}
+
+struct Lenient<T>(std::marker::PhantomData<T>);
+
+impl<T> Lenient<T> {
+    const fn new() -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
+impl<'de, T: Scalar> Visitor<'de> for Lenient<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a number")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Option<T>, E> {
+        Ok(T::of_text(text))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Option<T>, E> {
+        Ok(T::of_bool(value))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Option<T>, E> {
+        Ok(T::of_number(number))
+    }
+
+    #[expect(
+        clippy::as_conversions,
+        reason = "a float is near enough to any count, time or duration"
+    )]
+    fn visit_i64<E>(self, number: i64) -> Result<Option<T>, E> {
+        Ok(T::of_number(number as f64))
+    }
+
+    #[expect(
+        clippy::as_conversions,
+        reason = "a float is near enough to any count, time or duration"
+    )]
+    fn visit_u64<E>(self, number: u64) -> Result<Option<T>, E> {
+        Ok(T::of_number(number as f64))
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<T>, A::Error> {
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<T>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}

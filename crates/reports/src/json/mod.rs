@@ -1,0 +1,224 @@
+//! JSON as tools leave it behind: text before it, an end that is missing, fields of the wrong type.
+
+mod lenient;
+mod walk;
+
+use serde::de::DeserializeOwned;
+
+use self::walk::{length, mend};
+pub(crate) use self::{
+    lenient::{list, number, ordinal, text},
+    walk::keys,
+};
+use crate::{input::Input, report::ReadError};
+
+/// A parsed file.
+#[derive(Debug)]
+pub(crate) struct Parsed<T> {
+    /// What it holds.
+    pub(crate) value: T,
+    /// The line where the file was cut off, where it was.
+    pub(crate) cut_at: Option<usize>,
+}
+
+/// How a format is read from a JSON file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// The format as people call it.
+    pub(crate) format: &'static str,
+    /// A key of the outermost object by which the report is told from other JSON before it.
+    pub(crate) key: &'static str,
+    /// The key of the arrays whose elements are worth keeping when the file was cut off: each is either whole or not
+    /// there.
+    pub(crate) whole: &'static str,
+}
+
+/// Parses the report in a file: skips text before it (log lines, a byte-order mark) and behind it, and keeps the whole
+/// elements of one that was cut off.
+pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<Parsed<T>, ReadError> {
+    let Some(start) = start(input.text, shape.key) else {
+        let problem = format!("no JSON object with the key `{}` in it", shape.key);
+        return Err(input.broken(1, shape.format, problem));
+    };
+    let text = input.text.get(start..).unwrap_or_default();
+    match first_value(text) {
+        Ok(value) => Ok(Parsed { value, cut_at: None }),
+        Err(error) if error.is_eof() => {
+            let cut = 1 + input.text.matches('\n').count();
+            let mended = mend(text, shape.whole).and_then(|text| first_value(&text).ok());
+            mended
+                .map(|value| Parsed {
+                    value,
+                    cut_at: Some(cut),
+                })
+                .ok_or_else(|| {
+                    input.broken(
+                        cut,
+                        shape.format,
+                        "the file ends before its first test; its writer was stopped",
+                    )
+                })
+        }
+        Err(error) => {
+            let line = input.text.get(..start).unwrap_or_default().matches('\n').count() + error.line();
+            Err(input.broken(line, shape.format, error.to_string()))
+        }
+    }
+}
+
+/// The first JSON value of a text, whatever follows it.
+pub(crate) fn first_value<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    T::deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// The byte where the outermost object with the key begins.
+fn start(text: &str, key: &str) -> Option<usize> {
+    let has_key = |object: &str| {
+        keys(object)
+            .any(|(depth, found)| depth == 1 && found == key)
+            .then_some(())
+    };
+    find_object(text, has_key).map(|(at, ())| at)
+}
+
+/// The first object of a text that `wanted` has an answer for, and where it begins. What lies within an object that
+/// was not wanted is passed over: a report never lies within something else.
+pub(crate) fn find_object<'a, T>(
+    text: &'a str,
+    mut wanted: impl FnMut(&'a str) -> Option<T>,
+) -> Option<(usize, T)> {
+    let mut passed = 0;
+    for at in openings(text) {
+        if at < passed {
+            continue;
+        }
+        let object = text.get(at..)?;
+        if let Some(answer) = wanted(object) {
+            return Some((at, answer));
+        }
+        passed = at + length(object).unwrap_or(1);
+    }
+    None
+}
+
+/// Where a report may begin: a `{` that begins a line, a few at most, since what precedes a report is short; then the
+/// first `{` at all.
+fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let mut start = 0;
+    let at_line_start = text.split_inclusive('\n').filter_map(move |line| {
+        let at = start
+            + (line.len()
+                - line
+                    .trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+                    .len());
+        start += line.len();
+        text.get(at..)?.starts_with('{').then_some(at)
+    });
+    at_line_start
+        .take_while(|at| *at < LONGEST_PREFACE)
+        .take(20)
+        .chain(text.find('{'))
+}
+
+/// How many bytes of other text may stand before a report.
+const LONGEST_PREFACE: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct File {
+        #[serde(deserialize_with = "list")]
+        tests: Vec<Entry>,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Entry {
+        #[serde(deserialize_with = "text")]
+        name: Option<String>,
+        #[serde(deserialize_with = "number")]
+        took: Option<f64>,
+    }
+
+    fn parsed(text: &str) -> Result<(Vec<String>, Option<usize>), String> {
+        let input = Input {
+            name: "r.json",
+            text,
+            root: None,
+            known_files: None,
+        };
+        let shape = Shape {
+            format: "sample",
+            key: "tests",
+            whole: "tests",
+        };
+        parse::<File>(&input, shape)
+            .map(|parsed| {
+                let names = parsed
+                    .value
+                    .tests
+                    .into_iter()
+                    .filter_map(|entry| entry.name)
+                    .collect();
+                (names, parsed.cut_at)
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn text_around_the_report_is_skipped() {
+        let text = "\u{feff}> npm test\n{\"level\":\"info\"}\n  {not json\n{\n \"tests\": [{\"name\":\"a\"}]}\nDone {ok}";
+        assert_eq!(parsed(text), Ok((vec!["a".into()], None)));
+        assert_eq!(
+            parsed("Report: {\"tests\":[{\"name\":1}]}"),
+            Ok((vec!["1".into()], None))
+        );
+    }
+
+    #[test]
+    fn a_cut_off_report_keeps_its_whole_elements() {
+        let text = "{\"tests\": [\n{\"name\":\"a\", \"took\": {\"x\": 1}},\n{\"name\":\"b \\\" }\", \"took\": [1]},\n{\"name\":\"c\", \"to";
+        assert_eq!(
+            parsed(text),
+            Ok((vec!["a".into(), "b \\\" }".replace('\\', "")], Some(4)))
+        );
+        let message = parsed("{\"tests\": [{\"na").unwrap_err();
+        assert_eq!(
+            message,
+            "r.json:1: not a readable sample report: the file ends before its first test; its writer was stopped"
+        );
+    }
+
+    #[test]
+    fn broken_json_is_named_with_its_line() {
+        let message = parsed("log\n{\"tests\": [\n{\"name\" \"a\"}]}").unwrap_err();
+        assert!(
+            message.starts_with("r.json:3: not a readable sample report: expected `:`"),
+            "{message}"
+        );
+        assert!(
+            parsed("[1, 2]")
+                .unwrap_err()
+                .contains("no JSON object with the key `tests`")
+        );
+    }
+
+    #[test]
+    fn fields_of_another_type_are_as_good_as_absent() {
+        let odd = r#"{"tests": [{"name": {"a": [1]}, "took": "12.5"}, {"name": null, "took": []}, {"name": true}]}"#;
+        let file: File = first_value(odd).unwrap();
+        assert_eq!(
+            file.tests.iter().map(|entry| entry.took).collect::<Vec<_>>(),
+            [Some(12.5), None, None]
+        );
+        assert_eq!(
+            first_value::<File>(r#"{"tests": {"a": 1}}"#).unwrap(),
+            File::default()
+        );
+    }
+}

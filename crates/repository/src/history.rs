@@ -1,0 +1,150 @@
+//! A test's history.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    history::{Occurrence, TestHistory},
+    id::RunId,
+    project::Project,
+    store::StoreError,
+    test::{TestLookup, TestSelector},
+    window::Window,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+};
+use uuid::Uuid;
+
+use crate::{
+    column::{At, count, duration, long_count, status},
+    pool::Read,
+    schema::{attempt, result, run},
+    test::{self, FoundTest},
+};
+
+/// How a test ended in the runs of a period, newest first.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+    window: &Window,
+) -> Read<TestLookup<TestHistory>> {
+    let found = test::find(connection, project, asked)?;
+    test::then(found, |found| occurrences(connection, project, found, window))
+}
+
+#[derive(Debug, Queryable)]
+struct Row {
+    run_id: Uuid,
+    run_number: i32,
+    branch: Option<String>,
+    tested_revision: Option<String>,
+    commit_sha: Option<String>,
+    suite: Option<String>,
+    started_at: At,
+    status: i16,
+    duration_ms: Option<i64>,
+}
+
+fn occurrences(
+    connection: &mut PgConnection,
+    project: &Project,
+    test: FoundTest,
+    window: &Window,
+) -> Read<TestHistory> {
+    let from = At(window.from.max(project.visible_from));
+    let rows: Vec<Row> = result::table
+        .inner_join(
+            run::table.on(run::project_id
+                .eq(result::project_id)
+                .and(run::number.eq(result::run_number))),
+        )
+        .filter(result::project_id.eq(project.id.0))
+        .filter(run::project_id.eq(project.id.0))
+        .filter(result::test.eq(test.ordinal))
+        .filter(result::started_at.between(from, At(window.to)))
+        .order((result::started_at.desc(), result::run_number.desc()))
+        .select((
+            run::id,
+            run::number,
+            run::branch,
+            run::tested_revision,
+            run::commit_sha,
+            run::suite,
+            result::started_at,
+            result::status,
+            result::duration_ms,
+        ))
+        .load(connection)?;
+    let mut retried = retried(connection, project.id.0, test.ordinal, from, At(window.to))?;
+    let occurrences = rows
+        .into_iter()
+        .map(|row| {
+            let tried = retried.remove(&row.run_number);
+            row.shown(tried)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(TestHistory {
+        test: test.name,
+        occurrences,
+    })
+}
+
+/// What the attempts of a test in a run come to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tried {
+    attempts: u32,
+    wasted_ms: u64,
+    final_ms: u64,
+    any_failed: bool,
+}
+
+/// The attempts of the test in the runs of the period in which it has rows of its own for them.
+fn retried(
+    connection: &mut PgConnection,
+    project: Uuid,
+    test: i32,
+    from: At,
+    to: At,
+) -> Read<HashMap<i32, Tried>> {
+    let rows: Vec<(i32, i16, Option<i64>)> = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::test.eq(test))
+        .filter(attempt::started_at.between(from, to))
+        .order((attempt::run_number, attempt::retry))
+        .select((attempt::run_number, attempt::status, attempt::duration_ms))
+        .load(connection)?;
+    let mut runs: HashMap<i32, Tried> = HashMap::new();
+    for (run, code, duration_ms) in rows {
+        let tried = runs.entry(run).or_default();
+        tried.attempts += 1;
+        // Each attempt turns out not to have been the final one when another follows.
+        tried.wasted_ms = tried.wasted_ms.saturating_add(tried.final_ms);
+        tried.final_ms = long_count(duration_ms.unwrap_or(0))?;
+        tried.any_failed |= status(code)?.is_failure();
+    }
+    Ok(runs)
+}
+
+impl Row {
+    fn shown(self, tried: Option<Tried>) -> Result<Occurrence, StoreError> {
+        let tried = tried.unwrap_or(Tried {
+            attempts: 1,
+            ..Tried::default()
+        });
+        Ok(Occurrence {
+            run_id: RunId(self.run_id),
+            run_number: self.run_number,
+            branch: self.branch,
+            tested_revision: self.tested_revision,
+            commit_sha: self.commit_sha,
+            suite: self.suite,
+            started_at: self.started_at.0,
+            status: status(self.status)?,
+            duration_ms: duration(self.duration_ms)?,
+            attempts: count(tried.attempts)?,
+            wasted_ms: tried.wasted_ms,
+            any_failed_attempt: tried.any_failed,
+        })
+    }
+}

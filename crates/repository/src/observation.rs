@@ -1,0 +1,170 @@
+//! What the engine reads, and how a test ended in a run.
+
+use std::{collections::HashMap, sync::Arc};
+
+use assay_domain::{
+    observation::{History, RunFacts, RunObservations},
+    project::Project,
+    store::{FinalResult, StoreError},
+    test::TestOrdinal,
+    timestamp::Timestamp,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+};
+use uuid::Uuid;
+
+use crate::{
+    column::{At, corrupt, count, int, status},
+    pack::Pack,
+    pool::Read,
+    schema::{project as projects, result, run, run_pack},
+};
+
+#[derive(Debug, Queryable)]
+struct Row {
+    id: Uuid,
+    number: i32,
+    started_at: At,
+    branch: Option<String>,
+    tested_revision: Option<String>,
+    commit_sha: Option<String>,
+    suite: Option<String>,
+    pack: Vec<u8>,
+}
+
+/// What the engine judges by: the runs of a project that started within `from..=to`, oldest first.
+pub(crate) fn load(
+    connection: &mut PgConnection,
+    project: Uuid,
+    stable_branch: &str,
+    from: Timestamp,
+    to: Timestamp,
+) -> Read<History> {
+    let tests: i32 = projects::table
+        .find(project)
+        .select(projects::tests)
+        .first(connection)?;
+    let rows: Vec<Row> = run_pack::table
+        .inner_join(
+            run::table.on(run::project_id
+                .eq(run_pack::project_id)
+                .and(run::number.eq(run_pack::run_number))),
+        )
+        .filter(run_pack::project_id.eq(project))
+        .filter(run::project_id.eq(project))
+        .filter(run_pack::started_at.between(At(from), At(to)))
+        .order((run_pack::started_at, run_pack::run_number))
+        .select((
+            run::id,
+            run::number,
+            run_pack::started_at,
+            run::branch,
+            run::tested_revision,
+            run::commit_sha,
+            run::suite,
+            run_pack::pack,
+        ))
+        .load(connection)?;
+    let tests = count(tests)?;
+    let mut texts = Texts::default();
+    let runs = rows
+        .into_iter()
+        .map(|row| row.observations(tests, &mut texts))
+        .collect::<Result<_, _>>()?;
+    Ok(History {
+        stable_branch: Arc::from(stable_branch),
+        tests,
+        runs,
+    })
+}
+
+impl Row {
+    fn observations(self, tests: u32, texts: &mut Texts) -> Result<RunObservations, StoreError> {
+        let pack = Pack::decode(&self.pack, tests)
+            .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
+        Ok(RunObservations {
+            run: RunFacts {
+                id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
+                number: self.number,
+                started_at: self.started_at.0,
+                branch: self.branch.map(|branch| texts.shared(branch)),
+                revision: self
+                    .tested_revision
+                    .or(self.commit_sha)
+                    .map(|revision| texts.shared(revision)),
+                variant: texts.shared(self.suite.unwrap_or_default()),
+            },
+            present: pack.present,
+            skipped: pack.skipped,
+            untimed: pack.untimed,
+            failures: pack.failures,
+        })
+    }
+}
+
+/// Texts that many runs have in common, each held once.
+#[derive(Default)]
+struct Texts(HashMap<String, Arc<str>>);
+
+impl Texts {
+    fn shared(&mut self, text: String) -> Arc<str> {
+        if let Some(shared) = self.0.get(&text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = Arc::from(text.as_str());
+        self.0.insert(text, Arc::clone(&shared));
+        shared
+    }
+}
+
+/// How these tests ended in these runs, in the same order.
+pub(crate) fn final_results(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &[(TestOrdinal, i32)],
+) -> Read<Vec<FinalResult>> {
+    let tests: Vec<i32> = asked.iter().map(|(test, _)| int(*test)).collect();
+    let mut numbers: Vec<i32> = asked.iter().map(|(_, run)| *run).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    // All of the tests in all of the runs is more than was asked for, but it is one statement that the primary key
+    // serves, and the newest runs are the same few for almost every test.
+    let rows: Vec<(i32, i32, i16, At, Option<i32>)> = result::table
+        .filter(result::project_id.eq(project.id.0))
+        .filter(result::run_number.eq_any(numbers))
+        .filter(result::test.eq_any(&tests))
+        .select((
+            result::test,
+            result::run_number,
+            result::status,
+            result::started_at,
+            result::start_offset_ms,
+        ))
+        .load(connection)?;
+    let mut found = HashMap::new();
+    for (test, run, code, started_at, offset) in rows {
+        let started_at = final_start(started_at, offset);
+        found.insert(
+            (test, run),
+            FinalResult {
+                status: status(code)?,
+                started_at,
+            },
+        );
+    }
+    let answer = |(test, run): &(TestOrdinal, i32)| {
+        found.get(&(int(*test), *run)).copied().ok_or_else(|| {
+            corrupt(
+                "pack with a test that has no result",
+                &format!("test {test} in run {run}"),
+            )
+        })
+    };
+    Ok(asked.iter().map(answer).collect::<Result<_, StoreError>>()?)
+}
+
+/// When the final attempt started: by itself where that is known, else with the run.
+pub(crate) fn final_start(run_started_at: At, offset_ms: Option<i32>) -> Timestamp {
+    run_started_at.0.plus_ms(i64::from(offset_ms.unwrap_or(0)))
+}

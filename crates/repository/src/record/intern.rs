@@ -1,0 +1,255 @@
+//! Numbers for tests, signatures and browsers: those that are known, and new ones for those that are not.
+
+use std::collections::{BTreeMap, HashMap};
+
+use assay_domain::{recording::Recording, signature::ErrorClass};
+use diesel::{
+    ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    prelude::ExecuteCopyFromDsl,
+};
+use uuid::Uuid;
+
+use crate::{
+    column::{file_hash, short_hash, storable},
+    schema::{browser, project, signature, test},
+};
+
+/// How many of each a project has numbered.
+#[derive(Debug, Clone, Copy, Queryable)]
+pub(super) struct Numbers {
+    runs: i32,
+    tests: i32,
+    signatures: i32,
+    browsers: i32,
+}
+
+impl Numbers {
+    /// The number of a new run, from 1.
+    pub(super) fn next_run(&mut self) -> i32 {
+        self.runs += 1;
+        self.runs
+    }
+
+    pub(super) fn store(&self, connection: &mut PgConnection, of: Uuid) -> QueryResult<usize> {
+        diesel::update(project::table.find(of))
+            .set((
+                project::runs.eq(self.runs),
+                project::tests.eq(self.tests),
+                project::signatures.eq(self.signatures),
+                project::browsers.eq(self.browsers),
+            ))
+            .execute(connection)
+    }
+}
+
+/// The numbers of what a recording speaks of.
+pub(super) struct Interned {
+    /// Each test's, in the recording's order.
+    pub(super) tests: Vec<i32>,
+    signatures: HashMap<String, i32>,
+    browsers: HashMap<String, i32>,
+}
+
+impl Interned {
+    pub(super) fn load(
+        connection: &mut PgConnection,
+        project: Uuid,
+        recording: &Recording,
+        numbers: &mut Numbers,
+    ) -> QueryResult<Self> {
+        Ok(Self {
+            tests: tests(connection, project, recording, &mut numbers.tests)?,
+            signatures: signatures(connection, project, recording, &mut numbers.signatures)?,
+            browsers: browsers(connection, project, recording, &mut numbers.browsers)?,
+        })
+    }
+
+    /// The number of a class's signature.
+    pub(super) fn signature(&self, class: &ErrorClass) -> Option<i32> {
+        self.signatures.get(&class.fingerprint).copied()
+    }
+
+    /// The number of a browser; 0 for none.
+    pub(super) fn browser(&self, name: Option<&str>) -> i32 {
+        name.and_then(|name| self.browsers.get(name).copied())
+            .unwrap_or(0)
+    }
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = test, treat_none_as_default_value = false)]
+struct NewTest {
+    project_id: Uuid,
+    ordinal: i32,
+    name: String,
+    file_path: Option<String>,
+    name_hash: Vec<u8>,
+    file_hash: Vec<u8>,
+}
+
+fn tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    recording: &Recording,
+    numbered: &mut i32,
+) -> QueryResult<Vec<i32>> {
+    type Key = (Vec<u8>, Vec<u8>);
+    let texts: Vec<(String, Option<String>)> = recording
+        .tests
+        .iter()
+        .map(|test| {
+            (
+                storable(&test.test.name),
+                test.test.file_path.as_deref().map(storable),
+            )
+        })
+        .collect();
+    let keys: Vec<Key> = texts
+        .iter()
+        .map(|(name, file)| (short_hash(name), file_hash(file.as_deref())))
+        .collect();
+    let names: Vec<&Vec<u8>> = keys.iter().map(|(name, _)| name).collect();
+    let known: Vec<(Vec<u8>, Vec<u8>, i32)> = test::table
+        .filter(test::project_id.eq(project))
+        .filter(test::name_hash.eq_any(names))
+        .select((test::name_hash, test::file_hash, test::ordinal))
+        .load(connection)?;
+    let mut known: HashMap<Key, i32> = known
+        .into_iter()
+        .map(|(name, file, ordinal)| ((name, file), ordinal))
+        .collect();
+    let mut new = Vec::new();
+    let mut ordinals = Vec::with_capacity(keys.len());
+    for ((name, file_path), key) in texts.into_iter().zip(keys) {
+        let ordinal = *known.entry(key).or_insert_with_key(|(name_hash, file_hash)| {
+            let ordinal = *numbered;
+            *numbered += 1;
+            new.push(NewTest {
+                project_id: project,
+                ordinal,
+                name,
+                file_path,
+                name_hash: name_hash.clone(),
+                file_hash: file_hash.clone(),
+            });
+            ordinal
+        });
+        ordinals.push(ordinal);
+    }
+    if !new.is_empty() {
+        diesel::copy_from(test::table)
+            .from_insertable(new)
+            .execute(connection)?;
+    }
+    Ok(ordinals)
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = signature, treat_none_as_default_value = false)]
+struct NewSignature {
+    project_id: Uuid,
+    ordinal: i32,
+    fingerprint: String,
+    version: i16,
+    title: String,
+    category: &'static str,
+}
+
+fn signatures(
+    connection: &mut PgConnection,
+    project: Uuid,
+    recording: &Recording,
+    numbered: &mut i32,
+) -> QueryResult<HashMap<String, i32>> {
+    let attempts = recording.tests.iter().flat_map(|test| &test.attempts);
+    // Ordered, so that equal reports number their signatures alike.
+    let classes: BTreeMap<&str, &ErrorClass> = attempts
+        .filter_map(|attempt| attempt.class.as_ref())
+        .map(|class| (class.fingerprint.as_str(), class))
+        .collect();
+    if classes.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let fingerprints: Vec<String> = classes.keys().map(|text| storable(text)).collect();
+    let known: Vec<(String, i32)> = signature::table
+        .filter(signature::project_id.eq(project))
+        .filter(signature::fingerprint.eq_any(fingerprints))
+        .select((signature::fingerprint, signature::ordinal))
+        .load(connection)?;
+    let mut known: HashMap<String, i32> = known.into_iter().collect();
+    let mut new = Vec::new();
+    for (fingerprint, class) in classes {
+        known.entry(fingerprint.to_owned()).or_insert_with(|| {
+            let ordinal = *numbered;
+            *numbered += 1;
+            new.push(NewSignature {
+                project_id: project,
+                ordinal,
+                fingerprint: storable(fingerprint),
+                version: i16::try_from(class.version).unwrap_or(i16::MAX),
+                title: storable(&class.title),
+                category: class.category.as_str(),
+            });
+            ordinal
+        });
+    }
+    if !new.is_empty() {
+        diesel::copy_from(signature::table)
+            .from_insertable(new)
+            .execute(connection)?;
+    }
+    Ok(known)
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = browser, treat_none_as_default_value = false)]
+struct NewBrowser {
+    project_id: Uuid,
+    ordinal: i32,
+    name: String,
+    name_hash: Vec<u8>,
+}
+
+fn browsers(
+    connection: &mut PgConnection,
+    project: Uuid,
+    recording: &Recording,
+    numbered: &mut i32,
+) -> QueryResult<HashMap<String, i32>> {
+    let attempts = recording.tests.iter().flat_map(|test| &test.attempts);
+    let names: BTreeMap<&str, Vec<u8>> = attempts
+        .filter_map(|attempt| attempt.attempt.browser.as_deref())
+        .map(|name| (name, short_hash(&storable(name))))
+        .collect();
+    if names.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let hashes: Vec<&Vec<u8>> = names.values().collect();
+    let known: Vec<(Vec<u8>, i32)> = browser::table
+        .filter(browser::project_id.eq(project))
+        .filter(browser::name_hash.eq_any(hashes))
+        .select((browser::name_hash, browser::ordinal))
+        .load(connection)?;
+    let mut known: HashMap<Vec<u8>, i32> = known.into_iter().collect();
+    let mut new = Vec::new();
+    let mut numbers = HashMap::new();
+    for (name, hash) in names {
+        let ordinal = *known.entry(hash).or_insert_with_key(|hash| {
+            *numbered += 1;
+            new.push(NewBrowser {
+                project_id: project,
+                ordinal: *numbered,
+                name: storable(name),
+                name_hash: hash.clone(),
+            });
+            *numbered
+        });
+        numbers.insert(name.to_owned(), ordinal);
+    }
+    if !new.is_empty() {
+        diesel::copy_from(browser::table)
+            .from_insertable(new)
+            .execute(connection)?;
+    }
+    Ok(numbers)
+}

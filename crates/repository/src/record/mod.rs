@@ -1,0 +1,198 @@
+//! The import transaction: one shard's report becomes part of its logical run, and everything derived follows.
+//!
+//! The project's row is locked first, so imports into one project come one after the other: run numbers have no
+//! gaps, two shards of one run never miss each other, and a verdict is never stored over a later one. Everything is
+//! written by statements whose number does not depend on the number of tests.
+
+mod contents;
+mod intern;
+mod rows;
+mod run;
+
+use assay_domain::{
+    id::{ProjectId, RunId},
+    recording::{Imported, Recording},
+    run::Outcome,
+    store::{RecordError, Recorder},
+    timestamp::Timestamp,
+    verdict::Judge,
+};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
+use uuid::Uuid;
+
+pub(crate) use contents::RunContents;
+
+use crate::{
+    Database,
+    column::optional_word,
+    pool::WorkError,
+    schema::project,
+    shard::{self, StoredShard},
+    verdict,
+};
+use contents::Execution;
+use intern::{Interned, Numbers};
+use run::KnownRun;
+
+impl Recorder for Database {
+    fn record(
+        &self,
+        project: ProjectId,
+        recording: &Recording,
+        judge: &dyn Judge,
+        now: Timestamp,
+    ) -> Result<Imported, RecordError> {
+        let id = self.new_id(now);
+        self.write("importing a report", |connection| {
+            Import {
+                project: project.0,
+                recording,
+                new_id: id,
+            }
+            .run(connection, judge, now)
+        })
+    }
+}
+
+/// One import.
+struct Import<'a> {
+    project: Uuid,
+    recording: &'a Recording,
+    /// The shard's id, unless it is already stored.
+    new_id: Uuid,
+}
+
+type Work<T> = Result<T, WorkError<RecordError>>;
+
+impl Import<'_> {
+    fn run(&self, connection: &mut PgConnection, judge: &dyn Judge, now: Timestamp) -> Work<Imported> {
+        let (stable_branch, mut numbers) = self.lock(connection)?;
+        let known = KnownRun::find(connection, self.project, &self.recording.run_key)?;
+        let shards = match &known {
+            Some(known) => shard::of_run(connection, self.project, known.number)?,
+            None => Vec::new(),
+        };
+        if let Some(known) = &known {
+            self.check_sharding(known)?;
+        }
+        let index = self.recording.shard.map(|shard| crate::column::int(shard.index));
+        let former = shards.iter().find(|shard| shard.index == index);
+        if let (Some(known), Some(former)) = (&known, former)
+            && former.content == self.recording.content
+        {
+            return unchanged(known, former);
+        }
+        let shard = self.shard(former, &shards)?;
+        let others: Vec<StoredShard> = shards
+            .into_iter()
+            .filter(|other| other.slot != shard.slot)
+            .collect();
+        let interned = Interned::load(connection, self.project, self.recording, &mut numbers)?;
+        let imported = self.store(connection, known, shard, others, &interned, &mut numbers)?;
+        numbers.store(connection, self.project)?;
+        verdict::judge(connection, self.project, &stable_branch, judge, now)?;
+        Ok(imported)
+    }
+
+    /// Locks the project and returns its stable branch and what it has numbered.
+    fn lock(&self, connection: &mut PgConnection) -> Work<(String, Numbers)> {
+        project::table
+            .filter(project::id.eq(self.project))
+            .for_no_key_update()
+            .select((
+                project::stable_branch,
+                (
+                    project::runs,
+                    project::tests,
+                    project::signatures,
+                    project::browsers,
+                ),
+            ))
+            .first(connection)
+            .optional()?
+            .ok_or(WorkError::Refused(RecordError::NoProject(ProjectId(
+                self.project,
+            ))))
+    }
+
+    fn check_sharding(&self, known: &KnownRun) -> Work<()> {
+        if known.sharded == self.recording.shard.is_some() {
+            return Ok(());
+        }
+        Err(WorkError::Refused(RecordError::ShardingDiffers {
+            run_key: self.recording.run_key.clone(),
+            stored_sharded: known.sharded,
+        }))
+    }
+
+    fn store(
+        &self,
+        connection: &mut PgConnection,
+        known: Option<KnownRun>,
+        shard: StoredShard,
+        others: Vec<StoredShard>,
+        interned: &Interned,
+        numbers: &mut Numbers,
+    ) -> Work<Imported> {
+        let mut contents = match &known {
+            Some(known) => RunContents::load(connection, self.project, known.number)?,
+            None => RunContents::default(),
+        };
+        let executions = Execution::of_recording(self.recording, interned, shard.slot);
+        let changed = contents.replace(shard.slot, executions);
+        contents.order(
+            others
+                .iter()
+                .chain([&shard])
+                .map(|shard| (shard.slot, shard.index)),
+        );
+        let number = known
+            .as_ref()
+            .map_or_else(|| numbers.next_run(), |known| known.number);
+        let former_start = known.as_ref().map(|known| known.started_at);
+        let all: Vec<&StoredShard> = others.iter().chain([&shard]).collect();
+        let run = run::NewRun::of(self, number, known, &all, contents.counts())?;
+        run.store(connection)?;
+        run::store_shard(connection, self.project, number, &shard)?;
+        let place = rows::Place {
+            project: self.project,
+            run: number,
+            slot: shard.slot,
+            started_at: run.started_at.0,
+            interned,
+        };
+        place.write(connection, &contents, &changed, former_start)?;
+        crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
+        Ok(Imported {
+            run_id: RunId(run.id),
+            run_number: number,
+            shard_id: RunId(shard.id),
+            status: run.outcome,
+            counts: contents.counts(),
+            changed: true,
+        })
+    }
+
+    /// The shard as it is to be stored: in the place of the one that it replaces, or in one of its own.
+    fn shard(&self, former: Option<&StoredShard>, all: &[StoredShard]) -> Work<StoredShard> {
+        let recording = self.recording;
+        let (slot, id) = match former {
+            Some(former) => (former.slot, former.id),
+            None => (run::next_slot(all)?, self.new_id),
+        };
+        Ok(run::new_shard(recording, slot, id))
+    }
+}
+
+/// What an import answers whose content was already stored.
+fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<Imported> {
+    let status: Option<Outcome> = optional_word("run status", known.status.as_deref())?;
+    Ok(Imported {
+        run_id: RunId(known.id),
+        run_number: known.number,
+        shard_id: RunId(shard.id),
+        status,
+        counts: known.counts.counts()?,
+        changed: false,
+    })
+}

@@ -1,0 +1,275 @@
+//! The rows of the run and of its shards.
+
+use assay_domain::{
+    recording::Recording,
+    run::{Counts, Outcome, RunState},
+    store::StoreError,
+    timestamp::Timestamp,
+};
+use diesel::{
+    AsChangeset, ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult,
+    Queryable, RunQueryDsl, Selectable, SelectableHelper, pg::Pg,
+};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::Import;
+use crate::{
+    column::{At, int, optional_word, storable, word},
+    run::StoredCounts,
+    schema::{run, shard},
+    shard::StoredShard,
+};
+
+/// A run that is already stored.
+#[derive(Debug, Queryable, Selectable)]
+#[diesel(table_name = run, check_for_backend(Pg))]
+pub(super) struct KnownRun {
+    pub(super) number: i32,
+    pub(super) id: Uuid,
+    pub(super) sharded: bool,
+    pub(super) status: Option<String>,
+    pub(super) started_at: At,
+    #[diesel(embed)]
+    pub(super) counts: StoredCounts,
+    #[diesel(embed)]
+    context: Context,
+}
+
+impl KnownRun {
+    /// The run of this key.
+    pub(super) fn find(
+        connection: &mut PgConnection,
+        project: Uuid,
+        run_key: &str,
+    ) -> QueryResult<Option<Self>> {
+        run::table
+            .filter(run::project_id.eq(project))
+            .filter(run::key_hash.eq(key_hash(run_key)))
+            .select(Self::as_select())
+            .first(connection)
+            .optional()
+    }
+}
+
+fn key_hash(run_key: &str) -> Vec<u8> {
+    Sha256::digest(run_key.as_bytes()).to_vec()
+}
+
+/// What is known of a run beside its results.
+#[derive(Debug, Clone, Default, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = run, check_for_backend(Pg), treat_none_as_null = true)]
+pub(super) struct Context {
+    branch: Option<String>,
+    commit_sha: Option<String>,
+    commit_message: Option<String>,
+    author_name: Option<String>,
+    tested_revision: Option<String>,
+    pull_request_number: Option<i64>,
+    pull_request_title: Option<String>,
+    ci_provider: Option<String>,
+    suite: Option<String>,
+}
+
+impl Context {
+    fn of(recording: &Recording) -> Self {
+        let context = &recording.context;
+        let text = |text: &Option<String>| text.as_deref().map(storable);
+        Self {
+            branch: text(&context.branch),
+            commit_sha: text(&context.commit_sha),
+            commit_message: text(&context.commit_message),
+            author_name: text(&context.author_name),
+            tested_revision: text(&context.tested_revision),
+            pull_request_number: context.pull_request_number,
+            pull_request_title: text(&context.pull_request_title),
+            ci_provider: context.ci_provider.map(|provider| provider.as_str().to_owned()),
+            suite: text(&context.suite),
+        }
+    }
+
+    /// This, completed by what another shard said.
+    fn or(self, other: Self) -> Self {
+        Self {
+            branch: self.branch.or(other.branch),
+            commit_sha: self.commit_sha.or(other.commit_sha),
+            commit_message: self.commit_message.or(other.commit_message),
+            author_name: self.author_name.or(other.author_name),
+            tested_revision: self.tested_revision.or(other.tested_revision),
+            pull_request_number: self.pull_request_number.or(other.pull_request_number),
+            pull_request_title: self.pull_request_title.or(other.pull_request_title),
+            ci_provider: self.ci_provider.or(other.ci_provider),
+            suite: self.suite.or(other.suite),
+        }
+    }
+}
+
+/// The run as it is to be stored.
+#[derive(Debug, Insertable, AsChangeset)]
+#[diesel(table_name = run, treat_none_as_null = true)]
+pub(super) struct NewRun {
+    project_id: Uuid,
+    number: i32,
+    pub(super) id: Uuid,
+    key_hash: Vec<u8>,
+    sharded: bool,
+    #[diesel(embed)]
+    context: Context,
+    status: Option<&'static str>,
+    pub(super) started_at: At,
+    finished_at: Option<At>,
+    shards_received: i32,
+    shards_expected: Option<i32>,
+    total: i32,
+    passed: i32,
+    failed: i32,
+    skipped: i32,
+    recovered: i32,
+    #[diesel(skip_insertion, skip_update)]
+    pub(super) outcome: Option<Outcome>,
+}
+
+impl NewRun {
+    /// The run of which these are all shards, the one that is being imported included and last.
+    pub(super) fn of(
+        import: &Import<'_>,
+        number: i32,
+        known: Option<KnownRun>,
+        shards: &[&StoredShard],
+        counts: Counts,
+    ) -> Result<Self, StoreError> {
+        let recording = import.recording;
+        let sharded = recording.shard.is_some();
+        let context = Context::of(recording);
+        let id = known.as_ref().map_or(import.new_id, |known| known.id);
+        let context = match known {
+            Some(known) if sharded => context.or(known.context),
+            // A run without shards is what its only report says.
+            Some(_) | None => context,
+        };
+        let started_at = shards.iter().map(|shard| shard.started_at).min();
+        let shards_received = int(shards.len());
+        let shards_expected = shards.iter().filter_map(|shard| shard.expected).max();
+        let missing = shards_expected.is_some_and(|expected| shards_received < expected);
+        let outcome = outcome(shards, missing)?;
+        Ok(Self {
+            project_id: import.project,
+            number,
+            id,
+            key_hash: key_hash(&recording.run_key),
+            sharded,
+            context,
+            status: outcome.map(Outcome::as_str),
+            started_at: started_at.unwrap_or(At(recording.started_at)),
+            finished_at: shards.iter().filter_map(|shard| shard.finished_at).max(),
+            shards_received,
+            shards_expected,
+            total: int(counts.total),
+            passed: int(counts.passed),
+            failed: int(counts.failed),
+            skipped: int(counts.skipped),
+            recovered: int(counts.recovered),
+            outcome,
+        })
+    }
+
+    pub(super) fn store(&self, connection: &mut PgConnection) -> QueryResult<usize> {
+        diesel::insert_into(run::table)
+            .values(self)
+            .on_conflict((run::project_id, run::number))
+            .do_update()
+            .set(self)
+            .execute(connection)
+    }
+}
+
+/// How the run ended: failed as soon as one shard failed; unknown while one is missing or was interrupted.
+fn outcome(shards: &[&StoredShard], missing: bool) -> Result<Option<Outcome>, StoreError> {
+    let mut unknown = missing;
+    for shard in shards {
+        match optional_word("shard status", shard.status.as_deref())? {
+            Some(Outcome::Failed) => return Ok(Some(Outcome::Failed)),
+            Some(Outcome::Passed) => {}
+            None => unknown = true,
+        }
+        unknown |= word::<RunState>("run state", &shard.state)? == RunState::Interrupted;
+    }
+    Ok(if unknown { None } else { Some(Outcome::Passed) })
+}
+
+/// The first slot that no shard has.
+pub(super) fn next_slot(shards: &[StoredShard]) -> Result<i16, StoreError> {
+    let last = shards.iter().map(|shard| shard.slot).max();
+    last.map_or(Some(0), |last| last.checked_add(1))
+        .ok_or_else(|| StoreError::Failed {
+            doing: "importing a report",
+            source: "a run has at most 32,768 shards".into(),
+        })
+}
+
+/// The shard that a recording is.
+pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid) -> StoredShard {
+    let report_errors = recording
+        .report_errors
+        .iter()
+        .map(super::rows::error_json)
+        .collect();
+    StoredShard {
+        slot,
+        id,
+        index: recording.shard.map(|shard| int(shard.index)),
+        content: recording.content.to_vec(),
+        state: recording.state.as_str().to_owned(),
+        status: shard_outcome(recording).map(|outcome| outcome.as_str().to_owned()),
+        started_at: At(recording.started_at),
+        finished_at: recording.finished_at.map(|at: Timestamp| At(at)),
+        expected: recording.shard.and_then(|shard| shard.total).map(int),
+        report_errors: serde_json::Value::Array(report_errors),
+    }
+}
+
+fn shard_outcome(recording: &Recording) -> Option<Outcome> {
+    let failed = recording
+        .tests
+        .iter()
+        .filter_map(|test| test.attempts.last())
+        .any(|last| last.attempt.status.is_failure());
+    if failed || !recording.report_errors.is_empty() {
+        return Some(Outcome::Failed);
+    }
+    match recording.state {
+        RunState::Completed => Some(Outcome::Passed),
+        RunState::Interrupted => None,
+    }
+}
+
+/// Stores a shard, in the place of its former content if there is any.
+pub(super) fn store_shard(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    new: &StoredShard,
+) -> QueryResult<usize> {
+    let derived = (
+        shard::content.eq(&new.content),
+        shard::state.eq(&new.state),
+        shard::status.eq(&new.status),
+        shard::started_at.eq(new.started_at),
+        shard::finished_at.eq(new.finished_at),
+        shard::expected.eq(new.expected),
+        shard::report_errors.eq(&new.report_errors),
+    );
+    let place = (
+        shard::project_id.eq(project),
+        shard::run_number.eq(run),
+        shard::slot.eq(new.slot),
+        shard::id.eq(new.id),
+        shard::index.eq(new.index),
+    );
+    diesel::insert_into(shard::table)
+        .values((place, derived))
+        .on_conflict((shard::project_id, shard::run_number, shard::slot))
+        .do_update()
+        .set(derived)
+        .execute(connection)
+}

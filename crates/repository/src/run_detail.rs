@@ -1,0 +1,179 @@
+//! One logical run with every test's final attempt.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    id::RunId,
+    project::Project,
+    run::{Run, RunDetail, Shards, TestEntry},
+    store::StoreError,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
+    QueryResult, RunQueryDsl,
+};
+use uuid::Uuid;
+
+use crate::{
+    browser::Browsers,
+    column::{count, duration, optional_word, status},
+    pool::Read,
+    run::{self, StoredRun},
+    schema::{attempt, result, run as runs, signature, test},
+    shard::{self, ShardTags, StoredShard},
+};
+
+/// The logical run that this id, or the id of any of its shards, names.
+pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Option<RunDetail>> {
+    let Some(stored) = run::find(connection, project, id)? else {
+        return Ok(None);
+    };
+    let shards = shard::of_run(connection, project.id.0, stored.number)?;
+    let context = context(connection, project.id.0, stored.number)?;
+    let tests = tests(connection, project.id.0, stored.number, &ShardTags::of(&shards)?)?;
+    Ok(Some(RunDetail {
+        counts: stored.counts.counts()?,
+        run: shown(stored, context, &shards)?,
+        tests,
+    }))
+}
+
+/// Message, author, title, provider and suite: what only the detail shows.
+type Context = (
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+fn context(connection: &mut PgConnection, project: Uuid, number: i32) -> QueryResult<Context> {
+    runs::table
+        .find((project, number))
+        .select((
+            runs::commit_message,
+            runs::author_name,
+            runs::pull_request_title,
+            runs::ci_provider,
+            runs::suite,
+        ))
+        .first(connection)
+}
+
+fn shown(stored: StoredRun, context: Context, shards: &[StoredShard]) -> Result<Run, StoreError> {
+    let (commit_message, author_name, pull_request_title, ci_provider, suite) = context;
+    let mut report_errors = Vec::new();
+    for shard in shards {
+        report_errors.append(&mut shard.report_errors()?);
+    }
+    let received = shards
+        .iter()
+        .filter_map(|shard| shard.shown().transpose())
+        .collect::<Result<_, _>>()?;
+    let expected = stored.shards_expected.map(count).transpose()?;
+    Ok(Run {
+        id: RunId(stored.id),
+        run_number: stored.number,
+        status: run::outcome(&stored)?.into(),
+        started_at: stored.started_at.0,
+        finished_at: stored.finished_at.map(|at| at.0),
+        duration_ms: stored.duration_ms(),
+        shards: stored.sharded.then_some(Shards { expected, received }),
+        report_errors,
+        branch: stored.branch,
+        commit_sha: stored.commit_sha,
+        commit_message,
+        author_name,
+        tested_revision: stored.tested_revision,
+        pull_request_number: stored.pull_request_number,
+        pull_request_title,
+        ci_provider: optional_word("CI provider", ci_provider.as_deref())?,
+        suite,
+    })
+}
+
+/// Test, name, file, status, duration, browser, slot, attempts.
+type ResultRow = (i32, String, Option<String>, i16, Option<i64>, i32, i16, i32);
+
+/// Every test of the run, by file, then name.
+fn tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    number: i32,
+    tags: &ShardTags,
+) -> Read<Vec<TestEntry>> {
+    let rows: Vec<ResultRow> = result::table
+        .inner_join(
+            test::table.on(test::project_id
+                .eq(result::project_id)
+                .and(test::ordinal.eq(result::test))),
+        )
+        .filter(result::project_id.eq(project))
+        .filter(test::project_id.eq(project))
+        .filter(result::run_number.eq(number))
+        .select((
+            result::test,
+            test::name,
+            test::file_path,
+            result::status,
+            result::duration_ms,
+            result::browser,
+            result::slot,
+            result::attempts,
+        ))
+        .load(connection)?;
+    let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
+    let mut errors = final_errors(connection, project, number)?;
+    let mut entries = Vec::with_capacity(rows.len());
+    for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
+        let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
+        entries.push(TestEntry {
+            test_name,
+            file_path,
+            status: status(final_status)?,
+            attempts: count(attempts.max(1))?,
+            duration_ms: duration(duration_ms)?,
+            error_message,
+            fingerprint,
+            browser_name: browsers.name(browser),
+            shard: tags.get(slot)?,
+        });
+    }
+    entries.sort_unstable_by(|a, b| (&a.file_path, &a.test_name).cmp(&(&b.file_path, &b.test_name)));
+    Ok(entries)
+}
+
+/// A message and a fingerprint.
+type FinalError = (Option<String>, Option<String>);
+
+/// The message and fingerprint of each test's final attempt, where it has any.
+fn final_errors(
+    connection: &mut PgConnection,
+    project: Uuid,
+    number: i32,
+) -> QueryResult<HashMap<i32, FinalError>> {
+    let rows: Vec<(i32, Option<String>, Option<String>)> = attempt::table
+        .inner_join(
+            result::table.on(result::project_id
+                .eq(attempt::project_id)
+                .and(result::run_number.eq(attempt::run_number))
+                .and(result::test.eq(attempt::test))),
+        )
+        .left_join(
+            signature::table.on(signature::project_id
+                .eq(attempt::project_id)
+                .and(attempt::signature.eq(signature::ordinal.nullable()))
+                .and(signature::project_id.eq(project))),
+        )
+        .filter(attempt::project_id.eq(project))
+        .filter(result::project_id.eq(project))
+        .filter(attempt::run_number.eq(number))
+        .filter(result::run_number.eq(number))
+        .filter(attempt::retry.eq(result::attempts - 1))
+        .select((attempt::test, attempt::message, signature::fingerprint.nullable()))
+        .load(connection)?;
+    Ok(rows
+        .into_iter()
+        .map(|(test, message, fingerprint)| (test, (message, fingerprint)))
+        .collect())
+}

@@ -1,0 +1,352 @@
+//! One error signature: its figures, the tests it hits and the runs it occurred in.
+
+use std::collections::{HashMap, HashSet};
+
+use assay_domain::{
+    id::RunId,
+    project::Project,
+    signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
+    store::StoreError,
+    test::TestName,
+    timestamp::Timestamp,
+    window::Window,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
+    QueryResult, Queryable, RunQueryDsl,
+    dsl::{count_star, max, min},
+};
+use uuid::Uuid;
+
+use crate::{
+    column::{At, corrupt, count, long_count, status, word},
+    pool::Read,
+    schema::{attempt, result, run, signature},
+    test::{named, names_by_ordinal},
+};
+
+/// An error signature over a period, or over everything visible where it did not occur in the period.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    fingerprint: &str,
+    window: &Window,
+) -> Read<Option<SignatureDetail>> {
+    if fingerprint.contains('\0') {
+        return Ok(None);
+    }
+    let known: Option<(i32, String, String)> = signature::table
+        .filter(signature::project_id.eq(project.id.0))
+        .filter(signature::fingerprint.eq(fingerprint))
+        .select((signature::ordinal, signature::title, signature::category))
+        .first(connection)
+        .optional()?;
+    let Some((ordinal, title, category)) = known else {
+        return Ok(None);
+    };
+    let Some(seen) = seen(connection, project, &[ordinal])?.remove(&ordinal) else {
+        return Ok(None);
+    };
+    let from = At(window.from.max(project.visible_from));
+    let mut period = (from, At(window.to));
+    let mut hits = hits(connection, project.id.0, ordinal, period)?;
+    let window_empty = hits.is_empty();
+    if window_empty {
+        period = (At(project.visible_from), seen.last_run);
+        hits = self::hits(connection, project.id.0, ordinal, period)?;
+    }
+    let mut ordinals: Vec<i32> = hits.iter().map(|hit| hit.test).collect();
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    let names = names_by_ordinal(connection, project.id.0, &ordinals)?;
+    let message = latest_message(connection, project.id.0, ordinal, period)?;
+    let tests = tests(&hits, &names)?;
+    let head = Head {
+        fingerprint: fingerprint.to_owned(),
+        title,
+        category: word("category", &category)?,
+    };
+    let runs: HashSet<i32> = hits.iter().map(|hit| hit.run_number).collect();
+    let signature = Figures {
+        tests: &tests,
+        message,
+        runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
+        first_seen: seen.first.0,
+        last_seen: hits.iter().map(|hit| hit.latest).max().unwrap_or(seen.last).0,
+        is_new: !window_empty && seen.first_run >= from,
+    }
+    .signature(head);
+    let mut runs = hits
+        .into_iter()
+        .map(|hit| hit.shown(&names))
+        .collect::<Result<Vec<SignatureRun>, StoreError>>()?;
+    runs.sort_unstable_by(|a, b| {
+        let newest_first = (b.started_at, b.run_number).cmp(&(a.started_at, a.run_number));
+        newest_first.then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
+    });
+    Ok(Some(SignatureDetail {
+        signature,
+        window_empty,
+        tests,
+        runs,
+    }))
+}
+
+/// What a signature is called.
+pub(crate) struct Head {
+    pub(crate) fingerprint: String,
+    pub(crate) title: String,
+    pub(crate) category: Category,
+}
+
+/// What the occurrences of a signature come to.
+pub(crate) struct Figures<'a> {
+    /// Most occurrences first.
+    pub(crate) tests: &'a [SignatureTest],
+    pub(crate) message: Option<String>,
+    pub(crate) runs: u64,
+    pub(crate) first_seen: Timestamp,
+    pub(crate) last_seen: Timestamp,
+    pub(crate) is_new: bool,
+}
+
+impl Figures<'_> {
+    pub(crate) fn signature(self, head: Head) -> Signature {
+        let mut known = HashSet::new();
+        let test_names = self
+            .tests
+            .iter()
+            .map(|test| &test.test_name)
+            .filter(|name| known.insert(*name))
+            .cloned()
+            .collect();
+        let files: HashSet<&String> = self
+            .tests
+            .iter()
+            .filter_map(|test| test.file_path.as_ref())
+            .collect();
+        Signature {
+            fingerprint: head.fingerprint,
+            title: head.title,
+            message: self.message,
+            category: head.category,
+            file_path: self.tests.first().and_then(|test| test.file_path.clone()),
+            file_count: u64::try_from(files.len()).unwrap_or(u64::MAX),
+            test_count: u64::try_from(self.tests.len()).unwrap_or(u64::MAX),
+            test_names,
+            occurrence_count: self.tests.iter().map(|test| test.occurrence_count).sum(),
+            run_count: self.runs,
+            first_seen: self.first_seen,
+            last_seen: self.last_seen,
+            is_new: self.is_new,
+        }
+    }
+}
+
+/// The most occurrences first, then by name and file.
+pub(crate) fn order_tests(tests: &mut [SignatureTest]) {
+    tests.sort_unstable_by(|a, b| {
+        b.occurrence_count
+            .cmp(&a.occurrence_count)
+            .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
+    });
+}
+
+/// When a signature occurred among everything visible.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// The earliest and the latest occurrence.
+    pub(crate) first: At,
+    pub(crate) last: At,
+    /// The earliest and the latest start of a run that it occurred in.
+    pub(crate) first_run: At,
+    pub(crate) last_run: At,
+}
+
+/// When these signatures occurred among everything visible; those that did not are left out.
+pub(crate) fn seen(
+    connection: &mut PgConnection,
+    project: &Project,
+    signatures: &[i32],
+) -> Read<HashMap<i32, Seen>> {
+    type Row = (Option<i32>, Option<At>, Option<At>, Option<At>, Option<At>);
+    let rows: Vec<Row> = attempt::table
+        .filter(attempt::project_id.eq(project.id.0))
+        .filter(attempt::signature.eq_any(signatures))
+        .filter(attempt::started_at.ge(At(project.visible_from)))
+        .group_by(attempt::signature)
+        .select((
+            attempt::signature,
+            min(attempt::occurred_at),
+            max(attempt::occurred_at),
+            min(attempt::started_at),
+            max(attempt::started_at),
+        ))
+        .load(connection)?;
+    let whole = |(signature, first, last, first_run, last_run): Row| {
+        Some((
+            signature?,
+            Seen {
+                first: first?,
+                last: last?,
+                first_run: first_run?,
+                last_run: last_run?,
+            },
+        ))
+    };
+    // A group has at least one row, and none of the columns but the signature is ever null.
+    Ok(rows.into_iter().filter_map(whole).collect())
+}
+
+/// A test in a run that the signature hit.
+#[derive(Debug, Queryable)]
+struct Hit {
+    test: i32,
+    run_number: i32,
+    run_id: Uuid,
+    branch: Option<String>,
+    started_at: At,
+    status: i16,
+    attempts: i32,
+    occurrences: i64,
+    latest: At,
+}
+
+fn hits(
+    connection: &mut PgConnection,
+    project: Uuid,
+    signature: i32,
+    (from, to): (At, At),
+) -> Read<Vec<Hit>> {
+    type Row = (i32, i32, Uuid, Option<String>, At, i16, i32, i64, Option<At>);
+    let rows: Vec<Row> = attempt::table
+        .inner_join(
+            run::table.on(run::project_id
+                .eq(attempt::project_id)
+                .and(run::number.eq(attempt::run_number))),
+        )
+        .inner_join(
+            result::table.on(result::project_id
+                .eq(attempt::project_id)
+                .and(result::run_number.eq(attempt::run_number))
+                .and(result::test.eq(attempt::test))),
+        )
+        .filter(attempt::project_id.eq(project))
+        .filter(run::project_id.eq(project))
+        .filter(result::project_id.eq(project))
+        .filter(attempt::signature.eq(signature))
+        .filter(attempt::started_at.between(from, to))
+        .group_by((
+            attempt::test,
+            run::number,
+            run::id,
+            run::branch,
+            run::started_at,
+            result::status,
+            result::attempts,
+        ))
+        .select((
+            attempt::test,
+            run::number,
+            run::id,
+            run::branch,
+            run::started_at,
+            result::status,
+            result::attempts,
+            count_star(),
+            max(attempt::occurred_at),
+        ))
+        .load(connection)?;
+    let whole =
+        |(test, run_number, run_id, branch, started_at, status, attempts, occurrences, latest): Row| {
+            let latest = latest.unwrap_or(started_at);
+            Hit {
+                test,
+                run_number,
+                run_id,
+                branch,
+                started_at,
+                status,
+                attempts,
+                occurrences,
+                latest,
+            }
+        };
+    Ok(rows.into_iter().map(whole).collect())
+}
+
+impl Hit {
+    fn shown(self, names: &HashMap<i32, TestName>) -> Result<SignatureRun, StoreError> {
+        let test = named(names, self.test)?;
+        Ok(SignatureRun {
+            run_id: RunId(self.run_id),
+            run_number: self.run_number,
+            branch: self.branch,
+            started_at: self.started_at.0,
+            test_name: test.name,
+            file_path: test.file_path,
+            attempts: count(self.attempts)?,
+            occurrences: long_count(self.occurrences)?,
+            final_status: status(self.status)?,
+        })
+    }
+}
+
+/// The tests of the hits, most occurrences first.
+fn tests(hits: &[Hit], names: &HashMap<i32, TestName>) -> Result<Vec<SignatureTest>, StoreError> {
+    let mut counts: HashMap<i32, i64> = HashMap::new();
+    for hit in hits {
+        *counts.entry(hit.test).or_default() += hit.occurrences;
+    }
+    counted(counts, names)
+}
+
+/// Tests with these numbers of occurrences, most occurrences first.
+pub(crate) fn counted(
+    counts: impl IntoIterator<Item = (i32, i64)>,
+    names: &HashMap<i32, TestName>,
+) -> Result<Vec<SignatureTest>, StoreError> {
+    let mut tests = counts
+        .into_iter()
+        .map(|(test, occurrences)| {
+            let test = named(names, test)?;
+            Ok(SignatureTest {
+                test_name: test.name,
+                file_path: test.file_path,
+                occurrence_count: long_count(occurrences)?,
+            })
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    order_tests(&mut tests);
+    Ok(tests)
+}
+
+/// The message of the latest occurrence in a period.
+fn latest_message(
+    connection: &mut PgConnection,
+    project: Uuid,
+    signature: i32,
+    (from, to): (At, At),
+) -> QueryResult<Option<String>> {
+    let latest: Option<Option<String>> = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::signature.eq(signature))
+        .filter(attempt::started_at.between(from, to))
+        .order((
+            attempt::occurred_at.desc(),
+            attempt::run_number.desc(),
+            attempt::test.desc(),
+            attempt::retry.desc(),
+        ))
+        .select(attempt::message)
+        .first(connection)
+        .optional()?;
+    Ok(latest.flatten())
+}
+
+/// The name of a signature that attempts speak of, and that therefore has one.
+pub(crate) fn head(heads: &mut HashMap<i32, Head>, ordinal: i32) -> Result<Head, StoreError> {
+    heads
+        .remove(&ordinal)
+        .ok_or_else(|| corrupt("attempt with an unknown signature", &ordinal.to_string()))
+}

@@ -1,0 +1,312 @@
+//! The list of error signatures: computed whole, then cut to a page.
+//!
+//! A project has as many signatures in a period as it has kinds of failure, so the figures are read as one row for each
+//! signature and test, and put together here. Texts are read only for the page, unless a search needs them all.
+
+use std::collections::{BTreeMap, HashMap};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    page::Page,
+    project::Project,
+    signature::{Category, Signature, SignaturePage, SignatureQuery, SignatureSort},
+    store::StoreError,
+    test::TestName,
+};
+use diesel::{
+    BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
+    QueryDsl, QueryResult, RunQueryDsl,
+    dsl::{count_star, max, sql},
+    pg::Pg,
+    sql_types::{BigInt, Bool},
+};
+use uuid::Uuid;
+
+use crate::{
+    column::{At, long_count, status_code, word},
+    pool::Read,
+    schema::{attempt, run, signature},
+    signature::{Figures, Head, Seen, counted, head, seen},
+    test::names_by_ordinal,
+};
+
+/// One page of the signatures that occurred in a period.
+pub(crate) fn page(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &SignatureQuery,
+) -> Read<SignaturePage> {
+    if query.branch.as_ref().is_some_and(|branch| branch.contains('\0')) {
+        let page = Page::of(query.page, query.per_page, 0);
+        return Ok(SignaturePage {
+            page,
+            signatures: Vec::new(),
+            unfingerprinted_count: 0,
+        });
+    }
+    let unfingerprinted: i64 = attempt::table
+        .filter(within(project, query))
+        .filter(attempt::signature.is_null())
+        .filter(attempt::status.eq_any(FAILURES.map(status_code)))
+        .count()
+        .get_result(connection)?;
+    let mut found = found(connection, project, query)?;
+    let ordinals: Vec<i32> = found.keys().copied().collect();
+    let mut heads = heads(connection, project.id.0, &ordinals)?;
+    if let Some(category) = query.category {
+        found.retain(|ordinal, _| heads.get(ordinal).is_some_and(|head| head.category == category));
+    }
+    if let Some(search) = &query.search {
+        let texts = Texts::load(connection, project, query, &found)?;
+        let search = search.to_lowercase();
+        found.retain(|ordinal, found| texts.contain(heads.get(ordinal), *ordinal, found, &search));
+    }
+    let remaining: Vec<i32> = found.keys().copied().collect();
+    let seen = seen(connection, project, &remaining)?;
+    let mut ordered: Vec<Entry> = found
+        .into_iter()
+        .filter_map(|(ordinal, found)| {
+            Some(Entry {
+                ordinal,
+                found,
+                seen: *seen.get(&ordinal)?,
+            })
+        })
+        .collect();
+    let fingerprint = |entry: &Entry| heads.get(&entry.ordinal).map(|head| head.fingerprint.as_str());
+    ordered.sort_by(|a, b| {
+        a.order(b, query.sort)
+            .then_with(|| fingerprint(a).cmp(&fingerprint(b)))
+    });
+    let page = Page::of(
+        query.page,
+        query.per_page,
+        u64::try_from(ordered.len()).unwrap_or(u64::MAX),
+    );
+    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+    let size = usize::try_from(page.per_page).unwrap_or(usize::MAX);
+    let shown: Vec<Entry> = ordered.into_iter().skip(offset).take(size).collect();
+    let signatures = complete(connection, project, query, shown, &mut heads)?;
+    Ok(SignaturePage {
+        page,
+        signatures,
+        unfingerprinted_count: long_count(unfingerprinted)?,
+    })
+}
+
+/// The statuses that count as a failure.
+const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
+
+type Condition<'a> = Box<dyn BoxableExpression<attempt::table, Pg, SqlType = Bool> + 'a>;
+
+/// That an attempt belongs to a visible run of the period and branch.
+fn within<'a>(project: &Project, query: &'a SignatureQuery) -> Condition<'a> {
+    let from = At(query.window.from.max(project.visible_from));
+    let to = At(query.window.to);
+    let in_period = attempt::project_id
+        .eq(project.id.0)
+        .and(attempt::started_at.between(from, to));
+    match &query.branch {
+        None => Box::new(in_period),
+        Some(branch) => Box::new(
+            in_period.and(
+                attempt::run_number.eq_any(
+                    run::table
+                        .filter(run::project_id.eq(project.id.0))
+                        .filter(run::started_at.between(from, to))
+                        .filter(run::branch.assume_not_null().eq(branch))
+                        .select(run::number),
+                ),
+            ),
+        ),
+    }
+}
+
+/// The occurrences of one signature in the period.
+#[derive(Debug, Default)]
+struct Found {
+    /// Occurrences by test.
+    tests: BTreeMap<i32, i64>,
+    runs: i64,
+    latest: Option<At>,
+}
+
+impl Found {
+    fn occurrences(&self) -> i64 {
+        self.tests.values().sum()
+    }
+}
+
+fn found(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &SignatureQuery,
+) -> QueryResult<BTreeMap<i32, Found>> {
+    let mut found: BTreeMap<i32, Found> = BTreeMap::new();
+    let by_test: Vec<(Option<i32>, i32, i64, Option<At>)> = attempt::table
+        .filter(within(project, query))
+        .filter(attempt::signature.is_not_null())
+        .group_by((attempt::signature, attempt::test))
+        .select((
+            attempt::signature,
+            attempt::test,
+            count_star(),
+            max(attempt::occurred_at),
+        ))
+        .load(connection)?;
+    for (signature, test, occurrences, latest) in by_test {
+        let Some(signature) = signature else { continue };
+        let entry = found.entry(signature).or_default();
+        entry.tests.insert(test, occurrences);
+        entry.latest = entry.latest.max(latest);
+    }
+    let runs: Vec<(Option<i32>, i64)> = attempt::table
+        .filter(within(project, query))
+        .filter(attempt::signature.is_not_null())
+        .group_by(attempt::signature)
+        .select((attempt::signature, sql::<BigInt>("count(DISTINCT run_number)")))
+        .load(connection)?;
+    for (signature, runs) in runs {
+        if let Some(entry) = signature.and_then(|signature| found.get_mut(&signature)) {
+            entry.runs = runs;
+        }
+    }
+    Ok(found)
+}
+
+fn heads(connection: &mut PgConnection, project: Uuid, ordinals: &[i32]) -> Read<HashMap<i32, Head>> {
+    let rows: Vec<(i32, String, String, String)> = signature::table
+        .filter(signature::project_id.eq(project))
+        .filter(signature::ordinal.eq_any(ordinals))
+        .select((
+            signature::ordinal,
+            signature::fingerprint,
+            signature::title,
+            signature::category,
+        ))
+        .load(connection)?;
+    let head = |(ordinal, fingerprint, title, category): (i32, String, String, String)| {
+        let category: Category = word("category", &category)?;
+        Ok((
+            ordinal,
+            Head {
+                fingerprint,
+                title,
+                category,
+            },
+        ))
+    };
+    Ok(rows.into_iter().map(head).collect::<Result<_, StoreError>>()?)
+}
+
+/// A signature of the list, before its texts are read.
+struct Entry {
+    ordinal: i32,
+    found: Found,
+    seen: Seen,
+}
+
+impl Entry {
+    /// The largest or latest first.
+    fn order(&self, other: &Self, sort: SignatureSort) -> std::cmp::Ordering {
+        match sort {
+            SignatureSort::Occurrences => other.found.occurrences().cmp(&self.found.occurrences()),
+            SignatureSort::Tests => other.found.tests.len().cmp(&self.found.tests.len()),
+            SignatureSort::LastSeen => other.found.latest.cmp(&self.found.latest),
+            SignatureSort::FirstSeen => other.seen.first.cmp(&self.seen.first),
+        }
+    }
+}
+
+/// The messages and the names of tests that signatures are shown with.
+struct Texts {
+    messages: HashMap<i32, Option<String>>,
+    names: HashMap<i32, TestName>,
+}
+
+impl Texts {
+    /// The texts of all that was found.
+    fn load(
+        connection: &mut PgConnection,
+        project: &Project,
+        query: &SignatureQuery,
+        found: &BTreeMap<i32, Found>,
+    ) -> QueryResult<Self> {
+        let signatures: Vec<i32> = found.keys().copied().collect();
+        let mut tests: Vec<i32> = found
+            .values()
+            .flat_map(|found| found.tests.keys().copied())
+            .collect();
+        tests.sort_unstable();
+        tests.dedup();
+        let messages: Vec<(Option<i32>, Option<String>)> = attempt::table
+            .filter(within(project, query))
+            .filter(attempt::signature.eq_any(signatures))
+            .distinct_on(attempt::signature)
+            .order((
+                attempt::signature,
+                attempt::occurred_at.desc(),
+                attempt::run_number.desc(),
+                attempt::test.desc(),
+                attempt::retry.desc(),
+            ))
+            .select((attempt::signature, attempt::message))
+            .load(connection)?;
+        let messages = messages
+            .into_iter()
+            .filter_map(|(signature, message)| Some((signature?, message)))
+            .collect();
+        Ok(Self {
+            messages,
+            names: names_by_ordinal(connection, project.id.0, &tests)?,
+        })
+    }
+
+    /// Whether the title, the message or a file of a signature contains a text, which is in lower case.
+    ///
+    /// Here rather than in the database, whose idea of case depends on its locale.
+    fn contain(&self, head: Option<&Head>, ordinal: i32, found: &Found, search: &str) -> bool {
+        let files = found
+            .tests
+            .keys()
+            .filter_map(|test| self.names.get(test)?.file_path.as_deref());
+        let message = self.messages.get(&ordinal).and_then(Option::as_deref);
+        head.map(|head| head.title.as_str())
+            .into_iter()
+            .chain(message)
+            .chain(files)
+            .any(|text| text.to_lowercase().contains(search))
+    }
+}
+
+/// The signatures of the page, with their texts.
+fn complete(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &SignatureQuery,
+    shown: Vec<Entry>,
+    heads: &mut HashMap<i32, Head>,
+) -> Read<Vec<Signature>> {
+    let seen: Vec<(i32, Seen)> = shown.iter().map(|entry| (entry.ordinal, entry.seen)).collect();
+    let mut found: BTreeMap<i32, Found> = shown
+        .into_iter()
+        .map(|entry| (entry.ordinal, entry.found))
+        .collect();
+    let mut texts = Texts::load(connection, project, query, &found)?;
+    let from = At(query.window.from.max(project.visible_from));
+    let mut signatures = Vec::with_capacity(seen.len());
+    for (ordinal, seen) in seen {
+        let found = found.remove(&ordinal).unwrap_or_default();
+        let tests = counted(found.tests, &texts.names)?;
+        let figures = Figures {
+            tests: &tests,
+            message: texts.messages.remove(&ordinal).flatten(),
+            runs: long_count(found.runs)?,
+            first_seen: seen.first.0,
+            last_seen: found.latest.unwrap_or(seen.last).0,
+            is_new: seen.first_run >= from,
+        };
+        signatures.push(figures.signature(head(heads, ordinal)?));
+    }
+    Ok(signatures)
+}

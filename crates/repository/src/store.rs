@@ -1,0 +1,145 @@
+//! The port of the read API: each question with the transaction that it is answered in.
+//!
+//! What several statements answer is read in one repeatable-read transaction, so that no answer mixes two states;
+//! where a single statement answers, there is none, which saves two round trips.
+
+use assay_domain::{
+    attempt::TestAttempts,
+    history::TestHistory,
+    id::{KeyId, ProjectId, RunId},
+    key::{KeyHash, StoredKey},
+    observation::History,
+    project::{Caller, Project, ProjectEntry},
+    run::{RunDetail, RunPage, RunQuery},
+    settings::Settings,
+    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    store::{FinalResult, Store, StoreError},
+    test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+    verdict::TestVerdict,
+    window::Window,
+};
+
+use crate::{
+    Database, attempt, history, key, migrate, observation, project, run, run_detail, signature,
+    signature_list, test, verdict,
+};
+
+impl Store for Database {
+    fn ready(&self) -> Result<(), StoreError> {
+        self.run("checking the schema", |connection| {
+            Ok(migrate::is_current(connection)??)
+        })
+    }
+
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
+        self.run("reading a key", |connection| key::find(connection, hash))
+    }
+
+    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
+        self.note_use(key, now)
+    }
+
+    fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
+        self.run("reading projects", |connection| {
+            project::of_organization(connection, caller.organization)
+        })
+    }
+
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        self.run("reading a project", |connection| {
+            project::find(connection, caller, id, now)
+        })
+    }
+
+    fn settings(&self, project: &Project) -> Result<Settings, StoreError> {
+        self.run("reading settings", |connection| {
+            project::settings(connection, project)
+        })
+    }
+
+    fn branches(&self, project: &Project) -> Result<Vec<String>, StoreError> {
+        self.run("reading branches", |connection| {
+            project::branches(connection, project)
+        })
+    }
+
+    fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
+        self.read("reading runs", |connection| run::page(connection, project, query))
+    }
+
+    fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
+        self.read("reading a run", |connection| {
+            run_detail::find(connection, project, id)
+        })
+    }
+
+    fn attempts(
+        &self,
+        project: &Project,
+        run: RunId,
+        test: &TestSelector,
+    ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
+        self.read("reading attempts", |connection| {
+            attempt::find(connection, project, run, test)
+        })
+    }
+
+    fn history(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        window: &Window,
+    ) -> Result<TestLookup<TestHistory>, StoreError> {
+        self.read("reading a history", |connection| {
+            history::find(connection, project, test, window)
+        })
+    }
+
+    fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
+        // Two statements without a transaction: a test's number never changes.
+        self.run("reading a verdict", |connection| {
+            verdict::find(connection, project, test)
+        })
+    }
+
+    fn signature(
+        &self,
+        project: &Project,
+        fingerprint: &str,
+        window: &Window,
+    ) -> Result<Option<SignatureDetail>, StoreError> {
+        self.read("reading a signature", |connection| {
+            signature::find(connection, project, fingerprint, window)
+        })
+    }
+
+    fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
+        self.read("reading signatures", |connection| {
+            signature_list::page(connection, project, query)
+        })
+    }
+
+    fn observations(&self, project: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError> {
+        let from = from.max(project.visible_from);
+        self.read("reading observations", |connection| {
+            observation::load(connection, project.id.0, &project.stable_branch, from, to)
+        })
+    }
+
+    fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        self.run("reading tests", |connection| {
+            test::names(connection, project, tests)
+        })
+    }
+
+    fn final_results(
+        &self,
+        project: &Project,
+        results: &[(TestOrdinal, i32)],
+    ) -> Result<Vec<FinalResult>, StoreError> {
+        self.run("reading final results", |connection| {
+            observation::final_results(connection, project, results)
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! What a caller sees when the database fails.
+
+use std::time::{Duration, Instant};
+
+use assay_domain::store::{Store, StoreError};
+use assay_repository::{Database, PoolOptions};
+
+use crate::fixture::*;
+
+#[test]
+fn a_connection_that_died_is_replaced_unseen() {
+    let world = World::new();
+    for _ in 0..3 {
+        world.database.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        );
+        // Alone, in a transaction, and in one that writes.
+        world.store.projects(&world.caller).unwrap();
+        world.database.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        );
+        world.store.runs(&world.project, &run_query()).unwrap();
+        world.database.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        );
+        world.import(&report("a").test("x", "p"));
+    }
+    assert_eq!(
+        world.database.text("SELECT count(*) FROM run").as_deref(),
+        Some("1")
+    );
+}
+
+#[test]
+fn no_database_is_unreachable_within_bounds() {
+    let begun = Instant::now();
+    let options = PoolOptions {
+        wait: Duration::from_millis(300),
+        ..PoolOptions::default()
+    };
+    let refused = Database::connect("postgresql://127.0.0.1:1/none", options);
+    assert!(matches!(refused, Err(StoreError::Unreachable(_))), "{refused:?}");
+    assert!(matches!(
+        assay_repository::pending("postgresql://127.0.0.1:1/none"),
+        Err(StoreError::Unreachable(_))
+    ));
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_statement_that_takes_too_long_fails() {
+    let world = World::new();
+    let options = PoolOptions {
+        size: 1,
+        statement_timeout: Duration::from_millis(100),
+        ..PoolOptions::default()
+    };
+    let store = Database::connect(world.database.url(), options).unwrap();
+    let mut blocker = world.database.connection();
+    diesel::connection::SimpleConnection::batch_execute(
+        &mut blocker,
+        "BEGIN; LOCK TABLE run IN ACCESS EXCLUSIVE MODE",
+    )
+    .unwrap();
+    let answer = store.runs(&world.project, &run_query());
+    assert!(
+        matches!(
+            answer,
+            Err(StoreError::Failed {
+                doing: "reading runs",
+                ..
+            })
+        ),
+        "{answer:?}"
+    );
+    drop(blocker);
+    store.runs(&world.project, &run_query()).unwrap();
+}
+
+#[test]
+fn a_word_that_no_version_writes_is_named() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p"));
+    world.database.execute("UPDATE run SET ci_provider = 'abacus'");
+    let page = world.store.runs(&world.project, &run_query()).unwrap();
+    let answer = world.store.run(&world.project, page.runs[0].id);
+    assert!(
+        matches!(&answer, Err(StoreError::Corrupt { what: "CI provider", value }) if value == "abacus"),
+        "{answer:?}"
+    );
+    world.database.execute("UPDATE result SET status = 77");
+    assert!(matches!(
+        world.store.final_results(&world.project, &[(0, 1)]),
+        Err(StoreError::Corrupt { .. })
+    ));
+}

@@ -1,0 +1,359 @@
+//! A project in a database of its own, recordings made of few words, and a judge that counts.
+
+use std::sync::Arc;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    observation::History,
+    page::{Direction, PerPage},
+    plan::Plan,
+    project::{Caller, Project},
+    recording::{Imported, RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
+    run::{RunDetail, RunQuery, RunState},
+    signature::{Category, ErrorClass},
+    store::{Administration, RecordError, Recorder, Store},
+    test::{FileSelector, TestName, TestSelector},
+    timestamp::Timestamp,
+    verdict::{Evidence, Figures, Judge, Judgement, Label, Signal, Verdict, VerdictStatus},
+    window::{Days, Window},
+};
+use assay_repository::Database;
+use assay_testkit::TestDatabase;
+
+/// The time of most imports and requests.
+pub(crate) const NOW: Timestamp = Timestamp::from_unix_ms(1_795_000_000_000);
+pub(crate) const MINUTE: i64 = 60_000;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
+
+pub(crate) struct World {
+    pub(crate) store: Database,
+    pub(crate) project: Project,
+    pub(crate) caller: Caller,
+    /// Dropped last.
+    pub(crate) database: TestDatabase,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::on(Plan::Pro)
+    }
+
+    pub(crate) fn on(plan: Plan) -> Self {
+        let database = TestDatabase::new();
+        let store = database.connect();
+        let organization = store.create_organization("Acme", plan, NOW).unwrap();
+        let caller = Caller {
+            organization: organization.id,
+            plan,
+        };
+        let entry = store.create_project(organization.id, "web", "main", NOW).unwrap();
+        let project = store.project(&caller, entry.id, NOW).unwrap().unwrap();
+        Self {
+            store,
+            project,
+            caller,
+            database,
+        }
+    }
+
+    pub(crate) fn try_import(&self, recording: &Recording) -> Result<Imported, RecordError> {
+        self.store.record(self.project.id, recording, &Counting, NOW)
+    }
+
+    pub(crate) fn import(&self, recording: &Recording) -> Imported {
+        self.try_import(recording).unwrap()
+    }
+
+    pub(crate) fn detail(&self, imported: &Imported) -> RunDetail {
+        self.store.run(&self.project, imported.run_id).unwrap().unwrap()
+    }
+
+    /// The stored packs, by run.
+    pub(crate) fn packs(&self) -> Vec<Option<String>> {
+        self.database.texts("SELECT run_number || ' ' || started_at || ' ' || encode(pack, 'hex') FROM run_pack ORDER BY run_number")
+    }
+
+    pub(crate) fn history(&self, days: i64) -> History {
+        self.store
+            .observations(&self.project, NOW.plus_days(-days), NOW)
+            .unwrap()
+    }
+}
+
+pub(crate) fn window(days: Days) -> Window {
+    Window::ending(NOW, days)
+}
+
+pub(crate) fn run_query() -> RunQuery {
+    RunQuery {
+        window: window(Days::Thirty),
+        branch: None,
+        sha: None,
+        status: None,
+        per_page: PerPage::Ten,
+        position: None,
+        direction: Direction::Next,
+    }
+}
+
+pub(crate) fn any_file(name: &str) -> TestSelector {
+    TestSelector {
+        name: name.to_owned(),
+        file: FileSelector::Any,
+    }
+}
+
+pub(crate) fn in_file(name: &str, file: Option<&str>) -> TestSelector {
+    TestSelector {
+        name: name.to_owned(),
+        file: FileSelector::Exactly(file.map(str::to_owned)),
+    }
+}
+
+/// A whole, unsharded report without tests, an hour old, on main.
+pub(crate) fn report(run_key: &str) -> Recording {
+    let mut content = [0; 32];
+    for (index, byte) in run_key.bytes().enumerate() {
+        content[index % 32] ^= byte.wrapping_add(index as u8);
+    }
+    Recording {
+        run_key: run_key.to_owned(),
+        content,
+        shard: None,
+        context: RunContext {
+            branch: Some("main".to_owned()),
+            commit_sha: Some("c0ffee".to_owned()),
+            ..RunContext::default()
+        },
+        started_at: NOW.plus_ms(-HOUR),
+        finished_at: Some(NOW.plus_ms(-HOUR + 10 * MINUTE)),
+        state: RunState::Completed,
+        report_errors: Vec::new(),
+        tests: Vec::new(),
+    }
+}
+
+/// Adds to a recording.
+pub(crate) trait Build: Sized {
+    fn shard(self, index: u32, total: u32) -> Self;
+    fn content(self, content: u8) -> Self;
+    fn at(self, before_now_ms: i64) -> Self;
+    fn branch(self, branch: &str) -> Self;
+    /// A test in `a.spec.ts`; each letter is an attempt of 100 ms: p, f, t, s, i.
+    fn test(self, name: &str, attempts: &str) -> Self;
+    fn test_in(self, name: &str, file: Option<&str>, attempts: &str) -> Self;
+}
+
+impl Build for Recording {
+    fn shard(mut self, index: u32, total: u32) -> Self {
+        self.shard = Some(ShardIndex {
+            index,
+            total: Some(total),
+        });
+        self.content[31] = index as u8;
+        self
+    }
+
+    fn content(mut self, content: u8) -> Self {
+        self.content[30] = content;
+        self
+    }
+
+    fn at(mut self, before_now_ms: i64) -> Self {
+        self.started_at = NOW.plus_ms(-before_now_ms);
+        self.finished_at = Some(self.started_at.plus_ms(10 * MINUTE));
+        self
+    }
+
+    fn branch(mut self, branch: &str) -> Self {
+        self.context.branch = Some(branch.to_owned());
+        self
+    }
+
+    fn test(self, name: &str, attempts: &str) -> Self {
+        self.test_in(name, Some("a.spec.ts"), attempts)
+    }
+
+    fn test_in(mut self, name: &str, file: Option<&str>, attempts: &str) -> Self {
+        self.tests.push(RecordedTest {
+            test: TestName {
+                name: name.to_owned(),
+                file_path: file.map(str::to_owned),
+            },
+            attempts: attempts
+                .chars()
+                .map(|letter| attempt(status(letter), "it broke"))
+                .collect(),
+        });
+        self
+    }
+}
+
+pub(crate) fn status(letter: char) -> AttemptStatus {
+    match letter {
+        'p' => AttemptStatus::Passed,
+        'f' => AttemptStatus::Failed,
+        't' => AttemptStatus::TimedOut,
+        's' => AttemptStatus::Skipped,
+        'i' => AttemptStatus::Interrupted,
+        other => panic!("no status is called {other}"),
+    }
+}
+
+/// An attempt of 100 ms that says `message` where it failed, by which it is classified.
+pub(crate) fn attempt(status: AttemptStatus, message: &str) -> RecordedAttempt {
+    let error = ErrorDetail {
+        message: Some(message.to_owned()),
+        ..ErrorDetail::default()
+    };
+    RecordedAttempt {
+        attempt: Attempt {
+            status,
+            duration_ms: Some(100),
+            started_at: None,
+            browser: None,
+            errors: if status.is_failure() {
+                vec![error]
+            } else {
+                Vec::new()
+            },
+        },
+        class: status.is_failure().then(|| class(message)),
+    }
+}
+
+pub(crate) fn class(message: &str) -> ErrorClass {
+    ErrorClass {
+        fingerprint: fingerprint(message),
+        version: 1,
+        title: format!("Title of {message}"),
+        category: Category::Assertion,
+    }
+}
+
+pub(crate) fn fingerprint(message: &str) -> String {
+    let hash = message.bytes().fold(7_u128, |hash, byte| {
+        hash.wrapping_mul(1_000_003) ^ u128::from(byte)
+    });
+    format!("{hash:032x}")
+}
+
+/// A judge that counts: a test is broken where its newest run failed, flaky where any failed, else healthy.
+pub(crate) struct Counting;
+
+impl Judge for Counting {
+    fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
+        let mut newest: Vec<usize> = (0..history.runs.len()).collect();
+        newest.sort_by_key(|index| {
+            let run = &history.runs[*index].run;
+            std::cmp::Reverse((run.started_at, run.number))
+        });
+        (0..history.tests)
+            .filter(|test| history.runs.iter().any(|run| run.present.contains(*test)))
+            .map(|test| judgement(history, &newest, test, now))
+            .collect()
+    }
+}
+
+fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> Judgement {
+    let ran: Vec<usize> = newest
+        .iter()
+        .copied()
+        .filter(|index| {
+            history.runs[*index].present.contains(test) && !history.runs[*index].skipped.contains(test)
+        })
+        .collect();
+    let failed = |index: &usize| {
+        history.runs[*index]
+            .failures
+            .iter()
+            .any(|failure| failure.test == test)
+    };
+    let failures = ran.iter().filter(|index| failed(index)).count();
+    let status = if ran.first().is_some_and(failed) {
+        VerdictStatus::Broken
+    } else if failures > 0 {
+        VerdictStatus::Flaky
+    } else {
+        VerdictStatus::Healthy
+    };
+    let runs = ran.len() as u32;
+    Judgement {
+        verdict: Verdict {
+            test,
+            status,
+            reason: (failures > 0).then_some(Signal::RetryRate),
+            explanation: format!("{failures} of {runs} runs on {}", history.stable_branch),
+            signals: if failures > 0 {
+                vec![Signal::RetryRate, Signal::FlipRate]
+            } else {
+                Vec::new()
+            },
+            labels: if failures > 0 {
+                vec![Label::Retries]
+            } else {
+                Vec::new()
+            },
+            figures: Figures {
+                time_lost_ms: None,
+                flake_score: failures as f64 / 3.0,
+                flake_rate: 2e-5,
+                flip_rate: 0.1,
+                failure_rate: (runs > 0).then(|| failures as f64 / f64::from(runs)),
+                broken_probability: None,
+                runs_in_window: runs,
+                runs_considered: runs,
+                failure_streak: 0,
+                impact: 0.0,
+            },
+            last_run: ran.first().copied(),
+        },
+        evidence: Evidence {
+            engine: "counting".to_owned(),
+            now,
+            window_days: 14,
+            runs_seen: runs,
+            runs_skipped: 0,
+            runs_dropped: 0,
+            dropped: Vec::new(),
+            signals: Vec::new(),
+        },
+    }
+}
+
+/// The observations of a history in comparable words: a line for each run and test.
+pub(crate) fn words(history: &History) -> Vec<String> {
+    let mut lines = Vec::new();
+    for run in &history.runs {
+        for test in run.present.iter() {
+            let failure = run.failures.iter().find(|failure| failure.test == test);
+            let skipped = if run.skipped.contains(test) {
+                " skipped"
+            } else {
+                ""
+            };
+            let untimed = if run.untimed.contains(test) {
+                " untimed"
+            } else {
+                ""
+            };
+            let failed = failure.map_or_else(String::new, |failure| {
+                format!(
+                    " failed {} recovered {} lost {:?}",
+                    failure.failed_attempts, failure.recovered, failure.lost_ms
+                )
+            });
+            lines.push(format!(
+                "run {} test {test}{skipped}{untimed}{failed}",
+                run.run.number
+            ));
+        }
+    }
+    lines
+}
+
+/// Shared text, for comparisons with facts of a run.
+pub(crate) fn shared(text: &str) -> Option<Arc<str>> {
+    Some(Arc::from(text))
+}

@@ -1,0 +1,24 @@
+//! The store over a real Postgres.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions
+)]
+
+mod administration;
+mod concurrency;
+mod failures;
+mod fixture;
+mod migrations;
+mod model;
+mod packs;
+mod plans;
+mod record;
+mod retention;
+mod runs;
+mod shards;
+mod signatures;
+mod tests;
+mod verdicts;

@@ -1,0 +1,118 @@
+//! Migrations go up, down and up; the tables are those that the program expects.
+
+use assay_domain::store::{Store, StoreError};
+use assay_repository::{Database, migrate, pending, revert_all};
+use assay_testkit::TestDatabase;
+
+const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
+     ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public'";
+
+#[test]
+fn they_go_up_down_and_up() {
+    let database = TestDatabase::unmigrated();
+    assert_eq!(pending(database.url()).unwrap().len(), 1);
+    let applied = migrate(database.url()).unwrap();
+    assert_eq!(applied.len(), 1);
+    let first = database.text(TABLES);
+    assert_eq!(pending(database.url()).unwrap(), Vec::<String>::new());
+    assert_eq!(
+        migrate(database.url()).unwrap(),
+        Vec::<String>::new(),
+        "a second time changes nothing"
+    );
+    revert_all(database.url()).unwrap();
+    let left = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
+    assert_eq!(
+        database.texts(left),
+        [Some("__diesel_schema_migrations".to_owned())]
+    );
+    migrate(database.url()).unwrap();
+    assert_eq!(database.text(TABLES), first);
+}
+
+#[test]
+fn many_programs_may_migrate_at_once() {
+    let database = TestDatabase::unmigrated();
+    let applied: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6)
+            .map(|_| scope.spawn(|| migrate(database.url()).unwrap().len()))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(applied, 1);
+}
+
+#[test]
+fn readiness_needs_every_migration() {
+    let database = TestDatabase::unmigrated();
+    let store = Database::connect(database.url(), 1).unwrap();
+    assert!(matches!(store.ready(), Err(StoreError::Failed { .. })));
+    migrate(database.url()).unwrap();
+    store.ready().unwrap();
+    database.execute("INSERT INTO __diesel_schema_migrations VALUES ('29990101000000', now())");
+    store.ready().expect("a newer schema is welcome");
+    database.execute("DELETE FROM __diesel_schema_migrations WHERE version < '2999'");
+    assert!(matches!(store.ready(), Err(StoreError::Corrupt { .. })));
+}
+
+/// What the file says, as `table.column type nullable` in its own order.
+fn declared() -> Vec<String> {
+    let source = include_str!("../../src/schema.rs");
+    let mut table = String::new();
+    let mut lines = Vec::new();
+    for line in source.lines().map(str::trim) {
+        if let Some((name, _)) = line.split_once(" (").filter(|_| line.ends_with(") {")) {
+            table = name.to_owned();
+        } else if let Some((column, kind)) = line.trim_end_matches(',').split_once(" -> ") {
+            let inner = kind
+                .strip_prefix("Nullable<")
+                .map(|inner| inner.strip_suffix('>').unwrap());
+            let (kind, nullable) = inner.map_or((kind, "NO"), |inner| (inner, "YES"));
+            let udt = match kind {
+                "Uuid" => "uuid",
+                "Text" => "text",
+                "Timestamptz" => "timestamptz",
+                "Timestamp" => "timestamp",
+                "Bool" => "bool",
+                "SmallInt" => "int2",
+                "Integer" => "int4",
+                "BigInt" => "int8",
+                "Bytea" => "bytea",
+                "Jsonb" => "jsonb",
+                "Date" => "date",
+                "Array<Text>" => "_text",
+                other => panic!("a column of the unknown type {other}"),
+            };
+            lines.push(format!("{table}.{column} {udt} {nullable}"));
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_tables_are_those_of_the_schema_file() {
+    let stored = TestDatabase::new().text(TABLES).unwrap();
+    let mut stored: Vec<String> = stored
+        .lines()
+        .map(|line| line.replace("varchar", "text"))
+        .collect();
+    let mut declared = declared();
+    assert!(
+        declared.len() > 100,
+        "the file was understood: {}",
+        declared.len()
+    );
+    stored.sort();
+    declared.sort();
+    assert_eq!(stored, declared);
+}
+
+#[test]
+fn every_key_of_a_projects_tables_begins_with_the_project() {
+    let database = TestDatabase::new();
+    let keys = "SELECT indexrelid::regclass || ' begins with ' || attname FROM pg_index \
+         JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0] \
+         WHERE indrelid IN (SELECT attrelid FROM pg_attribute WHERE attname = 'project_id') \
+             AND indrelid::regclass::text NOT IN ('api_key') AND attname <> 'project_id'";
+    assert_eq!(database.texts(keys), Vec::<Option<String>>::new());
+}

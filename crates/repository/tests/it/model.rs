@@ -1,0 +1,183 @@
+//! Random imports, replacements and late shards against a model that keeps the recordings and does the obvious.
+
+use std::collections::BTreeMap;
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    recording::Recording,
+    run::Counts,
+    store::{Administration, Recorder, Store},
+    test::TestLookup,
+};
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use crate::fixture::*;
+
+/// One import: run, shard (0: the run has none), version of the content, start, and each test's attempts.
+#[derive(Debug, Clone)]
+struct Step {
+    run: u8,
+    shard: u32,
+    version: u8,
+    hours: i64,
+    tests: BTreeMap<u8, String>,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let attempts = prop_oneof![4 => Just("p"), 1 => Just("f"), 1 => Just("fp"), 1 => Just("ff"), 1 => Just("s"),
+        1 => Just("tp"), 1 => Just("i"), 1 => Just("pf")];
+    let tests = prop::collection::btree_map(0u8..6, attempts.prop_map(str::to_owned), 0..6);
+    let step =
+        (0u8..3, 1u32..4, 0u8..3, 1i64..6, tests).prop_map(|(run, shard, version, hours, tests)| Step {
+            run,
+            // The last of the runs has no shards.
+            shard: if run == 2 { 0 } else { shard },
+            version,
+            hours,
+            tests,
+        });
+    prop::collection::vec(step, 1..10)
+}
+
+impl Step {
+    fn recording(&self, salt: usize) -> Recording {
+        let mut recording = report(&format!("run {}", self.run)).at(self.hours * HOUR);
+        if self.shard > 0 {
+            recording = recording.shard(self.shard, 3);
+        }
+        recording = recording.content(self.version);
+        recording.content[29] = salt as u8;
+        for (test, attempts) in &self.tests {
+            recording = recording.test(&format!("test {test}"), attempts);
+        }
+        recording
+    }
+}
+
+/// The statuses of each test's attempts in a run: of its shards' executions, those that ended well first.
+fn expected(shards: &BTreeMap<u32, Recording>) -> BTreeMap<String, Vec<AttemptStatus>> {
+    let mut executions: BTreeMap<String, Vec<(u8, u32, Vec<AttemptStatus>)>> = BTreeMap::new();
+    for (index, recording) in shards {
+        for test in &recording.tests {
+            let statuses: Vec<_> = test
+                .attempts
+                .iter()
+                .map(|attempt| attempt.attempt.status)
+                .collect();
+            let severity = match statuses.last().unwrap() {
+                AttemptStatus::Skipped => 0,
+                AttemptStatus::Interrupted => 1,
+                AttemptStatus::Passed => 2,
+                AttemptStatus::Failed | AttemptStatus::TimedOut => 3,
+            };
+            executions
+                .entry(test.test.name.clone())
+                .or_default()
+                .push((severity, *index, statuses));
+        }
+    }
+    executions
+        .into_iter()
+        .map(|(name, mut executions)| {
+            executions.sort();
+            (
+                name,
+                executions
+                    .into_iter()
+                    .flat_map(|(_, _, statuses)| statuses)
+                    .collect(),
+            )
+        })
+        .collect()
+}
+
+fn counts(tests: &BTreeMap<String, Vec<AttemptStatus>>) -> Counts {
+    let mut counts = Counts::default();
+    for statuses in tests.values() {
+        let last = *statuses.last().unwrap();
+        counts.total += 1;
+        counts.failed += u32::from(last.is_failure());
+        counts.skipped += u32::from(last.is_skip());
+        counts.passed += u32::from(last == AttemptStatus::Passed);
+        counts.recovered +=
+            u32::from(last == AttemptStatus::Passed && statuses.iter().any(|status| status.is_failure()));
+    }
+    counts
+}
+
+#[test]
+fn any_order_of_imports_leaves_what_the_recordings_say() {
+    let world = World::new();
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 32,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let strategy = steps();
+    runner
+        .run(&strategy, |steps| {
+            // A project of its own for each case, in one database.
+            let entry = world
+                .store
+                .create_project(world.caller.organization, "case", "main", NOW)
+                .unwrap();
+            let project = world
+                .store
+                .project(&world.caller, entry.id, NOW)
+                .unwrap()
+                .unwrap();
+            let mut runs: BTreeMap<u8, BTreeMap<u32, Recording>> = BTreeMap::new();
+            let mut ids = BTreeMap::new();
+            for (salt, step) in steps.iter().enumerate() {
+                let recording = step.recording(salt);
+                let imported = world
+                    .store
+                    .record(project.id, &recording, &Counting, NOW)
+                    .unwrap();
+                runs.entry(step.run).or_default().insert(step.shard, recording);
+                ids.insert(step.run, imported.run_id);
+            }
+            for (run, shards) in &runs {
+                let detail = world.store.run(&project, ids[run]).unwrap().unwrap();
+                let tests = expected(shards);
+                prop_assert_eq!(detail.counts, counts(&tests));
+                prop_assert_eq!(
+                    detail.run.started_at,
+                    shards.values().map(|shard| shard.started_at).min().unwrap()
+                );
+                prop_assert_eq!(detail.tests.len(), tests.len());
+                for entry in &detail.tests {
+                    let statuses = &tests[&entry.test_name];
+                    prop_assert_eq!(entry.status, *statuses.last().unwrap());
+                    prop_assert_eq!(entry.attempts as usize, statuses.len());
+                    let found = world
+                        .store
+                        .attempts(&project, ids[run], &any_file(&entry.test_name))
+                        .unwrap()
+                        .unwrap();
+                    let TestLookup::Found(found) = found else {
+                        panic!("{found:?}")
+                    };
+                    let stored: Vec<_> = found.attempts.iter().map(|attempt| attempt.status).collect();
+                    prop_assert_eq!(&stored, statuses);
+                }
+            }
+            let packs = |world: &World| {
+                world.database.texts(&format!(
+                    "SELECT run_number || ' ' || started_at || ' ' || encode(pack, 'hex') FROM run_pack \
+                     WHERE project_id = '{}' ORDER BY run_number",
+                    project.id
+                ))
+            };
+            let before = packs(&world);
+            prop_assert_eq!(before.len(), runs.len());
+            world.store.rebuild_packs(project.id).unwrap();
+            prop_assert_eq!(
+                packs(&world),
+                before,
+                "a pack made anew from the rows is the same"
+            );
+            Ok(())
+        })
+        .unwrap();
+}

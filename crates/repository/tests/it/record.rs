@@ -1,0 +1,336 @@
+//! Imports of runs without shards, and what is read back of them.
+
+use assay_domain::{
+    attempt::{AttemptStatus, ErrorDetail, Location},
+    id::ProjectId,
+    run::{CiProvider, Outcome, RunState, RunStatus},
+    store::{RecordError, Recorder, Store},
+    test::TestLookup,
+};
+
+use crate::fixture::*;
+
+#[test]
+fn a_run_reads_back_as_it_was_recorded() {
+    let world = World::new();
+    let mut recording = report("a")
+        .test_in("no file", None, "p")
+        .test_in("z", Some("z.ts"), "p")
+        .test("broken", "ff");
+    let context = &mut recording.context;
+    context.commit_message = Some("Fix it".to_owned());
+    context.author_name = Some("Ada".to_owned());
+    context.pull_request_title = Some("A title".to_owned());
+    context.ci_provider = Some(CiProvider::GithubActions);
+    context.suite = Some("e2e".to_owned());
+    let last = recording.tests[2].attempts.last_mut().unwrap();
+    last.attempt.browser = Some("webkit".to_owned());
+    last.attempt.duration_ms = None;
+    last.attempt.errors = vec![
+        ErrorDetail {
+            message: Some("it broke".to_owned()),
+            stack: Some("at a.ts:1".to_owned()),
+            snippet: Some("> 1 | x".to_owned()),
+            location: Some(Location {
+                file: "a.ts".to_owned(),
+                line: Some(1),
+                column: None,
+            }),
+        },
+        ErrorDetail {
+            stack: Some("second".to_owned()),
+            ..ErrorDetail::default()
+        },
+    ];
+    let errors = last.attempt.errors.clone();
+    recording.report_errors = vec![ErrorDetail {
+        message: Some("no file".to_owned()),
+        ..ErrorDetail::default()
+    }];
+    let imported = world.import(&recording);
+    let detail = world.detail(&imported);
+
+    let run = &detail.run;
+    assert_eq!(
+        (run.id, run.run_number, run.status),
+        (imported.run_id, 1, RunStatus::Failed)
+    );
+    assert_eq!(run.commit_message.as_deref(), Some("Fix it"));
+    assert_eq!(
+        (run.author_name.as_deref(), run.pull_request_title.as_deref()),
+        (Some("Ada"), Some("A title"))
+    );
+    assert_eq!(
+        (run.ci_provider, run.suite.as_deref()),
+        (Some(CiProvider::GithubActions), Some("e2e"))
+    );
+    assert_eq!(
+        (run.shards.as_ref(), &run.report_errors),
+        (None, &recording.report_errors)
+    );
+    let order: Vec<_> = detail
+        .tests
+        .iter()
+        .map(|test| (test.file_path.as_deref(), test.test_name.as_str()))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            (None, "no file"),
+            (Some("a.spec.ts"), "broken"),
+            (Some("z.ts"), "z")
+        ]
+    );
+    let broken = &detail.tests[1];
+    assert_eq!(
+        (broken.status, broken.attempts, broken.duration_ms),
+        (AttemptStatus::Failed, 2, None)
+    );
+    assert_eq!(broken.error_message.as_deref(), Some("it broke"));
+    assert_eq!(broken.fingerprint, Some(fingerprint("it broke")));
+    assert_eq!(
+        (broken.browser_name.as_deref(), broken.shard),
+        (Some("webkit"), None)
+    );
+    let clean = &detail.tests[0];
+    assert_eq!(
+        (clean.attempts, clean.duration_ms, &clean.error_message),
+        (1, Some(100), &None)
+    );
+
+    let found = world
+        .store
+        .attempts(&world.project, imported.run_id, &any_file("broken"))
+        .unwrap()
+        .unwrap();
+    let TestLookup::Found(found) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (found.run.id, found.run.run_number, found.run.branch.as_deref()),
+        (imported.run_id, 1, Some("main"))
+    );
+    let attempts = &found.attempts;
+    assert_eq!(
+        attempts.iter().map(|attempt| attempt.retry).collect::<Vec<_>>(),
+        [0, 1]
+    );
+    assert_eq!(
+        (attempts[0].duration_ms, attempts[1].duration_ms),
+        (Some(100), None)
+    );
+    assert_eq!(
+        (
+            attempts[0].browser_name.as_deref(),
+            attempts[1].browser_name.as_deref()
+        ),
+        (None, Some("webkit"))
+    );
+    assert_eq!(attempts[1].errors, errors);
+    let found = world
+        .store
+        .attempts(&world.project, imported.run_id, &any_file("no file"))
+        .unwrap()
+        .unwrap();
+    let TestLookup::Found(found) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (found.attempts.len(), found.attempts[0].status),
+        (1, AttemptStatus::Passed)
+    );
+    assert_eq!(
+        (found.attempts[0].duration_ms, found.attempts[0].errors.len()),
+        (Some(100), 0)
+    );
+}
+
+#[test]
+fn a_recovered_test_shows_no_error() {
+    let world = World::new();
+    let imported = world.import(&report("a").test("x", "fp"));
+    let detail = world.detail(&imported);
+    assert_eq!(imported.status, Some(Outcome::Passed));
+    let test = &detail.tests[0];
+    assert_eq!((test.status, test.attempts), (AttemptStatus::Passed, 2));
+    assert_eq!((&test.error_message, &test.fingerprint), (&None, &None));
+    assert_eq!(detail.counts.recovered, 1);
+}
+
+#[test]
+fn the_same_content_again_changes_nothing() {
+    let world = World::new();
+    let first = world.import(&report("a").test("x", "f"));
+    let rows = "SELECT run::text || result::text || attempt::text FROM run, result, attempt";
+    let before = world.database.texts(rows);
+    let again = world.import(&report("a").test("x", "f"));
+    assert!(first.changed && !again.changed);
+    assert_eq!(
+        (again.run_id, again.shard_id, again.run_number),
+        (first.run_id, first.shard_id, 1)
+    );
+    assert_eq!((again.status, again.counts), (first.status, first.counts));
+    assert_eq!(world.database.texts(rows), before);
+}
+
+#[test]
+fn other_content_under_the_same_key_replaces_the_run() {
+    let world = World::new();
+    let first = world.import(
+        &report("a")
+            .test("gone", "ff")
+            .test("stays", "fp")
+            .test("better", "f"),
+    );
+    let second = report("a")
+        .content(1)
+        .at(2 * HOUR)
+        .branch("fixed")
+        .test("stays", "p")
+        .test("better", "p")
+        .test("new", "s");
+    let again = world.import(&second);
+    assert!(again.changed);
+    assert_eq!(
+        (again.run_id, again.shard_id, again.run_number),
+        (first.run_id, first.run_id, 1)
+    );
+    assert_eq!(again.status, Some(Outcome::Passed));
+    let detail = world.detail(&again);
+    let tests: Vec<_> = detail
+        .tests
+        .iter()
+        .map(|test| (test.test_name.as_str(), test.status, test.attempts))
+        .collect();
+    use AttemptStatus::{Passed, Skipped};
+    assert_eq!(
+        tests,
+        [("better", Passed, 1), ("new", Skipped, 1), ("stays", Passed, 1)]
+    );
+    assert_eq!(
+        (detail.run.branch.as_deref(), detail.run.started_at),
+        (Some("fixed"), second.started_at)
+    );
+    assert_eq!(
+        world.database.text("SELECT count(*) FROM attempt").as_deref(),
+        Some("0")
+    );
+    assert_eq!(
+        world
+            .store
+            .attempts(&world.project, again.run_id, &any_file("gone"))
+            .unwrap(),
+        Some(TestLookup::Missing)
+    );
+}
+
+#[test]
+fn a_run_that_was_cut_short_has_no_outcome_unless_it_failed() {
+    let world = World::new();
+    let mut cut = report("a").test("x", "p").test("y", "i");
+    cut.state = RunState::Interrupted;
+    cut.finished_at = None;
+    let imported = world.import(&cut);
+    assert_eq!(imported.status, None);
+    let detail = world.detail(&imported);
+    assert_eq!(
+        (detail.run.status, detail.run.duration_ms, detail.counts.skipped),
+        (RunStatus::Incomplete, None, 1)
+    );
+    let mut failed = cut.clone().content(1).test("z", "f");
+    failed.run_key = "b".to_owned();
+    assert_eq!(world.import(&failed).status, Some(Outcome::Failed));
+    let mut unloaded = report("c").test("x", "p");
+    unloaded.report_errors = vec![ErrorDetail::default()];
+    assert_eq!(
+        world.import(&unloaded).status,
+        Some(Outcome::Failed),
+        "an error of the report fails the run"
+    );
+    assert_eq!(
+        world.import(&report("d")).status,
+        Some(Outcome::Passed),
+        "nothing failed"
+    );
+}
+
+#[test]
+fn runs_are_numbered_without_gaps() {
+    let world = World::new();
+    assert_eq!(world.import(&report("a").test("x", "p")).run_number, 1);
+    world.import(&report("a").test("x", "p"));
+    let nowhere = ProjectId(uuid::Uuid::nil());
+    let refused = world
+        .store
+        .record(nowhere, &report("b"), &Counting, NOW)
+        .unwrap_err();
+    assert!(matches!(refused, RecordError::NoProject(id) if id == nowhere));
+    assert_eq!(world.import(&report("c").test("x", "p")).run_number, 2);
+}
+
+#[test]
+fn a_run_has_shards_or_none() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p"));
+    let refused = world.try_import(&report("a").shard(1, 2)).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            RecordError::ShardingDiffers {
+                stored_sharded: false,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    world.import(&report("b").shard(1, 2).test("x", "p"));
+    let refused = world.try_import(&report("b").content(9)).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            RecordError::ShardingDiffers {
+                stored_sharded: true,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+}
+
+#[test]
+fn any_text_can_be_stored() {
+    let world = World::new();
+    let long = "ü".repeat(9_000);
+    let mut recording = report(&"k".repeat(1_000))
+        .branch(&long)
+        .test_in(&long, Some(&long), "f")
+        .test("nul\0", "f");
+    recording.context.commit_message = Some("nul \0 and 'quotes' \\ %".to_owned());
+    recording.tests[1].attempts[0].attempt.errors = vec![ErrorDetail {
+        message: Some("nul \0".to_owned()),
+        stack: Some("nul \0".to_owned()),
+        snippet: None,
+        location: Some(Location {
+            file: "nul\0".to_owned(),
+            line: None,
+            column: None,
+        }),
+    }];
+    let imported = world.import(&recording);
+    let detail = world.detail(&imported);
+    assert_eq!(detail.run.branch.as_deref(), Some(long.as_str()));
+    assert!(detail.tests.iter().any(|test| test.test_name == long));
+    assert!(detail.tests.iter().any(|test| test.test_name == "nul\u{fffd}"));
+    let found = world
+        .store
+        .attempts(&world.project, imported.run_id, &in_file(&long, Some(&long)))
+        .unwrap();
+    assert!(matches!(found, Some(TestLookup::Found(_))));
+    assert_eq!(
+        world
+            .store
+            .attempts(&world.project, imported.run_id, &any_file("nul\0"))
+            .unwrap(),
+        Some(TestLookup::Missing)
+    );
+}

@@ -1,0 +1,134 @@
+//! What is past the retention: hidden at once, and deleted by pruning.
+
+use assay_domain::{
+    plan::Plan,
+    project::Project,
+    store::{Administration, Pruned, Store},
+    test::TestLookup,
+    window::{Days, Window},
+};
+
+use crate::fixture::*;
+
+/// Runs of 70, 50 and 1 days ago.
+fn world() -> World {
+    let world = World::new();
+    world.import(
+        &report("a")
+            .at(70 * DAY)
+            .branch("gone")
+            .test("old", "f")
+            .test("x", "f"),
+    );
+    world.import(&report("b").at(50 * DAY).branch("kept").test("x", "p"));
+    world.import(&report("c").at(DAY).test("x", "p").test("y", "p"));
+    world
+}
+
+fn on(world: &World, plan: Plan) -> Project {
+    let caller = assay_domain::project::Caller { plan, ..world.caller };
+    world
+        .store
+        .project(&caller, world.project.id, NOW)
+        .unwrap()
+        .unwrap()
+}
+
+#[test]
+fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
+    let world = world();
+    for (plan, branches, occurrences) in [
+        (Plan::Pro, vec!["gone", "kept", "main"], 3),
+        (Plan::Standard, vec!["kept", "main"], 2),
+        (Plan::Pro, vec!["gone", "kept", "main"], 3),
+    ] {
+        let project = on(&world, plan);
+        assert_eq!(world.store.branches(&project).unwrap(), {
+            let mut branches = branches.clone();
+            branches.sort_unstable();
+            branches
+        });
+        // Even for a period that reaches further back.
+        let period = Window {
+            days: 90,
+            ..Window::ending(NOW, Days::Ninety)
+        };
+        let TestLookup::Found(found) = world.store.history(&project, &any_file("x"), &period).unwrap() else {
+            panic!("it is visible")
+        };
+        assert_eq!(found.occurrences.len(), occurrences);
+        let query = assay_domain::run::RunQuery {
+            window: period,
+            ..run_query()
+        };
+        assert_eq!(
+            world.store.runs(&project, &query).unwrap().total,
+            occurrences as u64
+        );
+        let visible = plan == Plan::Pro;
+        let old = world.store.history(&project, &any_file("old"), &period).unwrap();
+        assert_eq!(matches!(old, TestLookup::Found(_)), visible);
+        let signature = world
+            .store
+            .signature(&project, &fingerprint("it broke"), &period)
+            .unwrap();
+        assert_eq!(signature.is_some(), visible);
+    }
+}
+
+#[test]
+fn pruning_deletes_what_is_hidden_and_nothing_else() {
+    let world = world();
+    assert_eq!(
+        world.store.prune(NOW, false).unwrap(),
+        [],
+        "all of it is within 90 days"
+    );
+    world
+        .store
+        .set_plan(world.caller.organization, Plan::Standard)
+        .unwrap();
+    let due = [Pruned {
+        project_id: world.project.id,
+        project: "web".to_owned(),
+        runs: 1,
+        results: 2,
+    }];
+    let state = "SELECT (SELECT count(*) FROM run) || ' ' || (SELECT count(*) FROM shard) || ' ' || \
+         (SELECT count(*) FROM result) || ' ' || (SELECT count(*) FROM attempt) || ' ' || \
+         (SELECT count(*) FROM run_pack) || ' ' || (SELECT count(*) FROM test) || ' ' || \
+         (SELECT count(*) FROM signature)";
+    assert_eq!(world.store.prune(NOW, true).unwrap(), due);
+    assert_eq!(
+        world.database.text(state).as_deref(),
+        Some("3 3 5 2 3 3 1"),
+        "a dry run only counts"
+    );
+    assert_eq!(world.store.prune(NOW, false).unwrap(), due);
+    assert_eq!(world.database.text(state).as_deref(), Some("2 2 3 0 2 2 0"));
+    assert_eq!(world.store.prune(NOW, false).unwrap(), []);
+    world.store.rebuild_packs(world.project.id).unwrap();
+
+    // What was deleted may come back, under new numbers.
+    let again = world.import(&report("a").at(DAY).test("old", "f"));
+    assert_eq!(again.run_number, 4);
+    assert_eq!(
+        words(&world.history(14)).last().unwrap(),
+        "run 4 test 3 failed 1 recovered false lost Some(100)"
+    );
+}
+
+#[test]
+fn pruning_goes_by_batches() {
+    let world = World::new();
+    for index in 0..120 {
+        world.import(&report(&format!("{index}")).at(95 * DAY + index).test("x", "p"));
+    }
+    world.import(&report("new").test("y", "p"));
+    let pruned = world.store.prune(NOW, false).unwrap();
+    assert_eq!((pruned[0].runs, pruned[0].results), (120, 120));
+    assert_eq!(
+        world.database.text("SELECT count(*) FROM result").as_deref(),
+        Some("1")
+    );
+}

@@ -1,0 +1,260 @@
+//! The runs list and the branches.
+
+use assay_domain::{
+    page::{Direction, RunPosition},
+    run::{Outcome, RunPage, RunQuery, ShardCount},
+    store::Store,
+};
+
+use crate::fixture::*;
+
+fn numbers(page: &RunPage) -> Vec<i32> {
+    page.runs.iter().map(|run| run.run_number).collect()
+}
+
+#[test]
+fn a_row_has_the_figures_of_its_run() {
+    let world = World::new();
+    let mut recording = report("a")
+        .test("clean", "p")
+        .test("recovered", "fp")
+        .test("failed", "ff")
+        .test("late", "t")
+        .test("off", "s");
+    recording.context.tested_revision = Some("beef".to_owned());
+    recording.context.pull_request_number = Some(7);
+    let imported = world.import(&recording);
+    let page = world.store.runs(&world.project, &run_query()).unwrap();
+    let row = &page.runs[0];
+    assert_eq!((page.total, page.has_older, page.has_newer), (1, false, false));
+    assert_eq!((row.id, row.run_number), (imported.run_id, 1));
+    assert_eq!(row.branch.as_deref(), Some("main"));
+    assert_eq!(row.commit_sha.as_deref(), Some("c0ffee"));
+    assert_eq!(
+        (row.tested_revision.as_deref(), row.pull_request_number),
+        (Some("beef"), Some(7))
+    );
+    assert_eq!(row.status, Some(Outcome::Failed));
+    assert_eq!(
+        (row.started_at, row.finished_at),
+        (recording.started_at, recording.finished_at)
+    );
+    assert_eq!(row.duration_ms, Some(10 * MINUTE));
+    assert_eq!(row.shards, None);
+    let counts = row.counts;
+    assert_eq!(
+        (
+            counts.total,
+            counts.passed,
+            counts.failed,
+            counts.skipped,
+            counts.recovered
+        ),
+        (5, 2, 2, 1, 1)
+    );
+    assert_eq!(counts, imported.counts);
+}
+
+#[test]
+fn filters_narrow_the_list() {
+    let world = World::new();
+    let mut mixed = report("b").at(2 * HOUR).branch("Feature").test("x", "f");
+    mixed.context.commit_sha = Some("ABCDEF01".to_owned());
+    mixed.context.tested_revision = Some("1234abcd".to_owned());
+    world.import(&report("a").at(3 * HOUR).test("x", "p"));
+    world.import(&mixed);
+    world.import(&report("c").at(HOUR).branch("feature").shard(1, 2).test("x", "p"));
+    world.import(&report("old").at(31 * DAY).test("x", "p"));
+    let list = |query: RunQuery| {
+        let page = world.store.runs(&world.project, &query).unwrap();
+        assert_eq!(page.total, page.runs.len() as u64);
+        numbers(&page)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(list(run_query()), [3, 2, 1]);
+    assert_eq!(
+        list(RunQuery {
+            branch: text("feature"),
+            ..run_query()
+        }),
+        [3],
+        "exactly, with its case"
+    );
+    assert_eq!(
+        list(RunQuery {
+            branch: text("feat"),
+            ..run_query()
+        }),
+        Vec::<i32>::new()
+    );
+    assert_eq!(
+        list(RunQuery {
+            branch: text("a\0b"),
+            ..run_query()
+        }),
+        Vec::<i32>::new()
+    );
+    assert_eq!(
+        list(RunQuery {
+            sha: text("abcdef"),
+            ..run_query()
+        }),
+        [2]
+    );
+    assert_eq!(
+        list(RunQuery {
+            sha: text("1234"),
+            ..run_query()
+        }),
+        [2],
+        "the tested revision, too"
+    );
+    assert_eq!(
+        list(RunQuery {
+            sha: text("bcde"),
+            ..run_query()
+        }),
+        Vec::<i32>::new(),
+        "from its start"
+    );
+    assert_eq!(
+        list(RunQuery {
+            status: Some(Outcome::Failed),
+            ..run_query()
+        }),
+        [2]
+    );
+    assert_eq!(
+        list(RunQuery {
+            status: Some(Outcome::Passed),
+            ..run_query()
+        }),
+        [1],
+        "an unknown outcome is neither"
+    );
+    let shards = world.store.runs(&world.project, &run_query()).unwrap().runs[0].shards;
+    assert_eq!(
+        shards,
+        Some(ShardCount {
+            received: 1,
+            expected: Some(2)
+        })
+    );
+}
+
+#[test]
+fn pages_are_complete_among_ties_in_both_directions() {
+    let world = World::new();
+    // 23 runs, all but three of them at the same instant.
+    for index in 0..23 {
+        let before = if index % 8 == 7 {
+            i64::from(index) * MINUTE
+        } else {
+            HOUR
+        };
+        world.import(&report(&format!("run {index}")).at(before).test("x", "p"));
+    }
+    let page = |position, direction| {
+        let query = RunQuery {
+            position,
+            direction,
+            ..run_query()
+        };
+        world.store.runs(&world.project, &query).unwrap()
+    };
+    let edge = |run: &assay_domain::run::RunRow| {
+        Some(RunPosition {
+            started_at: run.started_at,
+            number: run.run_number,
+        })
+    };
+    let mut seen = Vec::new();
+    let mut pages = vec![page(None, Direction::Next)];
+    loop {
+        let last = pages.last().unwrap();
+        assert_eq!(last.total, 23);
+        assert_eq!(last.has_newer, pages.len() > 1);
+        seen.extend(last.runs.iter().map(|run| (run.started_at, run.run_number)));
+        if !last.has_older {
+            break;
+        }
+        pages.push(page(edge(last.runs.last().unwrap()), Direction::Next));
+    }
+    assert_eq!(
+        pages.iter().map(|page| page.runs.len()).collect::<Vec<_>>(),
+        [10, 10, 3]
+    );
+    let mut ordered = seen.clone();
+    ordered.sort_unstable_by(|a, b| b.cmp(a));
+    ordered.dedup();
+    assert_eq!(ordered, seen, "newest first, each once");
+
+    let back = page(edge(&pages[2].runs[0]), Direction::Prev);
+    assert_eq!(numbers(&back), numbers(&pages[1]));
+    assert!(back.has_newer && back.has_older);
+    let first = page(edge(&back.runs[0]), Direction::Prev);
+    assert_eq!(numbers(&first), numbers(&pages[0]));
+    assert!(!first.has_newer && first.has_older);
+
+    // A newer run comes: pages by position neither repeat nor skip.
+    world.import(&report("new").at(0).test("x", "p"));
+    let again = page(edge(pages[0].runs.last().unwrap()), Direction::Next);
+    assert_eq!(numbers(&again), numbers(&pages[1]));
+    assert!(page(edge(&pages[0].runs[0]), Direction::Prev).runs.len() == 1);
+}
+
+#[test]
+fn has_older_and_newer_hold_under_the_filters() {
+    let world = World::new();
+    for (index, branch) in ["a", "b", "a"].into_iter().enumerate() {
+        world.import(
+            &report(branch)
+                .content(index as u8)
+                .at((3 - index as i64) * HOUR)
+                .branch(branch)
+                .test("x", "p"),
+        );
+    }
+    // The second import on `a` replaced the first, so there are two runs.
+    let page = world.store.runs(&world.project, &run_query()).unwrap();
+    let position = page
+        .runs
+        .iter()
+        .find(|run| run.branch.as_deref() == Some("b"))
+        .unwrap();
+    let position = Some(RunPosition {
+        started_at: position.started_at,
+        number: position.run_number,
+    });
+    let only = |branch: &str, direction| {
+        let query = RunQuery {
+            branch: Some(branch.to_owned()),
+            position,
+            direction,
+            ..run_query()
+        };
+        let page = world.store.runs(&world.project, &query).unwrap();
+        (page.runs.len(), page.has_older, page.has_newer)
+    };
+    assert_eq!(only("b", Direction::Next), (0, false, false));
+    assert_eq!(only("b", Direction::Prev), (0, false, false));
+    assert_eq!(only("a", Direction::Prev), (1, false, false));
+}
+
+#[test]
+fn branches_are_ordered_by_code_point() {
+    let world = World::new();
+    for (index, branch) in ["main", "Zeta", "alpha", "ärger", "main", "_x"]
+        .into_iter()
+        .enumerate()
+    {
+        world.import(&report(&format!("{index}")).branch(branch).test("x", "p"));
+    }
+    let mut without = report("none").test("x", "p");
+    without.context.branch = None;
+    world.import(&without);
+    assert_eq!(
+        world.store.branches(&world.project).unwrap(),
+        ["Zeta", "_x", "alpha", "main", "ärger"]
+    );
+}

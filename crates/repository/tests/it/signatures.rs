@@ -1,0 +1,369 @@
+//! Error signatures: one, and the list.
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    page::PerPage,
+    plan::Plan,
+    recording::{RecordedTest, Recording},
+    signature::{Category, SignatureDetail, SignatureQuery, SignatureSort},
+    store::Store,
+    test::TestName,
+    window::Days,
+};
+
+use crate::fixture::*;
+
+/// Adds a test in a file with attempts that say these messages; an empty one passes.
+fn said(mut recording: Recording, name: &str, file: Option<&str>, messages: &[&str]) -> Recording {
+    let attempts = messages
+        .iter()
+        .map(|message| {
+            attempt(
+                if message.is_empty() {
+                    AttemptStatus::Passed
+                } else {
+                    AttemptStatus::Failed
+                },
+                message,
+            )
+        })
+        .collect();
+    let test = TestName {
+        name: name.to_owned(),
+        file_path: file.map(str::to_owned),
+    };
+    recording.tests.push(RecordedTest { test, attempts });
+    recording
+}
+
+fn query() -> SignatureQuery {
+    SignatureQuery {
+        window: window(Days::Thirty),
+        branch: None,
+        category: None,
+        search: None,
+        sort: SignatureSort::Occurrences,
+        page: 1,
+        per_page: PerPage::Ten,
+    }
+}
+
+/// Boom: old in one test, and in the period in two tests of two runs. Bang: only in the period. Ouch: only old.
+fn world() -> World {
+    let world = World::new();
+    world.import(&said(report("old").at(40 * DAY), "a", Some("a.ts"), &["boom"]));
+    world.import(&said(report("old 2").at(50 * DAY), "a", Some("a.ts"), &["ouch"]));
+    let run = said(
+        report("new").at(3 * DAY),
+        "b",
+        Some("b.ts"),
+        &["boom", "boom", "bang"],
+    );
+    world.import(&said(run, "a", Some("a.ts"), &["boom", ""]));
+    let mut silent = report("other").at(2 * DAY).branch("dev").test("silent", "ft");
+    for attempt in &mut silent.tests[0].attempts {
+        attempt.class = None;
+        attempt.attempt.errors.clear();
+    }
+    world.import(&said(silent, "b", Some("b.ts"), &["boom"]));
+    world
+}
+
+fn find(world: &World, message: &str, days: Days) -> Option<SignatureDetail> {
+    world
+        .store
+        .signature(&world.project, &fingerprint(message), &window(days))
+        .unwrap()
+}
+
+#[test]
+fn a_signature_covers_the_period() {
+    let world = world();
+    let detail = find(&world, "boom", Days::Thirty).unwrap();
+    let signature = &detail.signature;
+    assert!(!detail.window_empty && !signature.is_new);
+    assert_eq!(
+        (signature.title.as_str(), signature.message.as_deref()),
+        ("Title of boom", Some("boom"))
+    );
+    assert_eq!(signature.category, Category::Assertion);
+    assert_eq!(
+        (
+            signature.occurrence_count,
+            signature.run_count,
+            signature.test_count
+        ),
+        (4, 2, 2)
+    );
+    assert_eq!(
+        (signature.file_count, signature.file_path.as_deref()),
+        (2, Some("b.ts"))
+    );
+    assert_eq!(signature.test_names, ["b", "a"]);
+    assert_eq!(
+        signature.first_seen,
+        NOW.plus_ms(-40 * DAY),
+        "not bounded by the period"
+    );
+    assert_eq!(signature.last_seen, NOW.plus_ms(-2 * DAY));
+    let tests: Vec<_> = detail
+        .tests
+        .iter()
+        .map(|test| (test.test_name.as_str(), test.occurrence_count))
+        .collect();
+    assert_eq!(tests, [("b", 3), ("a", 1)]);
+    let runs: Vec<_> = detail
+        .runs
+        .iter()
+        .map(|run| {
+            (
+                run.run_number,
+                run.test_name.as_str(),
+                run.attempts,
+                run.occurrences,
+                run.final_status,
+            )
+        })
+        .collect();
+    use AttemptStatus::{Failed, Passed};
+    assert_eq!(
+        runs,
+        [
+            (4, "b", 1, 1, Failed),
+            (3, "a", 2, 1, Passed),
+            (3, "b", 3, 2, Failed)
+        ]
+    );
+
+    let bang = find(&world, "bang", Days::Thirty).unwrap();
+    assert!(bang.signature.is_new && !bang.window_empty);
+    assert_eq!(
+        find(&world, "boom", Days::Ninety)
+            .unwrap()
+            .signature
+            .occurrence_count,
+        5
+    );
+    assert!(find(&world, "boom", Days::Ninety).unwrap().signature.is_new);
+}
+
+#[test]
+fn outside_of_the_period_the_figures_cover_everything() {
+    let world = world();
+    let ouch = find(&world, "ouch", Days::Thirty).unwrap();
+    assert!(ouch.window_empty && !ouch.signature.is_new);
+    assert_eq!((ouch.signature.occurrence_count, ouch.runs.len()), (1, 1));
+    assert_eq!(ouch.signature.last_seen, NOW.plus_ms(-50 * DAY));
+    assert_eq!(ouch.signature.message.as_deref(), Some("ouch"));
+    assert_eq!(find(&world, "unknown", Days::Thirty), None);
+    assert_eq!(
+        world
+            .store
+            .signature(&world.project, "nul\0", &window(Days::Thirty))
+            .unwrap(),
+        None
+    );
+    let short = assay_domain::project::Caller {
+        plan: Plan::Standard,
+        ..world.caller
+    };
+    let later = world
+        .store
+        .project(&short, world.project.id, NOW)
+        .unwrap()
+        .unwrap();
+    assert!(
+        world
+            .store
+            .signature(&later, &fingerprint("ouch"), &window(Days::Thirty))
+            .unwrap()
+            .is_some()
+    );
+    let much_later = world
+        .store
+        .project(&short, world.project.id, NOW.plus_days(11))
+        .unwrap()
+        .unwrap();
+    let window = assay_domain::window::Window::ending(NOW.plus_days(11), Days::Thirty);
+    assert_eq!(
+        world
+            .store
+            .signature(&much_later, &fingerprint("ouch"), &window)
+            .unwrap(),
+        None,
+        "past retention"
+    );
+}
+
+#[test]
+fn an_occurrence_happens_at_its_attempts_start() {
+    let world = World::new();
+    let mut recording = report("a").at(HOUR).test("x", "ff");
+    recording.tests[0].attempts[1].attempt.started_at = Some(NOW.plus_ms(-HOUR + MINUTE));
+    recording.tests[0].attempts[1].attempt.errors[0].message = Some("it broke later".to_owned());
+    world.import(&recording);
+    let signature = find(&world, "it broke", Days::Seven).unwrap().signature;
+    assert_eq!(
+        (signature.first_seen, signature.last_seen),
+        (NOW.plus_ms(-HOUR), NOW.plus_ms(-HOUR + MINUTE))
+    );
+    assert_eq!(
+        signature.message.as_deref(),
+        Some("it broke later"),
+        "the latest occurrence's own text"
+    );
+}
+
+#[test]
+fn the_list_has_what_occurred_in_the_period() {
+    let world = world();
+    let list = |query: SignatureQuery| {
+        let page = world.store.signatures(&world.project, &query).unwrap();
+        let found: Vec<_> = page
+            .signatures
+            .iter()
+            .map(|found| (found.message.clone().unwrap(), found.occurrence_count))
+            .collect();
+        (found, page.page.total, page.unfingerprinted_count)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let (boom, bang) = (("boom".to_owned(), 4), ("bang".to_owned(), 1));
+    assert_eq!(list(query()), (vec![boom.clone(), bang.clone()], 2, 2));
+    let on_dev = SignatureQuery {
+        branch: text("dev"),
+        ..query()
+    };
+    assert_eq!(list(on_dev), (vec![("boom".to_owned(), 1)], 1, 2));
+    assert_eq!(
+        list(SignatureQuery {
+            branch: text("main"),
+            ..query()
+        })
+        .2,
+        0
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            branch: text("nul\0"),
+            ..query()
+        }),
+        (vec![], 0, 0)
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            category: Some(Category::Network),
+            ..query()
+        })
+        .0,
+        []
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            category: Some(Category::Assertion),
+            ..query()
+        })
+        .1,
+        2
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            search: text("BANG"),
+            ..query()
+        })
+        .0,
+        std::slice::from_ref(&bang)
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            search: text("title OF"),
+            ..query()
+        })
+        .1,
+        2
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            search: text("A.TS"),
+            ..query()
+        })
+        .0,
+        std::slice::from_ref(&boom),
+        "a file that it hits"
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            search: text("%"),
+            ..query()
+        })
+        .0,
+        [],
+        "no wildcards"
+    );
+    assert_eq!(
+        list(SignatureQuery {
+            search: text("nul\0"),
+            ..query()
+        })
+        .0,
+        []
+    );
+    for sort in [SignatureSort::Tests, SignatureSort::LastSeen] {
+        assert_eq!(
+            list(SignatureQuery { sort, ..query() }).0,
+            [boom.clone(), bang.clone()]
+        );
+    }
+    assert_eq!(
+        list(SignatureQuery {
+            sort: SignatureSort::FirstSeen,
+            ..query()
+        })
+        .0,
+        [bang, boom]
+    );
+}
+
+#[test]
+fn the_list_and_the_detail_agree() {
+    let world = world();
+    let page = world.store.signatures(&world.project, &query()).unwrap();
+    assert_eq!(page.signatures.len(), 2);
+    for listed in page.signatures {
+        let message = listed.message.clone().unwrap();
+        assert_eq!(find(&world, &message, Days::Thirty).unwrap().signature, listed);
+    }
+}
+
+#[test]
+fn pages_of_the_list_do_not_overlap() {
+    let world = World::new();
+    let mut recording = report("a");
+    for index in 0..12 {
+        recording = said(
+            recording,
+            &format!("test {index}"),
+            None,
+            &[&format!("message {index}")],
+        );
+    }
+    world.import(&recording);
+    let page = |page| {
+        let page = world
+            .store
+            .signatures(&world.project, &SignatureQuery { page, ..query() })
+            .unwrap();
+        let fingerprints: Vec<_> = page
+            .signatures
+            .into_iter()
+            .map(|found| found.fingerprint)
+            .collect();
+        (page.page, fingerprints)
+    };
+    let (first, second, past) = (page(1), page(2), page(9));
+    assert_eq!(
+        (first.1.len(), second.1.len(), first.0.total, first.0.page_count),
+        (10, 2, 12, 2)
+    );
+    assert_eq!(past, second, "past the end is the last");
+    assert!(first.1.iter().all(|fingerprint| !second.1.contains(fingerprint)));
+}

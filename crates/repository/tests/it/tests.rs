@@ -1,0 +1,191 @@
+//! Looking tests up by name, and their history.
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    plan::Plan,
+    store::Store,
+    test::{TestLookup, TestSelector},
+    window::Days,
+};
+
+use crate::fixture::*;
+
+fn ambiguous(files: &[Option<&str>]) -> Vec<Option<String>> {
+    files.iter().map(|file| file.map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_name_in_several_files_is_ambiguous() {
+    let world = World::new();
+    let first = world.import(
+        &report("a")
+            .test_in("x", Some("b.ts"), "p")
+            .test_in("x", None, "p")
+            .test_in("x", Some("B.ts"), "p"),
+    );
+    let second = world.import(&report("b").test_in("x", Some("c.ts"), "p"));
+    let history = |selector: &TestSelector| {
+        world
+            .store
+            .history(&world.project, selector, &window(Days::Seven))
+            .unwrap()
+    };
+    let files = ambiguous(&[None, Some("B.ts"), Some("b.ts"), Some("c.ts")]);
+    assert_eq!(history(&any_file("x")), TestLookup::Ambiguous(files.clone()));
+    assert_eq!(
+        world.store.verdict(&world.project, &any_file("x")).unwrap(),
+        TestLookup::Ambiguous(files)
+    );
+    for file in [None, Some("b.ts"), Some("c.ts")] {
+        let TestLookup::Found(found) = history(&in_file("x", file)) else {
+            panic!("{file:?}")
+        };
+        assert_eq!(found.test.file_path.as_deref(), file);
+        assert_eq!(found.occurrences.len(), 1);
+    }
+    assert_eq!(history(&in_file("x", Some("d.ts"))), TestLookup::Missing);
+    assert_eq!(history(&any_file("X")), TestLookup::Missing);
+    assert_eq!(history(&any_file("x\0")), TestLookup::Missing);
+
+    let in_run = |run| {
+        world
+            .store
+            .attempts(&world.project, run, &any_file("x"))
+            .unwrap()
+            .unwrap()
+    };
+    assert_eq!(
+        in_run(first.run_id),
+        TestLookup::Ambiguous(ambiguous(&[None, Some("B.ts"), Some("b.ts")]))
+    );
+    assert!(
+        matches!(in_run(second.run_id), TestLookup::Found(_)),
+        "the files of this run only"
+    );
+    let nowhere = assay_domain::id::RunId(uuid::Uuid::nil());
+    assert_eq!(
+        world
+            .store
+            .attempts(&world.project, nowhere, &any_file("x"))
+            .unwrap(),
+        None
+    );
+}
+
+#[test]
+fn a_history_has_one_occurrence_a_run_newest_first() {
+    let world = World::new();
+    let mut retried = report("a").at(3 * DAY).test("x", "ffp");
+    retried.context.suite = Some("e2e".to_owned());
+    retried.context.tested_revision = Some("beef".to_owned());
+    retried.tests[0].attempts[0].attempt.duration_ms = None;
+    let first = world.import(&retried);
+    world.import(&report("b").at(2 * DAY).test("x", "p"));
+    world.import(&report("c").at(2 * DAY).test("x", "s"));
+    world.import(&report("d").at(DAY).test("y", "p"));
+    world.import(&report("e").at(8 * DAY).test("x", "p"));
+    let TestLookup::Found(found) = world
+        .store
+        .history(&world.project, &any_file("x"), &window(Days::Seven))
+        .unwrap()
+    else {
+        panic!("it is there")
+    };
+    let occurrences = &found.occurrences;
+    assert_eq!(
+        occurrences.iter().map(|seen| seen.run_number).collect::<Vec<_>>(),
+        [3, 2, 1]
+    );
+    let plain = &occurrences[1];
+    assert_eq!(
+        (plain.attempts, plain.wasted_ms, plain.any_failed_attempt),
+        (1, 0, false)
+    );
+    assert_eq!(
+        (plain.status, plain.duration_ms),
+        (AttemptStatus::Passed, Some(100))
+    );
+    let seen = &occurrences[2];
+    assert_eq!(
+        (seen.run_id, seen.branch.as_deref()),
+        (first.run_id, Some("main"))
+    );
+    assert_eq!(
+        (seen.attempts, seen.wasted_ms, seen.any_failed_attempt),
+        (3, 100, true)
+    );
+    assert_eq!(
+        (seen.status, seen.duration_ms),
+        (AttemptStatus::Passed, Some(100))
+    );
+    assert_eq!(
+        (seen.suite.as_deref(), seen.tested_revision.as_deref()),
+        (Some("e2e"), Some("beef"))
+    );
+    assert_eq!(seen.commit_sha.as_deref(), Some("c0ffee"));
+    let TestLookup::Found(all) = world
+        .store
+        .history(&world.project, &any_file("x"), &window(Days::Thirty))
+        .unwrap()
+    else {
+        panic!("it is there")
+    };
+    assert_eq!(all.occurrences.len(), 4);
+}
+
+#[test]
+fn a_test_without_a_visible_result_is_missing() {
+    let world = World::on(Plan::Standard);
+    let old = world.import(&report("a").at(61 * DAY).test("x", "f"));
+    world.import(&report("b").at(40 * DAY).test("y", "p"));
+    for missing in [any_file("x"), in_file("x", Some("a.spec.ts"))] {
+        let history = world
+            .store
+            .history(&world.project, &missing, &window(Days::Thirty))
+            .unwrap();
+        assert_eq!(history, TestLookup::Missing);
+        assert_eq!(
+            world.store.verdict(&world.project, &missing).unwrap(),
+            TestLookup::Missing
+        );
+    }
+    assert_eq!(world.store.run(&world.project, old.run_id).unwrap(), None);
+    assert_eq!(
+        world
+            .store
+            .attempts(&world.project, old.run_id, &any_file("x"))
+            .unwrap(),
+        None
+    );
+    let TestLookup::Found(found) = world
+        .store
+        .history(&world.project, &any_file("y"), &window(Days::Thirty))
+        .unwrap()
+    else {
+        panic!("it is visible, though not in the period")
+    };
+    assert_eq!(found.occurrences, []);
+}
+
+#[test]
+fn names_come_in_the_order_asked_for() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p").test("y", "p").test_in("z", None, "p"));
+    let names = world.store.test_names(&world.project, &[2, 0, 2, 1]).unwrap();
+    let names: Vec<_> = names
+        .iter()
+        .map(|test| (test.name.as_str(), test.file_path.as_deref()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ("z", None),
+            ("x", Some("a.spec.ts")),
+            ("z", None),
+            ("y", Some("a.spec.ts"))
+        ]
+    );
+    assert!(world.store.test_names(&world.project, &[3]).is_err());
+    assert_eq!(world.store.test_names(&world.project, &[]).unwrap(), []);
+    assert!(world.store.final_results(&world.project, &[(0, 99)]).is_err());
+}
