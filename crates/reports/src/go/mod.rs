@@ -3,6 +3,7 @@
 mod event;
 mod output;
 mod package;
+mod test;
 
 use std::collections::HashMap;
 

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus},
     timestamp::Timestamp,
 };
 
 use super::{
     event::Event,
     output::{Output, told_in},
+    test::{Execution, Test, is_timeout, status_of},
 };
-use crate::{input::Input, text, time};
+use crate::{input::Input, text};
 
 /// A package: each time that its tests were run, in order. A second time is a rerun of what failed.
 #[derive(Debug)]
@@ -37,21 +38,6 @@ struct PackageRun {
     panic: Option<String>,
     ended: Option<AttemptStatus>,
     failed_build: Option<String>,
-}
-
-#[derive(Debug)]
-struct Test {
-    name: String,
-    /// One, or several with `-count`.
-    executions: Vec<Execution>,
-}
-
-#[derive(Debug, Default)]
-struct Execution {
-    started_at: Option<Timestamp>,
-    status: Option<AttemptStatus>,
-    duration_ms: Option<u64>,
-    output: Output,
 }
 
 impl Package {
@@ -232,111 +218,5 @@ impl PackageRun {
             })
             .map(|(_, test)| test.finish(input, panic.as_deref()))
             .collect()
-    }
-}
-
-impl Test {
-    fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) {
-        let again = event.action == "run" && self.executions.last().is_none_or(|last| last.status.is_some());
-        if again {
-            self.executions.push(Execution::default());
-        }
-        let Some(execution) = self.executions.last_mut() else {
-            return;
-        };
-        match &*event.action {
-            "run" => execution.started_at = at,
-            "output" => execution.output.push(&event.output),
-            action => {
-                let Some(mut status) = status_of(action) else {
-                    return;
-                };
-                if status == AttemptStatus::Failed {
-                    if execution.output.text().lines().any(is_timeout) {
-                        status = AttemptStatus::TimedOut;
-                    }
-                } else {
-                    execution.output.clear();
-                }
-                execution.status = Some(status);
-                execution.duration_ms = event
-                    .elapsed
-                    .and_then(|seconds| time::duration_ms(seconds * 1000.0));
-            }
-        }
-    }
-
-    fn failed(&self) -> bool {
-        self.executions
-            .iter()
-            .any(|execution| execution.status.is_some_and(AttemptStatus::is_failure))
-    }
-
-    /// Executions by `-count` are no retries: those that failed come last, so that any failure fails the test.
-    fn finish(self, input: &Input<'_>, panic: Option<&str>) -> (String, Vec<Attempt>) {
-        let mut attempts: Vec<Attempt> = self
-            .executions
-            .into_iter()
-            .map(|execution| execution.finish(input, panic))
-            .collect();
-        attempts.sort_by_key(|attempt| (!attempt.status.is_skip(), attempt.status.is_failure()));
-        (self.name, attempts)
-    }
-}
-
-impl Execution {
-    fn finish(self, input: &Input<'_>, panic: Option<&str>) -> Attempt {
-        let status = self.status.unwrap_or(AttemptStatus::Interrupted);
-        let mut errors = Vec::new();
-        if status.is_failure() {
-            errors.extend(error(input, &self.output.text(), panic));
-        }
-        Attempt {
-            status,
-            duration_ms: self.duration_ms,
-            started_at: self.started_at,
-            browser: None,
-            errors,
-        }
-    }
-}
-
-fn error(input: &Input<'_>, output: &str, panic: Option<&str>) -> Option<ErrorDetail> {
-    let message = text::message(&told_in(output)).or_else(|| panic.map(str::to_owned));
-    let stack = text::stack(output).filter(|stack| Some(stack) != message.as_ref());
-    let location = test_line(output).or_else(|| input.location_in(output));
-    (message.is_some() || stack.is_some()).then_some(ErrorDetail {
-        message,
-        stack,
-        snippet: None,
-        location,
-    })
-}
-
-/// The first `orders_test.go:17:`, which Go writes without its folder.
-fn test_line(output: &str) -> Option<Location> {
-    output.lines().find_map(|line| {
-        let (file, rest) = line.trim_start().split_once(".go:")?;
-        let (number, _) = rest.split_once(':')?;
-        let plain = file.ends_with("_test") && !file.contains(['/', ' ', '\\']);
-        plain.then_some(())?;
-        Some(Location {
-            file: format!("{file}.go"),
-            line: Some(number.parse().ok()?),
-            column: None,
-        })
-    })
-}
-
-fn is_timeout(line: &str) -> bool {
-    line.starts_with("panic: test timed out after")
-}
-
-fn status_of(action: &str) -> Option<AttemptStatus> {
-    match action {
-        "pass" | "bench" => Some(AttemptStatus::Passed),
-        "fail" => Some(AttemptStatus::Failed),
-        "skip" => Some(AttemptStatus::Skipped),
-        _ => None,
     }
 }
