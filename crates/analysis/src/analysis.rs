@@ -8,7 +8,7 @@ use std::{
 
 use assay_domain::{
     attempt::AttemptStatus,
-    observation::History,
+    observation::{Bitmap, History},
     signature::Category,
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -86,8 +86,6 @@ pub struct RunBar {
     pub started_at: Timestamp,
     /// Its branch, where known.
     pub branch: Option<Arc<str>>,
-    /// Its variant; empty for the default one.
-    pub variant: Arc<str>,
     /// Tests that were not skipped.
     pub tests: u32,
     /// Those that finally failed.
@@ -170,13 +168,9 @@ impl Collector {
     }
 
     /// The error signatures of each failing test.
-    fn errors(
-        &self,
-        history: &History,
-        runs: &[(Timestamp, RunResults<'_>)],
-    ) -> HashMap<TestOrdinal, Vec<ErrorCount>> {
+    fn errors(&self, history: &History, runs: &[RunResults<'_>]) -> HashMap<TestOrdinal, Vec<ErrorCount>> {
         let mut counts: HashMap<TestOrdinal, BTreeMap<u32, u64>> = HashMap::new();
-        for (observed, (_, results)) in history.runs.iter().zip(runs) {
+        for (observed, results) in history.runs.iter().zip(runs) {
             for failure in &observed.failures {
                 for signature in results
                     .attempts(failure.test)
@@ -216,14 +210,14 @@ impl Collector {
 
 /// Final results of the newest runs, whose plain passes' starts are looked up once a run.
 struct LastResults<'a> {
-    runs: &'a [(Timestamp, RunResults<'a>)],
+    runs: &'a [RunResults<'a>],
     starts: HashMap<usize, HashMap<TestOrdinal, Timestamp>>,
 }
 
 impl LastResults<'_> {
     fn of(&mut self, history: &History, place: usize, test: TestOrdinal) -> Option<(Timestamp, LastRun)> {
         let facts = &history.runs.get(place)?.run;
-        let (started_at, results) = self.runs.get(place)?;
+        let results = self.runs.get(place)?;
         let last: Attempt = results.attempts(test).last().copied()?;
         let start = last.started_at.or_else(|| {
             let starts = self.starts.entry(place).or_insert_with(|| results.starts());
@@ -235,9 +229,9 @@ impl LastResults<'_> {
             run_id: facts.id.as_ref().to_owned(),
             run_number: facts.number,
             status: last.status,
-            started_at: *started_at,
+            started_at: results.started_at,
         };
-        Some((start.unwrap_or(*started_at), run))
+        Some((start.unwrap_or(results.started_at), run))
     }
 }
 
@@ -299,22 +293,44 @@ impl Analysis {
         outcomes
     }
 
-    /// The runs of the window, oldest first.
+    /// The runs of the window, oldest first; the variants of a run are one.
     pub fn bars(&self) -> Vec<RunBar> {
-        let bar = |run: &assay_domain::observation::RunObservations| {
-            let recovered = run.failures.iter().filter(|failure| failure.recovered).count();
-            let recovered = u32::try_from(recovered).unwrap_or(u32::MAX);
-            let failures = u32::try_from(run.failures.len()).unwrap_or(u32::MAX);
-            RunBar {
-                run: Arc::clone(&run.run.id),
-                started_at: run.run.started_at,
-                branch: run.run.branch.clone(),
-                variant: Arc::clone(&run.run.variant),
-                tests: run.present.len() - run.skipped.len(),
-                failed: failures - recovered,
-                recovered,
+        let mut bars: Vec<RunBar> = Vec::new();
+        let mut places: HashMap<i32, usize> = HashMap::new();
+        let mut results: Vec<(Bitmap, Bitmap, Bitmap)> = Vec::new();
+        for run in &self.history.runs {
+            let place = *places.entry(run.run.number).or_insert_with(|| {
+                bars.push(RunBar {
+                    run: Arc::clone(&run.run.id),
+                    started_at: run.run.started_at,
+                    branch: run.run.branch.clone(),
+                    tests: 0,
+                    failed: 0,
+                    recovered: 0,
+                });
+                results.push(<(Bitmap, Bitmap, Bitmap)>::default());
+                bars.len() - 1
+            });
+            let Some((ran, failed, recovered)) = results.get_mut(place) else {
+                continue;
+            };
+            for test in run.present.iter().filter(|test| !run.skipped.contains(*test)) {
+                ran.insert(test);
             }
-        };
-        self.history.runs.iter().map(bar).collect()
+            for failure in &run.failures {
+                if failure.recovered {
+                    recovered.insert(failure.test)
+                } else {
+                    failed.insert(failure.test)
+                }
+            }
+        }
+        for (bar, (ran, failed, recovered)) in bars.iter_mut().zip(&results) {
+            bar.tests = ran.len();
+            bar.failed = failed.len();
+            bar.recovered = u32::try_from(recovered.iter().filter(|test| !failed.contains(*test)).count())
+                .unwrap_or(u32::MAX);
+        }
+        bars
     }
 }

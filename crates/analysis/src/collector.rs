@@ -19,7 +19,8 @@ use crate::{
 
 /// Takes results run by run and keeps what the engine and the page need of them.
 ///
-/// Runs are numbered in the order in which they first come, as an import of the same reports numbers them.
+/// Runs are numbered by their start, those that start together in the order of the reports, as an import of the reports
+/// one after the other numbers them.
 #[derive(Debug)]
 pub struct Collector {
     stable_branch: Arc<str>,
@@ -27,15 +28,18 @@ pub struct Collector {
     pub(crate) signatures: Signatures,
     runs: Vec<Run>,
     keys: HashMap<String, usize>,
-    /// The number of the run that a name of a file means.
-    numbers: HashMap<String, i32>,
+    /// The runs themselves, whose variants `runs` holds: each by its key.
+    identities: HashMap<String, usize>,
 }
 
 /// A run of one variant.
 #[derive(Debug)]
 struct Run {
     id: Arc<str>,
-    number: i32,
+    /// Which run this is a variant of.
+    identity: usize,
+    /// The place of its report among the reports; 0 for a history's, whose rows may come in any order.
+    place: usize,
     branch: Option<Arc<str>>,
     revision: Option<Arc<str>>,
     variant: Arc<str>,
@@ -63,7 +67,7 @@ impl Collector {
             signatures: Signatures::default(),
             runs: Vec::new(),
             keys: HashMap::new(),
-            numbers: HashMap::new(),
+            identities: HashMap::new(),
         }
     }
 
@@ -74,7 +78,7 @@ impl Collector {
 
     /// How many runs there are; the variants of a run are one.
     pub fn runs(&self) -> usize {
-        self.numbers.len()
+        self.identities.len()
     }
 
     /// The branches that runs name, each once, by code point.
@@ -96,7 +100,8 @@ impl Collector {
             tests,
             ..
         } = recording;
-        let index = self.entry(&format!("report\t{run_key}"), &run_key, name);
+        let place = self.runs.len();
+        let index = self.entry(&format!("report\t{run_key}"), &run_key, name, place);
         let mut part = Part::starting(started_at);
         for recorded in &tests {
             let test = self.tests.number(&recorded.test);
@@ -140,7 +145,7 @@ impl Collector {
         started_at: Timestamp,
     ) -> Result<(), String> {
         let known = format!("csv\t{}\t{}", run.file, run.id);
-        let index = self.entry(&format!("{known}\t{}", run.variant), &known, run.id);
+        let index = self.entry(&format!("{known}\t{}", run.variant), &known, run.id, 0);
         let test = self.tests.number(test);
         let Some(entry) = self.runs.get_mut(index) else {
             return Ok(());
@@ -179,18 +184,17 @@ impl Collector {
     }
 
     /// The place of the run of this key; `identity` is what its variants have in common.
-    fn entry(&mut self, key: &str, identity: &str, id: &str) -> usize {
+    fn entry(&mut self, key: &str, identity: &str, id: &str, place: usize) -> usize {
         if let Some(index) = self.keys.get(key) {
             return *index;
         }
-        let next = i32::try_from(self.numbers.len())
-            .unwrap_or(i32::MAX)
-            .saturating_add(1);
-        let number = *self.numbers.entry(identity.to_owned()).or_insert(next);
+        let next = self.identities.len();
+        let identity = *self.identities.entry(identity.to_owned()).or_insert(next);
         let index = self.runs.len();
         self.runs.push(Run {
             id: id.into(),
-            number,
+            identity,
+            place,
             branch: None,
             revision: None,
             variant: "".into(),
@@ -200,23 +204,36 @@ impl Collector {
         index
     }
 
-    /// The runs that started within `from..=to`, oldest first, each with its results.
-    pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<(Timestamp, RunResults<'_>)> {
-        let mut starts: HashMap<i32, Timestamp> = HashMap::new();
+    /// The runs that started within `from..=to`, oldest first, each with its results. A run starts with the first of
+    /// its shards or variants.
+    pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<RunResults<'_>> {
+        let mut starts: HashMap<usize, Timestamp> = HashMap::new();
         for run in &self.runs {
             for part in run.parts.values() {
-                let start = starts.entry(run.number).or_insert(part.started_at);
+                let start = starts.entry(run.identity).or_insert(part.started_at);
                 *start = part.started_at.min(*start);
             }
         }
-        let mut runs: Vec<_> = self
+        let mut runs: Vec<(Timestamp, &Run)> = self
             .runs
             .iter()
-            .filter_map(|run| Some((*starts.get(&run.number)?, RunResults(run))))
-            .filter(|(start, _)| (from..=to).contains(start))
+            .filter_map(|run| Some((*starts.get(&run.identity)?, run)))
             .collect();
-        runs.sort_by(|(a, x), (b, y)| (a, x.0.number, &x.0.variant).cmp(&(b, y.0.number, &y.0.variant)));
-        runs
+        runs.sort_by(|(a, x), (b, y)| (a, x.place, &x.id, &x.variant).cmp(&(b, y.place, &y.id, &y.variant)));
+        let mut numbers: HashMap<usize, i32> = HashMap::new();
+        let mut results = Vec::new();
+        for (started_at, run) in runs {
+            let next = i32::try_from(numbers.len()).unwrap_or(i32::MAX).saturating_add(1);
+            let number = *numbers.entry(run.identity).or_insert(next);
+            if (from..=to).contains(&started_at) {
+                results.push(RunResults {
+                    run,
+                    started_at,
+                    number,
+                });
+            }
+        }
+        results
     }
 
     /// The newest start of a run.
@@ -225,29 +242,37 @@ impl Collector {
             Timestamp::from_unix_ms(i64::MIN),
             Timestamp::from_unix_ms(i64::MAX),
         );
-        everything.last().map(|(start, _)| *start)
+        everything.last().map(|run| run.started_at)
     }
 
     /// What the engine judges by.
-    pub(crate) fn history(&self, runs: &[(Timestamp, RunResults<'_>)]) -> History {
+    pub(crate) fn history(&self, runs: &[RunResults<'_>]) -> History {
         History {
             stable_branch: Arc::clone(&self.stable_branch),
             tests: self.tests.len(),
-            runs: runs.iter().map(|(start, run)| run.observations(*start)).collect(),
+            runs: runs.iter().map(|run| run.observations()).collect(),
         }
     }
 }
 
 /// The results of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunResults<'a>(&'a Run);
+pub(crate) struct RunResults<'a> {
+    run: &'a Run,
+    pub(crate) started_at: Timestamp,
+    number: i32,
+}
 
 impl RunResults<'_> {
-    fn observations(self, started_at: Timestamp) -> RunObservations {
-        let run = self.0;
+    fn observations(self) -> RunObservations {
+        let Self {
+            run,
+            started_at,
+            number,
+        } = self;
         let mut observed = RunObservations::of(RunFacts {
             id: Arc::clone(&run.id),
-            number: run.number,
+            number,
             started_at,
             branch: run.branch.clone(),
             revision: run.revision.clone(),
@@ -285,7 +310,7 @@ impl RunResults<'_> {
 
     /// The attempts of a test, the final one last; those of an earlier shard first.
     pub(crate) fn attempts(self, test: TestOrdinal) -> Vec<Attempt> {
-        self.0
+        self.run
             .parts
             .values()
             .flat_map(|part| part.attempts(test))
@@ -294,6 +319,6 @@ impl RunResults<'_> {
 
     /// When plain passes started.
     pub(crate) fn starts(self) -> HashMap<TestOrdinal, Timestamp> {
-        self.0.parts.values().flat_map(Part::starts).collect()
+        self.run.parts.values().flat_map(Part::starts).collect()
     }
 }

@@ -89,18 +89,27 @@ fn headline(analysis: &Analysis) -> String {
 }
 
 fn overview(analysis: &Analysis) -> Markup {
-    let lost: u64 = analysis
-        .tests
-        .iter()
-        .filter_map(|judged| judged.entry.figures.time_lost_ms)
-        .sum();
+    let timed = || {
+        analysis
+            .tests
+            .iter()
+            .filter_map(|judged| judged.entry.figures.time_lost_ms)
+    };
+    let lost = timed()
+        .next()
+        .map(|_| words::duration(timed().fold(0, u64::saturating_add)));
+    let lost_hint = if lost.is_some() {
+        "in failed attempts of all tests"
+    } else {
+        "no durations were reported"
+    };
     html! {
         section.tiles aria-label="Summary" {
             (tile("broken", &analysis.count(VerdictStatus::Broken).to_string(), "broken", "their code fails, run after run"))
             (tile("flaky", &analysis.count(VerdictStatus::Flaky).to_string(), "flaky", "fail although the code is good"))
             (tile("healthy", &analysis.count(VerdictStatus::Healthy).to_string(), "healthy", "nothing wrong, or no longer"))
             (tile("few", &analysis.count(VerdictStatus::InsufficientData).to_string(), "gathering data", "too few runs to say"))
-            (tile("lost", &words::duration(lost), "lost", "in failed attempts of all tests"))
+            (tile("lost", lost.as_deref().unwrap_or("–"), "lost", lost_hint))
         }
         (chart::runs(&analysis.bars()))
     }

@@ -24,7 +24,7 @@ pub(super) fn card(analysis: &Analysis, judged: &Judged, rank: usize) -> Markup 
     let entry = &judged.entry;
     let figures = &entry.figures;
     html! {
-        li.card class=(entry.status.as_str()) data-status=(entry.status.as_str())
+        li.card.(entry.status.as_str()) data-status=(entry.status.as_str())
             data-lost=(figures.time_lost_ms.map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX)))
             data-score=(figures.flake_score) data-rate=(figures.failure_rate.unwrap_or(-1.0)) data-impact=(figures.impact)
             data-name=(searched(entry)) {
@@ -37,7 +37,7 @@ pub(super) fn card(analysis: &Analysis, judged: &Judged, rank: usize) -> Markup 
                 p.why { (entry.explanation) "." }
                 (strips(&analysis.strips(judged), entry.evidence.as_ref()))
                 (metrics(entry))
-                (details(entry, &judged.errors))
+                div.behind { (details(entry, &judged.errors)) }
             }
         }
     }
@@ -61,14 +61,17 @@ fn name(entry: &VerdictEntry) -> Markup {
         .test_name
         .rsplit_once(" > ")
         .unwrap_or(("", &entry.test_name));
-    let file = entry.file_path.as_deref();
+    let file = entry
+        .file_path
+        .as_deref()
+        .filter(|file| !entry.test_name.split(" > ").any(|part| part == *file));
     html! {
         div.name {
             h3 { (if leaf.trim().is_empty() { "(no name)" } else { leaf }) }
             @if !path.is_empty() || file.is_some() {
                 p.path {
                     @if !path.is_empty() { span { (path.replace(" > ", " › ")) } }
-                    @if let Some(file) = file.filter(|file| !path.ends_with(file)) { span.file { (file) } }
+                    @if let Some(file) = file { span.file { (file) } }
                 }
             }
         }
@@ -114,7 +117,8 @@ fn span_of(strip: &Strip) -> Markup {
     html! {
         @if let (Some(first), Some(last)) = (drawn.first(), drawn.last()) {
             p.span {
-                (words::day(first.started_at)) " – " (words::day(last.started_at))
+                @let (from, to) = (words::day(first.started_at), words::day(last.started_at));
+                (from) @if from != to { " – " (to) }
                 @if chart::undrawn(strip) > 0 { ", " (chart::undrawn(strip)) " earlier" }
             }
         }

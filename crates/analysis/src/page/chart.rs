@@ -56,13 +56,14 @@ pub(super) fn runs(bars: &[RunBar]) -> Markup {
         "The newest {}: {red} with failed tests, at most {most} failing in one",
         words::count(shown.len(), "run")
     );
+    let width = format!("max-width:{}px", shown.len() * 40);
     html! {
         figure.runs {
             figcaption {
                 span { b { (words::count(red, "red run")) } " of " (shown.len()) @if bars.len() > shown.len() { " newest" } }
                 span { "failing tests a run, at most " (most) }
             }
-            svg viewBox={ "0 0 " (shown.len() * 10) " 66" } preserveAspectRatio="none" role="img" aria-label=(label) style={ "max-width:" (shown.len() * 22) "px" } {
+            svg viewBox={ "0 0 " (shown.len() * 10) " 66" } preserveAspectRatio="none" role="img" aria-label=(label) style=(width) {
                 @for (place, bar) in shown.iter().enumerate() {
                     g {
                         title { (about(bar)) }
@@ -81,7 +82,7 @@ pub(super) fn runs(bars: &[RunBar]) -> Markup {
                     }
                 }
             }
-            p.axis { span { (words::day(first.started_at)) } span { (words::day(last.started_at)) } }
+            p.axis style=(width) { span { (words::day(first.started_at)) } span { (words::day(last.started_at)) } }
         }
     }
 }
@@ -92,13 +93,8 @@ fn about(bar: &RunBar) -> String {
         .as_ref()
         .map(|branch| format!(" on {branch}"))
         .unwrap_or_default();
-    let variant = if bar.variant.is_empty() {
-        String::new()
-    } else {
-        format!(", {}", bar.variant)
-    };
     format!(
-        "{}{on}{variant}\n{}\n{} tests: {} failed, {} passed on retry",
+        "{}{on}\n{}\n{} tests: {} failed, {} passed on retry",
         bar.run,
         words::date_time(bar.started_at),
         bar.tests,

@@ -25,6 +25,9 @@ use crate::{
 
 /// How many files are held at a time, but for those that are one run.
 const AT_A_TIME: usize = 32;
+/// The columns that a history must have, by which one on standard input is known.
+const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
+
 /// Reads everything that the arguments name into the collector.
 pub(super) fn read(args: &AnalyzeArgs, collector: &mut Collector, now: Timestamp) -> anyhow::Result<()> {
     let candidates = sources::candidates(&args.paths, &["csv"])?;
@@ -43,12 +46,12 @@ pub(super) fn read(args: &AnalyzeArgs, collector: &mut Collector, now: Timestamp
                 let read: Vec<_> = slots.par_iter().map(|slot| (slot, reader.slot(slot))).collect();
                 for (slot, recordings) in read {
                     bar.inc(slot.iter().map(size).sum());
-                    reader.keep(collector, recordings?, &mut skipped);
+                    reader.keep(collector, recordings?, &mut skipped)?;
                 }
             }
             Share::OneRun(candidates) => {
                 bar.inc(candidates.iter().map(size).sum());
-                reader.keep(collector, reader.slot(&candidates)?, &mut skipped);
+                reader.keep(collector, reader.slot(&candidates)?, &mut skipped)?;
             }
         }
     }
@@ -136,10 +139,27 @@ fn is_csv(path: &Path) -> bool {
     name.ends_with(".csv") || name.ends_with(".csv.gz")
 }
 
+/// Whether text begins with a history's header.
+fn is_history(bytes: &[u8]) -> bool {
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first).to_lowercase();
+    let titles: Vec<&str> = first
+        .split(',')
+        .map(|title| title.trim().trim_matches(['"', '\u{feff}']))
+        .collect();
+    COLUMNS.iter().all(|column| titles.contains(column))
+}
+
 /// What a file said, or that it says nothing.
 enum Said {
+    /// The runs that it told, by name.
     Recordings(Vec<(String, Prepared)>),
-    Skipped(String),
+    /// A history, read from standard input.
+    History(Vec<u8>),
+    /// Nothing: it is no report.
+    Nothing(String),
+    /// It is a report that cannot be read, and why.
+    Unreadable(anyhow::Error),
 }
 
 struct Reader {
@@ -172,6 +192,13 @@ impl Reader {
         for candidate in candidates {
             files.push((candidate.found, candidate.read()?));
         }
+        if let [(false, only)] = files.as_slice()
+            && only.name == "-"
+            && self.reading == Reading::Auto
+            && is_history(&only.bytes)
+        {
+            return Ok(Said::History(files.swap_remove(0).1.bytes));
+        }
         let format = match self.reading {
             Reading::Report(format) => Some(format),
             Reading::Auto | Reading::Csv => None,
@@ -186,7 +213,7 @@ impl Reader {
             let name = candidates
                 .first()
                 .map(|candidate| candidate.path.display().to_string());
-            return Ok(Said::Skipped(name.unwrap_or_default()));
+            return Ok(Said::Nothing(name.unwrap_or_default()));
         }
         if !joined {
             files.sort_by_key(|(_, file)| known(file).map(richness));
@@ -194,11 +221,10 @@ impl Reader {
         }
         let found = files.iter().all(|(found, _)| *found);
         let files: Vec<SourceFile> = files.into_iter().map(|(_, file)| file).collect();
-        let name = files.first().map(|file| file.name.clone()).unwrap_or_default();
         match self.recordings(files, format) {
             Ok(recordings) => Ok(Said::Recordings(recordings)),
             // One broken file in a folder of hundreds must not keep the others from being judged.
-            Err(error) if found => Ok(Said::Skipped(format!("{name}: {error:#}"))),
+            Err(error) if found => Ok(Said::Unreadable(error)),
             Err(error) => Err(error),
         }
     }
@@ -232,15 +258,20 @@ impl Reader {
             .collect()
     }
 
-    fn keep(&self, collector: &mut Collector, said: Said, skipped: &mut Vec<String>) {
+    fn keep(&self, collector: &mut Collector, said: Said, skipped: &mut Vec<String>) -> anyhow::Result<()> {
         match said {
             Said::Recordings(recordings) => {
                 for (name, prepared) in recordings {
                     collector.record(&name, prepared.recording);
                 }
             }
-            Said::Skipped(name) => skipped.push(name),
+            Said::History(bytes) => {
+                read_csv(collector, "-", bytes.as_slice())?;
+            }
+            Said::Nothing(name) => skipped.push(name),
+            Said::Unreadable(error) => eprintln!("assay: skipped {error:#}"),
         }
+        Ok(())
     }
 }
 

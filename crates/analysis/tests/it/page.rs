@@ -1,0 +1,146 @@
+//! The page: whole, self-contained, and nothing but text where a report speaks.
+
+use assay_analysis::{Analysis, page};
+
+use crate::csv::{analysed, small_history};
+
+/// Elements that have no end tag.
+const VOID: [&str; 3] = ["meta", "input", "br"];
+
+/// Checks that every element is closed in its order and every attribute quoted once; returns the text between tags.
+fn well_formed(html: &str) -> String {
+    let mut text = String::new();
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = html.strip_prefix("<!DOCTYPE html>").unwrap();
+    while let Some(at) = rest.find('<') {
+        text.push_str(&rest[..at]);
+        let raw = open.last().is_some_and(|name| ["script", "style"].contains(name));
+        let tag_end = rest[at..].find('>').unwrap() + at;
+        let tag = &rest[at + 1..tag_end];
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "closes what is open");
+        } else if raw {
+            // Markup-like text of a script or style.
+            rest = &rest[at + 1..];
+            continue;
+        } else {
+            let name = tag.split(' ').next().unwrap();
+            assert!(
+                name.bytes().all(|b| b.is_ascii_alphanumeric()),
+                "an element: {tag:?}"
+            );
+            attributes(&tag[name.len()..]);
+            if !VOID.contains(&name) {
+                open.push(name);
+            }
+        }
+        rest = &rest[tag_end + 1..];
+    }
+    assert!(open.is_empty(), "still open: {open:?}");
+    text
+}
+
+fn attributes(text: &str) {
+    let mut seen = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let end = rest.find(['=', ' ']).unwrap_or(rest.len());
+        let name = &rest[..end];
+        assert!(
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'),
+            "{text:?}"
+        );
+        assert!(!name.starts_with("on"), "no handler: {text:?}");
+        assert!(!seen.contains(&name), "{name} twice: {text:?}");
+        seen.push(name);
+        rest = &rest[end..];
+        if let Some(value) = rest.strip_prefix("=\"") {
+            let end = value.find('"').unwrap();
+            rest = &value[end + 1..];
+        }
+        rest = rest.trim_start();
+    }
+}
+
+fn hostile() -> Analysis {
+    let names = [
+        "</script><script>alert(1)</script>",
+        "\"\"><img src=x onerror=alert(1)>",
+        "' onmouseover='alert(1)",
+        "a &lt; b & c > d > <!-- e",
+        "\u{202e}desrever \u{0} \u{1b}[31mred",
+        " > > ",
+    ];
+    let mut text = String::from("test,run,started_at,status,branch,file,variant,revision\n");
+    for (index, name) in names.iter().enumerate() {
+        for run in 0..8 {
+            let status = if run % 3 == index % 3 { "failed" } else { "passed" };
+            text += &format!(
+                "\"{name}\",\"<b>r{run}\",2026-11-{:02}T08:00:00Z,{status},\"main<i>\",\"<u>.ts\",\"<s>\",\"<em>{run}\"\n",
+                10 + run
+            );
+        }
+    }
+    analysed(&text)
+}
+
+#[test]
+fn the_page_of_a_small_history_is_whole() {
+    let analysis = analysed(&small_history());
+    let html = page(&analysis);
+    let text = well_formed(&html);
+    assert!(text.contains("1 test is broken, 1 flaky"), "{text}");
+    for said in [
+        "rescued",
+        "red",
+        "Passed on retry in 2 of 10 runs",
+        "And 2 other tests",
+        "Evidence",
+    ] {
+        assert!(text.contains(said), "{said}");
+    }
+    assert_eq!(html.matches("<li class=\"card ").count(), 2);
+}
+
+#[test]
+fn nothing_is_loaded_from_anywhere() {
+    let html = page(&analysed(&small_history()));
+    for loader in [
+        "http:",
+        "https:",
+        "src=",
+        "href=",
+        "url(",
+        "@import",
+        "fetch(",
+        "XMLHttpRequest",
+        "//cdn",
+    ] {
+        assert!(!html.contains(loader), "{loader}");
+    }
+    assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_reports_text_stays_text() {
+    let analysis = hostile();
+    assert!(!analysis.reported().is_empty());
+    let html = page(&analysis);
+    well_formed(&html);
+    assert_eq!(html.matches("<script>").count(), 1, "only ours");
+    for tag in ["<img", "<b>r", "<i>", "<u>", "<s>", "<em>"] {
+        assert!(!html.contains(tag), "{tag}");
+    }
+}
+
+#[test]
+fn a_history_without_faults_says_so() {
+    let rows: String = (1..9)
+        .map(|run| format!("a,{run},2026-11-{run:02}T08:00:00Z,passed\n"))
+        .collect();
+    let text = well_formed(&page(&analysed(&format!("test,run,started_at,status\n{rows}"))));
+    assert!(
+        text.contains("No test is broken or flaky") && text.contains("And 1 other test"),
+        "{text}"
+    );
+}
