@@ -44,9 +44,17 @@ pub use migrate::{migrate, pending, revert_all};
 pub use pool::PoolOptions;
 
 /// A store of results in Postgres, shared by any number of threads.
-#[derive(Debug)]
 pub struct Database {
     pool: Pool<ConnectionManager<PgConnection>>,
     ids: Mutex<ContextV7>,
     used_today: key::UsedToday,
+}
+
+impl std::fmt::Debug for Database {
+    /// Says how the pool is, and not where it connects to: that holds a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("pool", &self.pool.state())
+            .finish_non_exhaustive()
+    }
 }

@@ -2,8 +2,8 @@
 
 use assay_domain::store::StoreError;
 use diesel::{
-    Connection, PgConnection, QueryDsl, RunQueryDsl, connection::SimpleConnection,
-    migration::MigrationSource, pg::Pg,
+    Connection, PgConnection, QueryDsl, QueryResult, RunQueryDsl, connection::SimpleConnection, dsl::sql,
+    migration::MigrationSource, pg::Pg, sql_types::Bool,
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
@@ -29,14 +29,11 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// The names of the migrations that are yet to be applied, oldest first.
+/// The names of the migrations that are yet to be applied, oldest first. Changes nothing.
 pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = connect(url)?;
-    let pending = connection.pending_migrations(MIGRATIONS).map_err(failed)?;
-    Ok(pending
-        .iter()
-        .map(|migration| migration.name().to_string())
-        .collect())
+    let missing = missing(&mut connection).map_err(|error| failed(Box::new(error)))?;
+    missing.map_err(failed)
 }
 
 /// Undoes every migration, with everything stored. Only for the tests of the migrations.
@@ -49,23 +46,37 @@ pub fn revert_all(url: &str) -> Result<Vec<String>, StoreError> {
 
 /// Whether the database has every migration of this program; newer ones are welcome, so that the former version
 /// still runs while the next one is rolled out.
-pub(crate) fn is_current(connection: &mut PgConnection) -> diesel::QueryResult<Result<(), StoreError>> {
-    let present: Vec<String> = applied::table.select(applied::version).load(connection)?;
-    let wanted = match MigrationSource::<Pg>::migrations(&MIGRATIONS) {
-        Ok(wanted) => wanted,
-        Err(error) => return Ok(Err(failed(error))),
-    };
-    let missing = wanted.iter().find(|migration| {
-        let version = migration.name().version().to_string();
-        !present.contains(&version)
-    });
-    Ok(match missing {
-        Some(missing) => Err(corrupt(
-            "schema without the migration",
-            &missing.name().to_string(),
-        )),
-        None => Ok(()),
+pub(crate) fn is_current(connection: &mut PgConnection) -> QueryResult<Result<(), StoreError>> {
+    Ok(match missing(connection)? {
+        Ok(missing) => match missing.first() {
+            Some(first) => Err(corrupt("schema without the migration", first)),
+            None => Ok(()),
+        },
+        Err(error) => Err(failed(error)),
     })
+}
+
+/// Why the embedded migrations could not be read.
+type BadMigrations = Box<dyn std::error::Error + Send + Sync>;
+
+/// The names of the migrations that the database does not have. By reading alone, which a standby allows, too.
+fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, BadMigrations>> {
+    let was_migrated: bool = diesel::select(sql::<Bool>(
+        "to_regclass('__diesel_schema_migrations') IS NOT NULL",
+    ))
+    .get_result(connection)?;
+    let present: Vec<String> = if was_migrated {
+        applied::table.select(applied::version).load(connection)?
+    } else {
+        Vec::new()
+    };
+    Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|wanted| {
+        wanted
+            .iter()
+            .filter(|migration| !present.contains(&migration.name().version().to_string()))
+            .map(|migration| migration.name().to_string())
+            .collect()
+    }))
 }
 
 fn connect(url: &str) -> Result<PgConnection, StoreError> {

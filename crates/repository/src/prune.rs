@@ -19,8 +19,9 @@ use crate::{
     schema::{attempt, organization, project, result, run, run_pack, shard, signature, test, verdict},
 };
 
-/// How many runs are deleted in one transaction, which holds up the project's imports.
-const BATCH: i64 = 50;
+/// How many runs, and about how many results, are deleted in one transaction, which holds up the project's imports.
+const BATCH_RUNS: i64 = 50;
+const BATCH_RESULTS: i64 = 50_000;
 
 /// Deletes what is past each organization's retention, or only counts it. Projects without any are left out.
 pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Result<Vec<Pruned>, StoreError> {
@@ -121,13 +122,23 @@ fn lock(connection: &mut PgConnection, project: Uuid) -> Read<()> {
 /// Deletes the oldest runs that are due with everything in them.
 fn delete_batch(connection: &mut PgConnection, due: &Due) -> Read<Counts> {
     lock(connection, due.project)?;
-    let numbers: Vec<i32> = run::table
+    let oldest: Vec<(i32, i32)> = run::table
         .filter(run::project_id.eq(due.project))
         .filter(run::started_at.lt(due.before))
         .order((run::started_at, run::number))
-        .limit(BATCH)
-        .select(run::number)
+        .limit(BATCH_RUNS)
+        .select((run::number, run::total))
         .load(connection)?;
+    let mut results = 0;
+    let numbers: Vec<i32> = oldest
+        .into_iter()
+        .take_while(|(_, total)| {
+            let more = results < BATCH_RESULTS;
+            results += i64::from(*total);
+            more
+        })
+        .map(|(number, _)| number)
+        .collect();
     if numbers.is_empty() {
         return Ok(Counts::default());
     }

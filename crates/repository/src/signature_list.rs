@@ -14,11 +14,11 @@ use assay_domain::{
     test::TestName,
 };
 use diesel::{
-    BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl,
-    dsl::{count_star, max, sql},
+    AggregateExpressionMethods, BoolExpressionMethods, BoxableExpression, ExpressionMethods,
+    NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    dsl::{count, count_star, max},
     pg::Pg,
-    sql_types::{BigInt, Bool},
+    sql_types::Bool,
 };
 use uuid::Uuid;
 
@@ -164,7 +164,10 @@ fn found(
         .filter(within(project, query))
         .filter(attempt::signature.is_not_null())
         .group_by(attempt::signature)
-        .select((attempt::signature, sql::<BigInt>("count(DISTINCT run_number)")))
+        .select((
+            attempt::signature,
+            count(attempt::run_number).aggregate_distinct(),
+        ))
         .load(connection)?;
     for (signature, runs) in runs {
         if let Some(entry) = signature.and_then(|signature| found.get_mut(&signature)) {

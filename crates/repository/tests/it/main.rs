@@ -11,6 +11,7 @@ mod administration;
 mod concurrency;
 mod failures;
 mod fixture;
+mod load;
 mod migrations;
 mod model;
 mod packs;
