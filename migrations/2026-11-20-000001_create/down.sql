@@ -2,6 +2,7 @@ DROP TABLE verdict;
 DROP TABLE run_pack;
 DROP TABLE attempt;
 DROP TABLE result;
+DROP TABLE signature_alias;
 DROP TABLE signature;
 DROP TABLE browser;
 DROP TABLE test;

@@ -135,6 +135,14 @@ CREATE TABLE signature (
     UNIQUE (project_id, fingerprint)
 );
 
+-- Former fingerprints, so that one in a bookmark still answers after errors were grouped anew.
+CREATE TABLE signature_alias (
+    project_id uuid NOT NULL REFERENCES project (id),
+    fingerprint text COLLATE "C" NOT NULL,
+    signature integer NOT NULL,
+    PRIMARY KEY (project_id, fingerprint)
+);
+
 -- The record: how each test ended in each logical run. Millions of rows, so the columns are ordered to need no
 -- padding, and no foreign keys are checked; the import transaction alone writes here.
 CREATE TABLE result (

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     analyze::AnalyzeArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand,
-    prune::PruneArgs,
+    prune::PruneArgs, refingerprint::RefingerprintArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -92,4 +92,6 @@ pub(crate) enum Command {
     Analyze(Box<AnalyzeArgs>),
     // Its text stands at the arguments.
     Prune(PruneArgs),
+    // Its text stands at the arguments.
+    Refingerprint(RefingerprintArgs),
 }

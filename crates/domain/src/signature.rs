@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    attempt::AttemptStatus,
+    attempt::{AttemptStatus, ErrorDetail},
     id::RunId,
     page::{Page, PerPage},
     timestamp::Timestamp,
@@ -56,6 +56,12 @@ pub struct ErrorClass {
     pub title: String,
     /// What kind of failure it is.
     pub category: Category,
+}
+
+/// Recognises errors. The fingerprint algorithm behind a port, so that a store can call it within its transaction.
+pub trait Classifier: Send + Sync {
+    /// The class of a failed attempt with these errors; none where they say nothing.
+    fn classify(&self, errors: &[ErrorDetail]) -> Option<ErrorClass>;
 }
 
 /// An error signature with its figures over a period.

@@ -14,7 +14,7 @@ use crate::{
     recording::{Imported, Recording},
     run::{RunDetail, RunPage, RunQuery},
     settings::{ChatEvent, Settings},
-    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    signature::{Classifier, SignatureDetail, SignaturePage, SignatureQuery},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{Judge, TestVerdict},
@@ -221,6 +221,15 @@ pub trait Administration: Send + Sync {
     /// Revokes a key; false where there is no such key. A revoked key keeps its first date.
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError>;
 
+    /// Groups a project's stored errors anew, in one transaction; none where there is no such project.
+    ///
+    /// A fingerprint that nothing has any longer answers for the one that most of its occurrences got.
+    fn refingerprint(
+        &self,
+        project: ProjectId,
+        classifier: &dyn Classifier,
+    ) -> Result<Option<Refingerprinted>, StoreError>;
+
     /// Deletes what is past each organization's retention as of `now`, or only counts it.
     fn prune(&self, now: Timestamp, dry_run: bool) -> Result<Vec<Pruned>, StoreError>;
 }
@@ -248,4 +257,20 @@ pub struct Pruned {
     pub runs: u64,
     /// Results of tests in them.
     pub results: u64,
+}
+
+/// What grouping a project's errors anew came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refingerprinted {
+    /// Failed attempts looked at.
+    pub attempts: u64,
+    /// Those that got another fingerprint.
+    pub changed: u64,
+    /// Signatures before.
+    pub signatures_before: u64,
+    /// Signatures after.
+    pub signatures_after: u64,
+    /// Former fingerprints that now answer for another signature.
+    pub renamed: u64,
 }

@@ -20,7 +20,10 @@ mod text;
 mod title;
 mod value;
 
-use assay_domain::{attempt::ErrorDetail, signature::ErrorClass};
+use assay_domain::{
+    attempt::ErrorDetail,
+    signature::{Classifier, ErrorClass},
+};
 use sha2::{Digest, Sha256};
 
 pub use normal::{NormalForm, normal_form};
@@ -43,6 +46,16 @@ pub fn classify(error: &ErrorDetail) -> Option<ErrorClass> {
         title: title::of(&form),
         category: category::of(&form),
     })
+}
+
+/// The algorithm of this version: a failed attempt is recognised by its first error with text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fingerprinter;
+
+impl Classifier for Fingerprinter {
+    fn classify(&self, errors: &[ErrorDetail]) -> Option<ErrorClass> {
+        errors.iter().find_map(classify)
+    }
 }
 
 /// The first 32 hexadecimal digits of SHA-256 over version, origin, locator and text, each ended by a zero byte.

@@ -4,7 +4,9 @@ use assay_domain::{
     attempt::Attempt,
     recording::{RecordedAttempt, RecordedTest},
     run::Counts,
+    signature::Classifier as _,
 };
+use assay_fingerprint::Fingerprinter;
 use assay_reports::ReportedTest;
 use rayon::prelude::*;
 
@@ -29,9 +31,8 @@ fn recorded(mut attempt: Attempt, shift_ms: i64) -> RecordedAttempt {
     let class = attempt
         .status
         .is_failure()
-        .then(|| attempt.errors.iter().find(|error| error.has_text()))
-        .flatten()
-        .and_then(assay_fingerprint::classify);
+        .then(|| Fingerprinter.classify(&attempt.errors))
+        .flatten();
     RecordedAttempt { attempt, class }
 }
 

@@ -5,13 +5,17 @@ use assay_domain::{
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
-    store::{Administration, ProjectChange, Pruned, StoreError},
+    signature::Classifier,
+    store::{Administration, ProjectChange, Pruned, Refingerprinted, StoreError},
     timestamp::Timestamp,
     verdict::Judge,
 };
 use diesel::{OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
 
-use crate::{Database, key, organization, pool::Read, project, prune, schema::project as projects, verdict};
+use crate::{
+    Database, key, organization, pool::Read, project, prune, refingerprint, schema::project as projects,
+    verdict,
+};
 
 impl Administration for Database {
     fn create_organization(
@@ -97,6 +101,16 @@ impl Administration for Database {
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError> {
         self.run("revoking a key", |connection| {
             Ok(key::revoke(connection, key, now)?)
+        })
+    }
+
+    fn refingerprint(
+        &self,
+        project: ProjectId,
+        classifier: &dyn Classifier,
+    ) -> Result<Option<Refingerprinted>, StoreError> {
+        self.write("grouping errors anew", |connection| {
+            refingerprint::refingerprint(connection, project, classifier)
         })
     }
 

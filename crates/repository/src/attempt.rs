@@ -178,7 +178,7 @@ impl Row {
 }
 
 /// The errors of an attempt.
-fn errors(stored: Option<Value>) -> Result<Vec<ErrorDetail>, StoreError> {
+pub(crate) fn errors(stored: Option<Value>) -> Result<Vec<ErrorDetail>, StoreError> {
     let Some(stored) = stored else {
         return Ok(Vec::new());
     };

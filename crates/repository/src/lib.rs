@@ -21,6 +21,7 @@ mod project;
 mod prune;
 mod rebuild;
 mod record;
+mod refingerprint;
 mod run;
 mod run_detail;
 #[rustfmt::skip]

@@ -119,6 +119,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    signature_alias (project_id, fingerprint) {
+        project_id -> Uuid,
+        fingerprint -> Text,
+        signature -> Integer,
+    }
+}
+
+diesel::table! {
     result (project_id, run_number, test) {
         project_id -> Uuid,
         started_at -> Timestamptz,
@@ -190,6 +198,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     test,
     browser,
     signature,
+    signature_alias,
     result,
     attempt,
     run_pack,

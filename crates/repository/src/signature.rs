@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::{
     column::{At, corrupt, count, long_count, status, word},
     pool::Read,
-    schema::{attempt, result, run, signature},
+    schema::{attempt, result, run, signature, signature_alias},
     test::{named, names_by_ordinal},
 };
 
@@ -35,13 +35,7 @@ pub(crate) fn find(
     if fingerprint.contains('\0') {
         return Ok(None);
     }
-    let known: Option<(i32, String, String)> = signature::table
-        .filter(signature::project_id.eq(project.id.0))
-        .filter(signature::fingerprint.eq(fingerprint))
-        .select((signature::ordinal, signature::title, signature::category))
-        .first(connection)
-        .optional()?;
-    let Some((ordinal, title, category)) = known else {
+    let Some((ordinal, head)) = named_by(connection, project.id.0, fingerprint)? else {
         return Ok(None);
     };
     let Some(seen) = seen(connection, project, &[ordinal])?.remove(&ordinal) else {
@@ -61,11 +55,6 @@ pub(crate) fn find(
     let names = names_by_ordinal(connection, project.id.0, &ordinals)?;
     let message = latest_message(connection, project.id.0, ordinal, period)?;
     let tests = tests(&hits, &names)?;
-    let head = Head {
-        fingerprint: fingerprint.to_owned(),
-        title,
-        category: word("category", &category)?,
-    };
     let runs: HashSet<i32> = hits.iter().map(|hit| hit.run_number).collect();
     let signature = Figures {
         tests: &tests,
@@ -90,6 +79,43 @@ pub(crate) fn find(
         tests,
         runs,
     }))
+}
+
+/// The signature that has a fingerprint now, or had it before errors were grouped anew.
+fn named_by(connection: &mut PgConnection, project: Uuid, asked: &str) -> Read<Option<(i32, Head)>> {
+    let former = signature_alias::table
+        .filter(signature_alias::project_id.eq(project))
+        .filter(signature_alias::fingerprint.eq(asked))
+        .select(signature_alias::signature);
+    let found: Option<(i32, String, String, String)> = signature::table
+        .filter(signature::project_id.eq(project))
+        .filter(
+            signature::fingerprint
+                .eq(asked)
+                .or(signature::ordinal.eq_any(former)),
+        )
+        // One that has it now goes before one that had it.
+        .order((signature::fingerprint.ne(asked), signature::ordinal))
+        .select((
+            signature::ordinal,
+            signature::fingerprint,
+            signature::title,
+            signature::category,
+        ))
+        .first(connection)
+        .optional()?;
+    let head = |(ordinal, fingerprint, title, category): (i32, String, String, String)| {
+        let category = word("category", &category)?;
+        Ok((
+            ordinal,
+            Head {
+                fingerprint,
+                title,
+                category,
+            },
+        ))
+    };
+    Ok(found.map(head).transpose().map_err(|error: StoreError| error)?)
 }
 
 /// What a signature is called.

@@ -7,6 +7,7 @@ pub(crate) mod migrate;
 pub(crate) mod org;
 pub(crate) mod project;
 pub(crate) mod prune;
+pub(crate) mod refingerprint;
 
 use crate::cli::{Cli, Command};
 
@@ -21,5 +22,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Import(args) => import::run(&global, *args),
         Command::Analyze(args) => analyze::run(&global, &args),
         Command::Prune(args) => prune::run(&global, &args),
+        Command::Refingerprint(args) => refingerprint::run(&global, &args),
     }
 }

@@ -17,6 +17,7 @@ mod model;
 mod packs;
 mod plans;
 mod record;
+mod refingerprint;
 mod retention;
 mod runs;
 mod shards;

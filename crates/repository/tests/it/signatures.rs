@@ -14,7 +14,7 @@ use assay_domain::{
 use crate::fixture::*;
 
 /// Adds a test in a file with attempts that say these messages; an empty one passes.
-fn said(mut recording: Recording, name: &str, file: Option<&str>, messages: &[&str]) -> Recording {
+pub(crate) fn said(mut recording: Recording, name: &str, file: Option<&str>, messages: &[&str]) -> Recording {
     let attempts = messages
         .iter()
         .map(|message| {
@@ -36,7 +36,7 @@ fn said(mut recording: Recording, name: &str, file: Option<&str>, messages: &[&s
     recording
 }
 
-fn query() -> SignatureQuery {
+pub(crate) fn query() -> SignatureQuery {
     SignatureQuery {
         window: window(Days::Thirty),
         branch: None,

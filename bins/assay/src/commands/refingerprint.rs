@@ -1,0 +1,60 @@
+//! `assay refingerprint`: groups stored errors anew.
+
+use anyhow::bail;
+use assay_domain::store::{Administration, Refingerprinted};
+use assay_fingerprint::{Fingerprinter, VERSION};
+use clap::Args;
+use serde_json::json;
+
+use crate::{cli::Global, database, lookup, output};
+
+/// Group stored errors anew with this version's algorithm
+///
+/// A new version of Assay may recognise errors differently, but never regroups what is stored by itself. This does, from the
+/// stored errors, in one transaction a project. Former fingerprints keep answering.
+#[derive(Debug, Args)]
+pub(crate) struct RefingerprintArgs {
+    /// The project's id or name; without it every project
+    #[arg(long)]
+    project: Option<String>,
+}
+
+/// Runs `assay refingerprint`.
+pub(crate) fn run(global: &Global, args: &RefingerprintArgs) -> anyhow::Result<()> {
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    let projects = match &args.project {
+        Some(text) => vec![lookup::project(store, text)?],
+        None => store.all_projects()?,
+    };
+    let mut done = Vec::new();
+    for project in projects {
+        let Some(result) = store.refingerprint(project.id, &Fingerprinter)? else {
+            bail!("the project {:?} was deleted meanwhile", project.name);
+        };
+        done.push((project, result));
+    }
+    let listed: Vec<_> = done
+        .iter()
+        .map(
+            |(project, result)| json!({ "projectId": project.id, "project": project.name, "result": result }),
+        )
+        .collect();
+    let value = json!({ "algorithm": VERSION, "projects": listed });
+    output::print(global.json, &value, || {
+        output::table(
+            &["PROJECT", "FAILED ATTEMPTS", "REGROUPED", "SIGNATURES", "RENAMED"],
+            done.iter().map(|(project, result)| row(&project.name, result)),
+        )
+    })
+}
+
+fn row(project: &str, result: &Refingerprinted) -> Vec<String> {
+    vec![
+        project.to_owned(),
+        result.attempts.to_string(),
+        result.changed.to_string(),
+        format!("{} -> {}", result.signatures_before, result.signatures_after),
+        result.renamed.to_string(),
+    ]
+}
