@@ -1,6 +1,8 @@
 //! The kit itself: databases of a test's own.
 #![allow(clippy::unwrap_used)]
 
+mod programs;
+
 use assay_testkit::TestDatabase;
 
 #[test]
