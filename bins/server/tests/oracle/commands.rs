@@ -1,0 +1,183 @@
+//! The command line where it has to refuse.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{
+    clock::{self, HOUR},
+    dice::Dice,
+    http::{Client, escape},
+    playwright, small,
+    stack::Stack,
+    tally::Tally,
+    world::Organization,
+};
+
+/// Bad usage, bad reports, and standard input.
+pub(crate) fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+    let project = &organization.projects[0].id;
+    let mut dice = Dice::new(19, "commands");
+    let run = small::run(
+        "stdin",
+        "main",
+        now - 90 * 24 * HOUR,
+        &[("by standard input", 'P')],
+        &mut dice,
+    );
+    let report = playwright::report(&run, &run.shards[0], false).to_string();
+    let recent = small::run("refused", "main", now - HOUR, &[("refused", 'P')], &mut dice);
+    let refused = playwright::report(&recent, &recent.shards[0], false).to_string();
+    let client = Client::new(stack.server().address, &organization.key);
+    let runs = format!("/projects/{}/runs", escape(project));
+    let before = client.get(&runs).json()["total"].clone();
+    let good = stack.file("good.json", refused.as_bytes());
+    let cut = stack.file("cut.json", &report.as_bytes()[..report.len() / 3]);
+    let empty = stack.file("empty.json", b"");
+    let noise = stack.file("noise.bin", &[0, 255, 1, 254, b'{', b'"', 0]);
+    let list = stack.file("list.json", b"[1,2,3]");
+    let absent = "01920000-0000-7000-8000-000000000000";
+    for (arguments, status) in [
+        (vec!["import", "--project", absent, &good], 1),
+        (vec!["import", "--project", "nonsense", &good], 2),
+        (vec!["import", "--project", project, "/no/such/file.json"], 1),
+        (vec!["import", "--project", project, &empty], 1),
+        (vec!["import", "--project", project, &noise], 1),
+        (vec!["import", "--project", project, &list], 1),
+        (
+            vec!["import", "--project", project, "--format", "nonsense", &good],
+            2,
+        ),
+        (vec!["import", "--project", project, "--shard", "3/2", &good], 2),
+        (vec!["import", "--project", project, "--shard", "0/2", &good], 2),
+        (
+            vec!["import", "--project", project, "--started-at", "yesterday", &good],
+            2,
+        ),
+        (vec!["import", "--project", project, "--pr", "x", &good], 2),
+        (vec!["import", "--project", project, "--ci", "nonsense", &good], 2),
+        (vec!["import", &good], 2),
+        (vec!["org", "create", "X", "--plan", "gold"], 2),
+        (vec!["org", "set-plan", absent, "pro"], 1),
+        (vec!["project", "create", "--org", absent, "X"], 1),
+        (vec!["project", "set", project, "--chat-events", "nonsense"], 2),
+        (vec!["key", "create", "--org", absent, "--days", "30"], 1),
+        (vec!["key", "revoke", absent], 1),
+        (vec!["nonsense"], 2),
+        (vec![], 2),
+    ] {
+        let said = stack.command(&arguments);
+        // A malformed id may count as bad usage or as an id that nobody has.
+        let fine = said.status == status || (arguments.contains(&"nonsense") && said.status == 1);
+        tally.that(fine, || {
+            format!(
+                "assay {arguments:?}: expected {status}, got {} {}",
+                said.status, said.err
+            )
+        });
+        tally.that(!said.err.is_empty() && !said.err.contains("panicked"), || {
+            format!("assay {arguments:?} said {:?}", said.err)
+        });
+    }
+    let _cut_may_be_imported_in_part = stack.command(&[
+        "import",
+        "--project",
+        project,
+        "--started-at",
+        "2001-01-01T00:00:00Z",
+        &cut,
+    ]);
+    let after = client.get(&runs).json()["total"].clone();
+    tally.same("runs after imports that failed", &after, &before);
+    let arguments = ["import", "--json", "--project", project, "--format", "auto", "-"].map(str::to_owned);
+    let wrapped = format!("\u{feff}some tool said this first\n{report}\n");
+    let said = stack.assay(&arguments, &BTreeMap::new(), wrapped.as_bytes());
+    let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    tally.same(
+        &format!("an import of standard input: {}", said.err),
+        &said.status,
+        &0,
+    );
+    tally.same("its tests", &told["counts"]["total"].as_i64(), &Some(1));
+    let start = now - 26 * HOUR;
+    let told_as = clock::text(start + 2 * HOUR).replace('Z', "+02:00");
+    let told = stack.told(&[
+        "import",
+        "--project",
+        project,
+        "--branch",
+        "offset",
+        "--run-key",
+        "offset",
+        "--started-at",
+        &told_as,
+        &good,
+    ]);
+    let detail = client
+        .get(&format!("{runs}/{}", told["runId"].as_str().unwrap_or_default()))
+        .json();
+    let started = detail["run"]["startedAt"].as_str().map(str::to_owned);
+    tally.same("--started-at with an offset", &started, &Some(clock::text(start)));
+    for arguments in [
+        vec!["org", "list"],
+        vec!["project", "list", "--org", &organization.id],
+        vec!["migrate"],
+    ] {
+        let said = stack.command(&arguments);
+        let json = serde_json::from_str::<Value>(&said.out);
+        tally.that(said.status == 0 && json.is_ok(), || {
+            format!("assay {arguments:?}: {} {}", said.status, said.err)
+        });
+    }
+}
+
+/// `assay project set` is felt at once.
+pub(crate) fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    let made = stack.told(&["project", "create", "--org", &organization.id, "Configured"]);
+    let id = made["id"].as_str().unwrap_or_default();
+    tally.same(
+        "the default stable branch",
+        &made["stableBranch"].as_str(),
+        &Some("main"),
+    );
+    let client = Client::new(stack.server().address, &organization.key);
+    let path = format!("/projects/{}/settings", escape(id));
+    for (arguments, field, expected) in [
+        (
+            vec!["--stable-branch", "über/main"],
+            "/settings/stableBranch",
+            json!("über/main"),
+        ),
+        (
+            vec!["--chat-events", "test_flaky,run_recovered"],
+            "/settings/chat/configured",
+            json!(true),
+        ),
+        (
+            vec!["--pr-comments", "on"],
+            "/settings/repohost/prCommentsEnabled",
+            json!(true),
+        ),
+        (
+            vec!["--no-chat"],
+            "/settings/chat",
+            json!({"configured": false, "events": []}),
+        ),
+        (
+            vec!["--pr-comments", "off"],
+            "/settings/repohost/prCommentsEnabled",
+            json!(false),
+        ),
+    ] {
+        let mut all = vec!["project", "set", id];
+        all.extend(arguments);
+        let said = stack.command(&all);
+        tally.same(&format!("assay {all:?}: {}", said.err), &said.status, &0);
+        let told = client.get(&path).json();
+        tally.same(
+            &format!("assay {all:?}"),
+            &told.pointer(field).cloned().unwrap_or_default(),
+            &expected,
+        );
+    }
+}
