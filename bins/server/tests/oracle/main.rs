@@ -7,11 +7,10 @@
 //! It knows the specification, the decisions in docs/api-decisions.md and nothing of the crates.
 //!
 //! ```text
-//! cargo build -p assay-cli                                  # the test runs target/debug/assay
-//! cargo test -p assay-server --test oracle                  # the default seed
-//! ASSAY_ORACLE_SEED=99 cargo test -p assay-server --test oracle
-//! ASSAY_ORACLE_SEED=1,2,3 cargo test -p assay-server --test oracle
+//! cargo test -p assay-server --test oracle                            # the default seed
+//! ASSAY_ORACLE_SEED=99 cargo test -p assay-server --test oracle       # another, or several: 1,2,3
 //! ASSAY_ORACLE_ONLY=keys,names cargo test -p assay-server --test oracle
+//! ASSAY_ORACLE_PROGRAMS=/usr/local/bin cargo test -p assay-server --test oracle   # programs built elsewhere
 //! ```
 //!
 //! The parts are `world`, `bad-input`, `keys`, `limit`, `shards`, `providers`,

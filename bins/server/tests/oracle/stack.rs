@@ -82,7 +82,7 @@ impl Stack {
         let admin = free_address();
         let log =
             fs::File::create(self.scratch.path().join(format!("server-{}.log", address.port()))).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_assay-server"));
+        let mut command = Command::new(program("assay-server"));
         self.surround(&mut command);
         command
             .env("ASSAY_LISTEN", address.to_string())
@@ -116,7 +116,7 @@ impl Stack {
         variables: &BTreeMap<String, String>,
         input: &[u8],
     ) -> Said {
-        let mut command = Command::new(assay_program());
+        let mut command = Command::new(program("assay"));
         self.surround(&mut command);
         let mut child = command
             .args(arguments)
@@ -218,18 +218,12 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// `assay` lies beside the server; where nothing built it yet, cargo does.
-fn assay_program() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_assay-server")).with_file_name("assay");
-    if !program.exists() {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .args(["build", "-p", "assay-cli"])
-            .status()
-            .unwrap();
-        assert!(built.success(), "assay does not build");
+/// The programs as built from these sources, or those of the folder that `ASSAY_ORACLE_PROGRAMS` names.
+fn program(name: &str) -> PathBuf {
+    match std::env::var_os("ASSAY_ORACLE_PROGRAMS") {
+        Some(folder) => Path::new(&folder).join(name),
+        None => assay_testkit::program(name),
     }
-    program
 }
 
 fn find_file(folder: &Path, name: &str) -> Option<PathBuf> {
