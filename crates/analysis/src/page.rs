@@ -8,7 +8,7 @@ mod words;
 use assay_domain::{timestamp::Timestamp, verdict::VerdictStatus};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::analysis::{Analysis, Judged};
+use crate::analysis::{Analysis, Judged, RunBar};
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
@@ -21,6 +21,8 @@ const MOST_OTHERS: usize = 200;
 /// The page.
 pub fn page(analysis: &Analysis) -> String {
     let reported = analysis.reported();
+    let bars = analysis.bars();
+    let folder = chart::folder(&bars);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -37,9 +39,9 @@ pub fn page(analysis: &Analysis) -> String {
             body {
                 main {
                     (head(analysis))
-                    (overview(analysis))
-                    (ranking(analysis, reported))
-                    (others(analysis))
+                    (overview(analysis, &bars, folder))
+                    (ranking(analysis, reported, folder))
+                    (others(analysis, folder))
                     (reading())
                 }
                 footer { "Assay, flakiness engine " (analysis.engine) ". The same results and the same time give the same verdicts as the service." }
@@ -88,7 +90,7 @@ fn headline(analysis: &Analysis) -> String {
     }
 }
 
-fn overview(analysis: &Analysis) -> Markup {
+fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
     let timed = || {
         analysis
             .tests
@@ -111,7 +113,7 @@ fn overview(analysis: &Analysis) -> Markup {
             (tile("few", &analysis.count(VerdictStatus::InsufficientData).to_string(), "gathering data", "too few runs to say"))
             (tile("lost", lost.as_deref().unwrap_or("–"), "lost", lost_hint))
         }
-        (chart::runs(&analysis.bars()))
+        (chart::runs(bars, folder))
     }
 }
 
@@ -125,7 +127,7 @@ fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
     }
 }
 
-fn ranking(analysis: &Analysis, reported: &[Judged]) -> Markup {
+fn ranking(analysis: &Analysis, reported: &[Judged], folder: &str) -> Markup {
     html! {
         section.ranking aria-labelledby="ranking" {
             div.bar {
@@ -157,7 +159,7 @@ fn ranking(analysis: &Analysis, reported: &[Judged]) -> Markup {
             }
             ol.cards {
                 @for (rank, judged) in (1..).zip(reported.iter().take(MOST_CARDS)) {
-                    (card::card(analysis, judged, rank))
+                    (card::card(analysis, judged, rank, folder))
                 }
             }
             p.none hidden { "No test matches." }
@@ -168,7 +170,7 @@ fn ranking(analysis: &Analysis, reported: &[Judged]) -> Markup {
     }
 }
 
-fn others(analysis: &Analysis) -> Markup {
+fn others(analysis: &Analysis, folder: &str) -> Markup {
     let others = analysis.others();
     let noted: Vec<&Judged> = others
         .iter()
@@ -189,7 +191,7 @@ fn others(analysis: &Analysis) -> Markup {
                 details {
                     summary { (words::count(noted.len(), "test")) " of them failed, without being broken or flaky" }
                     ul.noted {
-                        @for judged in noted.iter().take(MOST_OTHERS) { (card::line(analysis, judged)) }
+                        @for judged in noted.iter().take(MOST_OTHERS) { (card::line(analysis, judged, folder)) }
                     }
                     @if noted.len() > MOST_OTHERS {
                         p.empty { "And " (noted.len() - MOST_OTHERS) " more." }

@@ -9,6 +9,7 @@
 )]
 
 mod administration;
+mod analyze;
 mod import;
 mod junit;
 mod private;

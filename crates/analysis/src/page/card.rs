@@ -1,14 +1,15 @@
 //! One test of the ranking, and one line of the others.
 
-use std::collections::HashSet;
-
 use assay_domain::{
     attempt::AttemptStatus,
     verdict::{Evidence, Figures, VerdictEntry, VerdictStatus},
 };
 use maud::{Markup, html};
 
-use super::{chart, time, words};
+use super::{
+    chart::{self, Columns, Told},
+    time, words,
+};
 use crate::{
     analysis::{Analysis, ErrorCount, Judged},
     strip::Strip,
@@ -20,9 +21,10 @@ const MOST_STRIPS: usize = 5;
 const MOST_ERRORS: usize = 5;
 
 /// A test of the ranking.
-pub(super) fn card(analysis: &Analysis, judged: &Judged, rank: usize) -> Markup {
+pub(super) fn card(analysis: &Analysis, judged: &Judged, rank: usize, folder: &str) -> Markup {
     let entry = &judged.entry;
     let figures = &entry.figures;
+    let told = told(entry, folder);
     html! {
         li.card.(entry.status.as_str()) data-status=(entry.status.as_str())
             data-lost=(figures.time_lost_ms.map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX)))
@@ -35,22 +37,22 @@ pub(super) fn card(analysis: &Analysis, judged: &Judged, rank: usize) -> Markup 
                     span.chip { (status(entry.status)) }
                 }
                 p.why { (entry.explanation) "." }
-                (strips(&analysis.strips(judged), entry.evidence.as_ref()))
+                (strips(&analysis.strips(judged), &told))
                 (metrics(entry))
-                div.behind { (details(entry, &judged.errors)) }
+                div.behind { (details(entry, &judged.errors, &told)) }
             }
         }
     }
 }
 
 /// One line of the tests that are neither broken nor flaky.
-pub(super) fn line(analysis: &Analysis, judged: &Judged) -> Markup {
+pub(super) fn line(analysis: &Analysis, judged: &Judged, folder: &str) -> Markup {
     let strips = analysis.strips(judged);
     html! {
         li {
             (name(&judged.entry))
             p.why { (judged.entry.explanation) "." }
-            (self::strips(strips.get(..1).unwrap_or_default(), judged.entry.evidence.as_ref()))
+            (self::strips(strips.get(..1).unwrap_or_default(), &told(&judged.entry, folder)))
         }
     }
 }
@@ -78,12 +80,8 @@ fn name(entry: &VerdictEntry) -> Markup {
     }
 }
 
-fn strips(strips: &[Strip], evidence: Option<&Evidence>) -> Markup {
-    let dropped: HashSet<&str> = evidence
-        .iter()
-        .flat_map(|evidence| &evidence.dropped)
-        .map(|run| run.run_id.as_str())
-        .collect();
+fn strips(strips: &[Strip], told: &Told<'_>) -> Markup {
+    let columns = Columns::of(strips);
     let hidden = strips.get(MOST_STRIPS..).unwrap_or_default();
     html! {
         div.strips {
@@ -98,31 +96,32 @@ fn strips(strips: &[Strip], evidence: Option<&Evidence>) -> Markup {
                         @if !strip.variant.is_empty() { span.variant title=(strip.variant) { (strip.variant) } }
                     }
                     div.scroll tabindex="0" role="group" aria-label="Outcomes over time" {
-                        (chart::strip(strip, &dropped))
+                        (chart::strip(strip, &columns, told))
                     }
-                    (span_of(strip))
                 }
             }
-            @if !hidden.is_empty() {
-                @let failing = hidden.iter().filter(|strip| strip.has_failure()).count();
-                p.more { "and " (words::count(hidden.len(), "more strip")) ", " (failing) " with failures" }
+            div.branch.times {
+                p.label {
+                    @if !hidden.is_empty() {
+                        @let failing = hidden.iter().filter(|strip| strip.has_failure()).count();
+                        span.stable { (hidden.len()) " more, " (failing) " failing" }
+                    }
+                }
+                (columns.axis())
             }
         }
     }
 }
 
-/// From when to when a strip goes.
-fn span_of(strip: &Strip) -> Markup {
-    let drawn = strip.cells.get(chart::undrawn(strip)..).unwrap_or_default();
-    html! {
-        @if let (Some(first), Some(last)) = (drawn.first(), drawn.last()) {
-            p.span {
-                @let (from, to) = (words::day(first.started_at), words::day(last.started_at));
-                (from) @if from != to { " – " (to) }
-                @if chart::undrawn(strip) > 0 { ", " (chart::undrawn(strip)) " earlier" }
-            }
-        }
-    }
+/// What is told of the runs of a test.
+fn told<'a>(entry: &'a VerdictEntry, folder: &'a str) -> Told<'a> {
+    let dropped = entry
+        .evidence
+        .iter()
+        .flat_map(|evidence| &evidence.dropped)
+        .map(|run| run.run_id.as_str())
+        .collect();
+    Told { dropped, folder }
 }
 
 fn metrics(entry: &VerdictEntry) -> Markup {
@@ -162,7 +161,7 @@ fn metric(label: &str, value: &str, hint: &str) -> Markup {
     html! { div.metric { dt { (label) } dd { b { (value) } span { (hint) } } } }
 }
 
-fn details(entry: &VerdictEntry, errors: &[ErrorCount]) -> Markup {
+fn details(entry: &VerdictEntry, errors: &[ErrorCount], told: &Told<'_>) -> Markup {
     html! {
         @if !errors.is_empty() {
             details.errors {
@@ -179,11 +178,11 @@ fn details(entry: &VerdictEntry, errors: &[ErrorCount]) -> Markup {
                 }
             }
         }
-        @if let Some(evidence) = &entry.evidence { (self::evidence(evidence)) }
+        @if let Some(evidence) = &entry.evidence { (self::evidence(evidence, told)) }
     }
 }
 
-fn evidence(evidence: &Evidence) -> Markup {
+fn evidence(evidence: &Evidence, told: &Told<'_>) -> Markup {
     html! {
         details.evidence {
             summary { "Evidence: " (words::count(evidence.signals.len(), "signal")) " over " (words::count(usize::try_from(evidence.runs_seen).unwrap_or(usize::MAX), "run")) }
@@ -197,7 +196,7 @@ fn evidence(evidence: &Evidence) -> Markup {
                                 td.number { (figure(signal.value)) }
                                 td.number { (figure(signal.threshold)) }
                                 td.rests {
-                                    (signal.runs.iter().take(6).map(String::as_str).collect::<Vec<_>>().join(", "))
+                                    (signal.runs.iter().take(6).map(|run| told.short(run)).collect::<Vec<_>>().join(", "))
                                     @let named = u32::try_from(signal.runs.len().min(6)).unwrap_or(u32::MAX);
                                     @if signal.runs_total > named { " and " (signal.runs_total - named) " more" }
                                 }

@@ -1,7 +1,11 @@
 //! Drawings: the runs of the window, and a test's strip of outcomes.
 
-use std::collections::HashSet;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
+use assay_domain::timestamp::Timestamp;
 use maud::{Markup, html};
 
 use super::words;
@@ -12,10 +16,10 @@ use crate::{
 
 /// How many runs the overview draws.
 const MOST_BARS: usize = 240;
-/// How many runs a strip draws.
-const MOST_CELLS: usize = 160;
-/// Width of a run in a strip, its gap included.
-const STEP: usize = 9;
+/// How many runs the strips of a test draw.
+const MOST_COLUMNS: usize = 160;
+/// How wide the strips of a test get where a run needs no more, in pixels.
+const WIDTH: usize = 780;
 const HEIGHT: usize = 26;
 
 /// The mark of the product: a scale's beam between a full and a half bar.
@@ -30,7 +34,7 @@ pub(super) fn mark() -> Markup {
 }
 
 /// The runs of the window: how many tests failed, and how many only at first.
-pub(super) fn runs(bars: &[RunBar]) -> Markup {
+pub(super) fn runs(bars: &[RunBar], folder: &str) -> Markup {
     let shown = bars
         .get(bars.len().saturating_sub(MOST_BARS)..)
         .unwrap_or_default();
@@ -66,7 +70,7 @@ pub(super) fn runs(bars: &[RunBar]) -> Markup {
             svg viewBox={ "0 0 " (shown.len() * 10) " 66" } preserveAspectRatio="none" role="img" aria-label=(label) style=(width) {
                 @for (place, bar) in shown.iter().enumerate() {
                     g {
-                        title { (about(bar)) }
+                        title { (about(bar, folder)) }
                         rect.hit x=(place * 10) y="0" width="10" height="66" {}
                         @let failed = height(bar.failed);
                         @let both = height(bar.failed + bar.recovered).max(failed);
@@ -87,7 +91,7 @@ pub(super) fn runs(bars: &[RunBar]) -> Markup {
     }
 }
 
-fn about(bar: &RunBar) -> String {
+fn about(bar: &RunBar, folder: &str) -> String {
     let on = bar
         .branch
         .as_ref()
@@ -95,7 +99,7 @@ fn about(bar: &RunBar) -> String {
         .unwrap_or_default();
     format!(
         "{}{on}\n{}\n{} tests: {} failed, {} passed on retry",
-        bar.run,
+        bar.run.strip_prefix(folder).unwrap_or(&bar.run),
         words::date_time(bar.started_at),
         bar.tests,
         bar.failed,
@@ -103,40 +107,125 @@ fn about(bar: &RunBar) -> String {
     )
 }
 
-/// How a test ended in the newest runs of one branch. `dropped` names the runs that were mass failures.
-pub(super) fn strip(strip: &Strip, dropped: &HashSet<&str>) -> Markup {
-    let cells = strip
-        .cells
-        .get(strip.cells.len().saturating_sub(MOST_CELLS)..)
-        .unwrap_or_default();
-    let width = cells.len() * STEP;
-    html! {
-        svg.strip width=(width) height=(HEIGHT) viewBox={ "0 0 " (width) " " (HEIGHT) } role="img" aria-label=(in_words(strip, cells)) {
-            @for (start, length) in passes(cells) {
-                path.passed d={ "M" (start * STEP) " 22h" (length * STEP) } {}
-            }
-            @for (place, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.outcome != Outcome::Passed) {
-                @let (class, height) = shape(cell.outcome);
-                rect class=(if dropped.contains(&*cell.run) { format!("{class} mass") } else { class.to_owned() })
-                    x=(place * STEP) y=(HEIGHT - height) width="7" height=(height) rx="1.5" {
-                    title { (of_cell(cell, dropped.contains(&*cell.run))) }
+/// The runs of a test, which all of its strips have in common: what stands above each other happened together.
+pub(super) struct Columns {
+    places: HashMap<(Timestamp, Arc<str>), usize>,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    /// Runs that are too old to be drawn.
+    pub(super) earlier: usize,
+    step: usize,
+}
+
+impl Columns {
+    pub(super) fn of(strips: &[Strip]) -> Self {
+        let cells = strips.iter().flat_map(|strip| &strip.cells);
+        let runs: BTreeSet<(Timestamp, Arc<str>)> = cells
+            .map(|cell| (cell.started_at, Arc::clone(&cell.run)))
+            .collect();
+        let earlier = runs.len().saturating_sub(MOST_COLUMNS);
+        let drawn = runs.len() - earlier;
+        let mut columns = Self {
+            places: HashMap::new(),
+            first: None,
+            last: None,
+            earlier,
+            step: (WIDTH / drawn.max(1)).clamp(4, 14),
+        };
+        for (place, run) in runs.into_iter().skip(earlier).enumerate() {
+            columns.first = columns.first.or(Some(run.0));
+            columns.last = Some(run.0);
+            columns.places.insert(run, place);
+        }
+        columns
+    }
+
+    /// How wide the strips are, in pixels.
+    fn width(&self) -> usize {
+        self.places.len() * self.step
+    }
+
+    /// The cells that are drawn, each with its column.
+    fn place<'a>(&self, strip: &'a Strip) -> Vec<(usize, &'a Cell)> {
+        let place =
+            |cell: &'a Cell| Some((*self.places.get(&(cell.started_at, Arc::clone(&cell.run)))?, cell));
+        strip.cells.iter().filter_map(place).collect()
+    }
+
+    /// From when to when the strips go.
+    pub(super) fn axis(&self) -> Markup {
+        html! {
+            @if let (Some(first), Some(last)) = (self.first, self.last) {
+                p.axis style={ "max-width:" (self.width().max(120)) "px" } {
+                    span { (words::day(first)) @if self.earlier > 0 { " (" (self.earlier) " earlier)" } }
+                    @if words::day(first) != words::day(last) { span { (words::day(last)) } }
                 }
             }
         }
     }
 }
 
-/// Stretches of passes, each as its start and length.
-fn passes(cells: &[Cell]) -> Vec<(usize, usize)> {
+/// How a test ended in the runs of one branch.
+pub(super) fn strip(strip: &Strip, columns: &Columns, told: &Told<'_>) -> Markup {
+    let cells = columns.place(strip);
+    let (width, step) = (columns.width(), columns.step);
+    let bar = step - if step > 5 { 2 } else { 1 };
+    html! {
+        svg.strip width=(width) height=(HEIGHT) viewBox={ "0 0 " (width) " " (HEIGHT) } role="img" aria-label=(in_words(strip, &cells)) {
+            path.base d={ "M0 " (HEIGHT) "h" (width) } {}
+            @for (start, length) in passes(&cells) {
+                path.passed d={ "M" (start * step) " 22h" (length * step) } stroke-dasharray={ (bar) " " (step - bar) } {}
+            }
+            @for (place, cell) in cells.iter().filter(|(_, cell)| cell.outcome != Outcome::Passed) {
+                @let (class, height) = shape(cell.outcome);
+                @let mass = told.dropped.contains(&*cell.run);
+                rect class=(if mass { format!("{class} mass") } else { class.to_owned() })
+                    x=(place * step) y=(HEIGHT - height) width=(bar) height=(height) rx="1" {
+                    title { (of_cell(cell, told.short(&cell.run), mass)) }
+                }
+            }
+        }
+    }
+}
+
+/// What is told of runs.
+pub(super) struct Told<'a> {
+    /// Those that were mass failures.
+    pub(super) dropped: HashSet<&'a str>,
+    /// The folder that all of their names begin with, which says nothing.
+    pub(super) folder: &'a str,
+}
+
+impl Told<'_> {
+    /// A run's name without the folder.
+    pub(super) fn short<'r>(&self, run: &'r str) -> &'r str {
+        run.strip_prefix(self.folder).unwrap_or(run)
+    }
+}
+
+/// The folder in which all runs' files lie, with its slash; empty where there is none.
+pub(super) fn folder(bars: &[RunBar]) -> &str {
+    let Some(first) = bars.first() else { return "" };
+    let mut folder = first.run.rsplit_once('/').map_or("", |(folder, _)| {
+        first.run.get(..=folder.len()).unwrap_or_default()
+    });
+    while !folder.is_empty() && !bars.iter().all(|bar| bar.run.starts_with(folder)) {
+        let parent = folder
+            .trim_end_matches('/')
+            .rsplit_once('/')
+            .map_or(0, |(parent, _)| parent.len() + 1);
+        folder = folder.get(..parent).unwrap_or_default();
+    }
+    folder
+}
+
+/// Stretches of passes, each as its first column and length.
+fn passes(cells: &[(usize, &Cell)]) -> Vec<(usize, usize)> {
     let mut stretches: Vec<(usize, usize)> = Vec::new();
-    for (place, _) in cells
-        .iter()
-        .enumerate()
-        .filter(|(_, cell)| cell.outcome == Outcome::Passed)
-    {
+    for (place, _) in cells.iter().filter(|(_, cell)| cell.outcome == Outcome::Passed) {
         match stretches.last_mut() {
-            Some((start, length)) if *start + *length == place => *length += 1,
-            Some(_) | None => stretches.push((place, 1)),
+            Some((start, length)) if *start + *length == *place => *length += 1,
+            Some(_) | None => stretches.push((*place, 1)),
         }
     }
     stretches
@@ -151,7 +240,7 @@ const fn shape(outcome: Outcome) -> (&'static str, usize) {
     }
 }
 
-fn of_cell(cell: &Cell, mass: bool) -> String {
+fn of_cell(cell: &Cell, run: &str, mass: bool) -> String {
     let ended = match cell.outcome {
         Outcome::Failed => "failed",
         Outcome::Recovered => "passed on retry",
@@ -173,15 +262,14 @@ fn of_cell(cell: &Cell, mass: bool) -> String {
         .map(|revision| format!("\nrevision {revision}"))
         .unwrap_or_default();
     format!(
-        "{ended}{failed}\n{}\n{}{revision}{mass}",
-        cell.run,
+        "{ended}{failed}\n{run}\n{}{revision}{mass}",
         words::date_time(cell.started_at)
     )
 }
 
 /// What a strip shows, for those who cannot see it.
-fn in_words(strip: &Strip, cells: &[Cell]) -> String {
-    let count = |outcome| cells.iter().filter(|cell| cell.outcome == outcome).count();
+fn in_words(strip: &Strip, cells: &[(usize, &Cell)]) -> String {
+    let count = |outcome| cells.iter().filter(|(_, cell)| cell.outcome == outcome).count();
     format!(
         "Newest {}{}: {} passed, {} passed on retry, {} failed, {} skipped",
         words::count(cells.len(), "run"),
@@ -195,11 +283,6 @@ fn in_words(strip: &Strip, cells: &[Cell]) -> String {
         count(Outcome::Failed),
         count(Outcome::Skipped),
     )
-}
-
-/// How many runs of a strip are not drawn.
-pub(super) fn undrawn(strip: &Strip) -> usize {
-    strip.cells.len().saturating_sub(MOST_CELLS)
 }
 
 /// What the bars of a strip mean.

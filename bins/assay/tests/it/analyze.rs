@@ -1,0 +1,437 @@
+//! `assay analyze`.
+
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use assay_testkit::{Cli, Server};
+use serde_json::Value;
+
+use crate::{
+    junit,
+    world::{World, said},
+};
+
+/// The command line over a database that is not there: analysis needs none.
+fn cli() -> Cli {
+    Cli::new("postgresql://127.0.0.1:1/nowhere")
+}
+
+fn testdata(path: &str) -> String {
+    format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+fn path(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+/// Twelve reports: `steady` passes, `red` fails from the eighth on, `odd` in every third.
+fn reports(started_at: impl Fn(u32) -> String) -> Vec<(String, String)> {
+    let cases = |run: u32| [("steady", true), ("red", run < 8), ("odd", run % 3 > 0)];
+    (1..13)
+        .map(|run| {
+            (
+                format!("run-{run:02}.xml"),
+                junit::report(&started_at(run), &cases(run)),
+            )
+        })
+        .collect()
+}
+
+fn days(run: u32) -> String {
+    format!("2026-11-{run:02}T08:00:00Z")
+}
+
+fn report_folder() -> tempfile::TempDir {
+    let reports = reports(days);
+    folder(
+        &reports
+            .iter()
+            .map(|(name, xml)| (name.as_str(), xml.clone()))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn csv() -> String {
+    let mut text = String::from("test,run,started_at,status,duration_ms\n");
+    for run in 1..13 {
+        for (test, failed) in [("steady", false), ("red", run >= 8), ("odd", run % 3 == 0)] {
+            let status = if failed { "failed" } else { "passed" };
+            text += &format!("totals > {test},run-{run:02},{},{status},12\n", days(run));
+        }
+    }
+    text
+}
+
+/// The verdict on the test that fails from the eighth run on.
+fn verdict_on_red(analysis: &Value) -> &str {
+    let tests = analysis["tests"].as_array().unwrap();
+    tests
+        .iter()
+        .find(|test| test["testName"] == "totals > red")
+        .unwrap()["status"]
+        .as_str()
+        .unwrap()
+}
+
+fn statuses(analysis: &Value) -> Vec<(&str, &str)> {
+    let tests = analysis["tests"].as_array().unwrap();
+    tests
+        .iter()
+        .map(|test| {
+            (
+                test["testName"].as_str().unwrap(),
+                test["status"].as_str().unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn reports_and_the_same_history_as_csv_are_judged_alike() {
+    let reports = report_folder();
+    let history = folder(&[("history.csv", csv())]);
+    let of_reports = cli().json(&["analyze", &path(&reports, "")]);
+    let of_csv = cli().json(&["analyze", &path(&history, "history.csv")]);
+    assert_eq!(
+        of_reports["now"], "2026-11-12T08:00:00.000Z",
+        "the newest run's start"
+    );
+    assert_eq!(
+        (&of_reports["runs"], &of_reports["windowDays"]),
+        (&12.into(), &14.into())
+    );
+    assert_eq!(
+        statuses(&of_reports),
+        [
+            ("totals > red", "broken"),
+            ("totals > odd", "flaky"),
+            ("totals > steady", "healthy")
+        ]
+    );
+    for (a, b) in of_reports["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(of_csv["tests"].as_array().unwrap())
+    {
+        for field in [
+            "testName",
+            "status",
+            "statusReason",
+            "alsoActive",
+            "timeLostMs",
+            "flakeScore",
+            "flakeRate",
+            "flipRate",
+            "failureRate",
+            "impact",
+            "runsConsidered",
+            "failureStreak",
+            "lastSeenAt",
+        ] {
+            assert_eq!(a[field], b[field], "{field} of {}", a["testName"]);
+        }
+    }
+    let errors = &of_reports["tests"][0]["errors"];
+    assert_eq!(
+        (&errors[0]["category"], &errors[0]["occurrences"]),
+        (&"assertion".into(), &5.into())
+    );
+    assert_eq!(of_csv["tests"][0].get("errors"), None);
+    assert!(
+        of_csv["tests"][1]["evidence"]["signals"][0]["runs"]
+            .as_array()
+            .unwrap()
+            .contains(&"run-12".into())
+    );
+}
+
+/// What the importer stores, the live list answers and an analysis prints are the same figures to the last digit.
+#[test]
+fn an_analysis_agrees_with_stored_verdicts_and_the_live_list() {
+    let world = World::new();
+    // The live list's window ends at the time of the request.
+    let now = time::OffsetDateTime::from(std::time::SystemTime::now());
+    let at = |run: u32| {
+        let at = now - time::Duration::hours(20 * i64::from(13 - run));
+        at.format(&time::format_description::well_known::Rfc3339).unwrap()
+    };
+    for (name, xml) in reports(at) {
+        let file = world.file(&format!("history/{name}"), &xml);
+        world.import(&[&file, "--no-ci"]);
+    }
+    let analysis = cli().json(&[
+        "analyze",
+        &world.folder.path().join("history").display().to_string(),
+    ]);
+
+    let key = world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
+    let server = Server::start(world.database.url());
+    let get = |path: &str| {
+        let answer = server.client().get(
+            &format!("/api/v1/projects/{}/{path}", world.project),
+            key["key"].as_str(),
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    };
+    let live = get("flaky");
+    let reported: Vec<&Value> = analysis["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|test| test["status"] == "broken" || test["status"] == "flaky")
+        .collect();
+    let live = live["tests"].as_array().unwrap();
+    assert_eq!(live.len(), reported.len());
+    for (live, ours) in live.iter().zip(&reported) {
+        let name = live["testName"].as_str().unwrap();
+        let stored = get(&format!(
+            "tests/{}/status",
+            name.replace(' ', "%20").replace('>', "%3E")
+        ));
+        for field in [
+            "status",
+            "statusReason",
+            "flakeScore",
+            "flipRate",
+            "failureRate",
+            "runsConsidered",
+            "failureStreak",
+        ] {
+            assert_eq!(live[field], ours[field], "{field} of {name}, live");
+            assert_eq!(stored[field], ours[field], "{field} of {name}, stored");
+        }
+        for field in [
+            "testName",
+            "filePath",
+            "explanation",
+            "alsoActive",
+            "timeLostMs",
+            "flakeRate",
+            "impact",
+            "runsInWindow",
+            "lastSeenAt",
+        ] {
+            assert_eq!(live[field], ours[field], "{field} of {name}");
+        }
+        for field in ["status", "startedAt", "runNumber"] {
+            assert_eq!(
+                live["lastRun"][field], ours["lastRun"][field],
+                "{field} of {name}'s last run"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_table_tells_what_is_broken_and_flaky_first() {
+    let reports = report_folder();
+    let output = cli().run(&["analyze", &path(&reports, "")]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        output.stderr.is_empty(),
+        "no progress but on a terminal: {}",
+        said(&output)
+    );
+    let table = String::from_utf8(output.stdout).unwrap();
+    let place = |text: &str| table.find(text).unwrap_or_else(|| panic!("{text} in {table}"));
+    assert!(place("broken") < place("totals > red") && place("totals > red") < place("totals > odd"));
+    assert!(place("▁▁▁▁▁▁▁█████") > 0);
+    assert!(place("1 broken, 1 flaky, and 1 other test: 1 healthy, 0 with too few runs to say") > 0);
+    assert!(!table.contains("totals > steady") && !table.contains('\u{1b}'));
+}
+
+#[test]
+fn the_page_is_one_document() {
+    let reports = report_folder();
+    let output = cli().run(&["analyze", &path(&reports, ""), "--output", "html"]);
+    let page = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"),
+        "{}",
+        said(&output)
+    );
+    assert!(page.contains("expected 3, got 4"), "the error's own text");
+}
+
+#[test]
+fn a_history_may_come_from_a_pipe() {
+    for format in [&["--format", "csv"][..], &[]] {
+        let mut child = Command::new(assay_testkit::program("assay"))
+            .args([&["analyze", "-", "--json"], format].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(csv().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(analysis["runs"], 12);
+    }
+}
+
+#[test]
+fn the_time_and_the_stable_branch_may_be_given() {
+    let history = folder(&[("h.csv", csv())]);
+    let file = path(&history, "h.csv");
+    let earlier = cli().json(&["analyze", &file, "--now", "2026-11-07T09:00:00+01:00"]);
+    assert_eq!(
+        (&earlier["now"], &earlier["runs"]),
+        (&"2026-11-07T08:00:00.000Z".into(), &7.into())
+    );
+    assert_eq!(verdict_on_red(&earlier), "healthy", "not broken yet");
+
+    let mut branched = String::from("test,run,started_at,status,branch\n");
+    for line in csv().lines().skip(1) {
+        let (row, _) = line.rsplit_once(',').unwrap();
+        branched += &format!("{row},trunk\n");
+    }
+    let history = folder(&[("h.csv", branched)]);
+    let file = path(&history, "h.csv");
+    assert_eq!(
+        verdict_on_red(&cli().json(&["analyze", &file, "--stable-branch", "trunk"])),
+        "broken"
+    );
+    let output = cli().run(&["analyze", &file, "--json"]);
+    assert!(
+        said(&output).contains("no run is on the stable branch \"main\"") && said(&output).contains("trunk")
+    );
+    assert!(
+        !statuses(&serde_json::from_slice(&output.stdout).unwrap())
+            .iter()
+            .any(|(_, status)| *status == "broken")
+    );
+}
+
+#[test]
+fn a_class_a_file_makes_one_run_and_two_formats_of_a_run_count_once() {
+    let suite = |name: &str, passed: bool| junit::report("2026-11-20T08:00:00Z", &[(name, passed)]);
+    let surefire = folder(&[
+        ("build/TEST-a.xml", suite("a", true)),
+        ("build/TEST-b.xml", suite("b", true)),
+        (
+            "later/TEST-a.xml",
+            junit::report("2026-11-20T09:00:00Z", &[("a", true)]),
+        ),
+        ("notes.json", "{}".to_owned()),
+    ]);
+    let output = cli().run(&["analyze", &path(&surefire, ""), "--json"]);
+    let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&analysis["runs"], analysis["tests"].as_array().unwrap().len()),
+        (&2.into(), 2)
+    );
+    assert!(said(&output).contains("notes.json"), "{}", said(&output));
+
+    let ctrf = r#"{"reportFormat":"CTRF","results":{"tool":{"name":"x"},"summary":{},"tests":[{"name":"a","status":"passed","duration":4,"start":1795161600000}]}}"#;
+    let both = folder(&[("run-1.json", ctrf.to_owned()), ("run-1.xml", suite("a", false))]);
+    let analysis = cli().json(&["analyze", &path(&both, "")]);
+    assert_eq!(
+        (&analysis["runs"], &analysis["tests"][0]["failureRate"]),
+        (&1.into(), &0.0.into())
+    );
+}
+
+#[test]
+fn every_kind_of_report_can_be_analysed() {
+    let output = cli().run(&[
+        "analyze",
+        &testdata("reports/samples"),
+        &testdata("reports/playwright"),
+        "--json",
+        "--now",
+        "2026-11-21T00:00:00Z",
+    ]);
+    assert!(output.status.success(), "{}", said(&output));
+    let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(analysis["tests"].as_array().unwrap().len() > 20);
+}
+
+#[test]
+fn what_cannot_be_judged_is_said() {
+    let empty = folder(&[("notes.txt", String::new())]);
+    let wrong = folder(&[
+        (
+            "h.csv",
+            "test,run,started_at,status\na,1,2026-11-20T08:00:00Z,ok\n".to_owned(),
+        ),
+        ("broken.xml", "<testsuite><testcase".to_owned()),
+    ]);
+    for (arguments, status, sentence) in [
+        (
+            vec!["analyze".to_owned(), path(&empty, "")],
+            1,
+            "no test report and no history was found",
+        ),
+        (
+            vec!["analyze".to_owned(), path(&wrong, "h.csv")],
+            1,
+            "h.csv:2: status \"ok\", expected one of passed",
+        ),
+        (
+            vec!["analyze".to_owned(), path(&wrong, "nothing.xml")],
+            1,
+            "no such file or folder",
+        ),
+        (vec!["analyze".to_owned()], 2, "PATH"),
+        (
+            vec![
+                "analyze".to_owned(),
+                path(&wrong, "h.csv"),
+                "--now".to_owned(),
+                "noon".to_owned(),
+            ],
+            2,
+            "date-time",
+        ),
+        (
+            vec![
+                "analyze".to_owned(),
+                path(&wrong, "h.csv"),
+                "--format".to_owned(),
+                "docx".to_owned(),
+            ],
+            2,
+            "csv or auto",
+        ),
+        (
+            vec![
+                "analyze".to_owned(),
+                path(&wrong, "h.csv"),
+                "--output".to_owned(),
+                "pdf".to_owned(),
+            ],
+            2,
+            "html",
+        ),
+    ] {
+        let output = cli().run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments:?}: {}",
+            said(&output)
+        );
+        assert!(
+            said(&output).contains(sentence),
+            "{arguments:?}: {}",
+            said(&output)
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
