@@ -2,13 +2,14 @@
 
 use actix_web::{
     HttpResponse,
-    http::header::ContentType,
+    http::header::{self, ContentType},
     web::{self, ServiceConfig},
 };
 
-use crate::app::App;
+use crate::{app::App, reference};
 
-/// Mounts `/healthz` (the process answers), `/readyz` (the database answers too) and `/metrics`.
+/// Mounts `/healthz` (the process answers), `/readyz` (the database answers too), `/metrics`, and the description of
+/// the API: `/openapi.json` and, for people, `/docs`.
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         let ready = app.clone();
@@ -18,7 +19,9 @@ pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
                 web::get().to(async || HttpResponse::Ok().body("alive\n")),
             )
             .route("/readyz", web::get().to(move || readiness(ready.clone())))
-            .route("/metrics", web::get().to(move || metrics(app.clone())));
+            .route("/metrics", web::get().to(move || metrics(app.clone())))
+            .route("/openapi.json", web::get().to(document))
+            .route("/docs", web::get().to(page));
     }
 }
 
@@ -37,6 +40,19 @@ fn not_ready(error: &dyn std::error::Error) -> HttpResponse {
         .unwrap_or_default();
     log::warn!("not ready: {error}{cause}");
     HttpResponse::ServiceUnavailable().body("not ready\n")
+}
+
+async fn document() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header(ContentType::json())
+        .body(reference::DOCUMENT)
+}
+
+async fn page() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header(ContentType::html())
+        .insert_header((header::CONTENT_SECURITY_POLICY, reference::PAGE_POLICY))
+        .body(reference::PAGE)
 }
 
 async fn metrics(app: App) -> HttpResponse {

@@ -64,19 +64,26 @@ impl From<CheckError> for ApiError {
 /// The body of every error.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct ErrorBody {
+pub(crate) struct ErrorBody {
+    /// What is wrong, in a sentence that may be reworded.
     error: String,
+    /// What is wrong, in a word that does not change.
     code: &'static str,
+}
+
+impl ErrorBody {
+    pub(crate) fn of(error: &ApiError) -> Self {
+        Self {
+            error: error.sentence(),
+            code: error.code(),
+        }
+    }
 }
 
 impl ApiError {
     /// The response that tells the client.
     pub(crate) fn response(&self) -> HttpResponse {
-        let (status, code) = self.status_and_code();
-        let body = ErrorBody {
-            error: self.sentence(),
-            code,
-        };
+        let (status, _) = self.status_and_code();
         let mut response = HttpResponseBuilder::new(status);
         response.insert_header((header::CACHE_CONTROL, Caching::None.header()));
         if status == StatusCode::UNAUTHORIZED {
@@ -85,7 +92,7 @@ impl ApiError {
         if status == StatusCode::METHOD_NOT_ALLOWED {
             response.insert_header((header::ALLOW, HeaderValue::from_static("GET, HEAD")));
         }
-        response.json(body)
+        response.json(ErrorBody::of(self))
     }
 
     /// The stable code that clients match on.
@@ -108,7 +115,7 @@ impl ApiError {
         log::error!("request {id} for {route} failed: {causes}");
     }
 
-    const fn status_and_code(&self) -> (StatusCode, &'static str) {
+    pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Refused(Refusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
             Self::Refused(Refusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),

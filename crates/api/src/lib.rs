@@ -15,7 +15,10 @@ mod dispatch;
 mod encoding;
 mod error;
 mod metrics;
+#[cfg(test)]
+mod openapi;
 mod prompt;
+mod reference;
 mod request;
 mod routes;
 

@@ -24,26 +24,40 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     Answer::tagged(&AttemptList::new(project.tag(), &attempts))
 }
 
+/// The attempts of one test in one run.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct AttemptList<'a> {
+pub(crate) struct AttemptList<'a> {
+    /// The project.
     project: ProjectTag,
+    /// The run.
     run: &'a RunTag,
+    /// The test.
     test: &'a TestName,
+    /// Oldest first, never empty.
     attempts: Vec<AttemptEntry<'a>>,
 }
 
+/// One attempt.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-struct AttemptEntry<'a> {
+pub(crate) struct AttemptEntry<'a> {
+    /// Its place among the attempts, from 0.
     retry: u32,
+    /// The same in words: `first try`, `retry #1`, and so on.
     label: String,
+    /// How it ended.
     status: AttemptStatus,
+    /// How long it took in milliseconds.
     duration_ms: Option<u64>,
+    /// The browser or Playwright project that it ran in.
     browser_name: Option<&'a str>,
+    /// What went wrong, the first error first.
     errors: &'a [ErrorDetail],
+    /// A ready-made prompt for an assistant that has the repository open; none for an attempt that did not fail.
     copy_prompt: Option<String>,
+    /// The shard that ran it; none in a run without shards.
     shard: Option<ShardTag>,
 }
 

@@ -15,9 +15,12 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
+/// The branches of a project.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct BranchList {
+pub(crate) struct BranchList {
+    /// The project.
     project: ProjectTag,
+    /// By code point.
     branches: Vec<String>,
 }

@@ -39,15 +39,22 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
+/// Flaky and broken tests of the window, judged at the time of the request.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-struct FlakyList {
+pub(crate) struct FlakyList {
+    /// The project.
     project: ProjectTag,
+    /// The engine's fixed window in days.
     window_days: i64,
+    /// The order of the list.
     sort: FlakySort,
+    /// Where this page lies in the list.
     page: Page,
+    /// The tests of this page.
     tests: Vec<VerdictEntry>,
+    /// Tests of the window with too few runs for a verdict.
     gathering_data_count: u64,
 }
 

@@ -24,11 +24,16 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
+/// How a test ended in each run of a period.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct HistoryAnswer {
+pub(crate) struct HistoryAnswer {
+    /// The project.
     project: ProjectTag,
+    /// The test.
     test: TestName,
+    /// The period.
     window: Window,
+    /// One a run, newest first.
     occurrences: Vec<Occurrence>,
 }

@@ -1,14 +1,14 @@
 //! The route table. One file a resource; an envelope stands beside the handler that answers it.
 
-mod attempts;
-mod branches;
-mod flaky;
-mod history;
-mod projects;
-mod runs;
-mod settings;
-mod signatures;
-mod verdict;
+pub(crate) mod attempts;
+pub(crate) mod branches;
+pub(crate) mod flaky;
+pub(crate) mod history;
+pub(crate) mod projects;
+pub(crate) mod runs;
+pub(crate) mod settings;
+pub(crate) mod signatures;
+pub(crate) mod verdict;
 
 use actix_web::{
     HttpRequest, Route as ActixRoute,

@@ -5,9 +5,11 @@ use serde::Serialize;
 
 use crate::{answer::Answer, call::Call, error::ApiError};
 
+/// The projects of an organization.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct ProjectList {
+pub(crate) struct ProjectList {
+    /// Oldest first.
     projects: Vec<ProjectEntry>,
 }
 

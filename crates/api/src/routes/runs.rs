@@ -45,23 +45,32 @@ pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
+/// The runs of a period.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-struct RunList {
+pub(crate) struct RunList {
+    /// The project.
     project: ProjectTag,
+    /// The period.
     window: Window,
+    /// The branch that releases are made from.
     stable_branch: String,
+    /// Newest first.
     runs: Vec<RunRow>,
     /// Runs of the filter in the whole period.
     total: u64,
+    /// Where to read on towards older runs; none where nothing older matches.
     next_cursor: Option<String>,
+    /// Where to read on towards newer runs; none where nothing newer matches.
     prev_cursor: Option<String>,
 }
 
+/// One logical run and every test's final attempt.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct RunAnswer {
+pub(crate) struct RunAnswer {
+    /// The project.
     project: ProjectTag,
     #[serde(flatten)]
     run: RunDetail,

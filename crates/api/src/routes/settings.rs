@@ -15,9 +15,12 @@ pub(crate) fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
+/// A project's configuration.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct SettingsAnswer {
+pub(crate) struct SettingsAnswer {
+    /// The project.
     project: ProjectTag,
+    /// The configuration.
     settings: Settings,
 }

@@ -47,23 +47,32 @@ pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
+/// The error signatures of a period.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-struct SignatureList {
+pub(crate) struct SignatureList {
+    /// The project.
     project: ProjectTag,
+    /// The period.
     window: Window,
+    /// Where this page lies in the list.
     page: Page,
+    /// The order of the list.
     sort: SignatureSort,
+    /// The signatures of this page.
     errors: Vec<Signature>,
     /// Failed attempts of the period without any error text.
     unfingerprinted_count: u64,
 }
 
+/// An error signature with the tests and runs that it hits.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct SignatureAnswer {
+pub(crate) struct SignatureAnswer {
+    /// The project.
     project: ProjectTag,
+    /// The period.
     window: Window,
     #[serde(flatten)]
     found: SignatureDetail,

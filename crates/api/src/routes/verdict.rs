@@ -22,35 +22,53 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     Answer::of(&VerdictAnswer::new(project.tag(), verdict))
 }
 
+/// The verdict on a test as of the last import.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-struct VerdictAnswer {
+pub(crate) struct VerdictAnswer {
+    /// The project.
     project: ProjectTag,
+    /// The test.
     test: TestName,
+    /// The verdict.
     status: VerdictStatus,
     /// True for a test of which no verdict was ever stored; the figures are null then.
     awaiting_first_write: bool,
+    /// Every active signal, in their fixed order.
     active_signals: Vec<ActiveSignal>,
+    /// Short labels.
     labels: Vec<Label>,
+    /// The signal that decided; none for a test without signals.
     status_reason: Option<Signal>,
+    /// One sentence with the counts behind the verdict.
     explanation: Option<String>,
+    /// Probability-like score that the test itself is unreliable: low below 0.5, likely below 0.9, else near certain.
     #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     flake_score: Option<f64>,
+    /// Changes between neighbouring runs of a chain, as a share of the neighbours.
     #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     flip_rate: Option<f64>,
+    /// Share of the considered runs with a failed attempt.
     #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     failure_rate: Option<f64>,
+    /// Runs of the window that contain the test, skips and mass failures aside.
     runs_considered: Option<u32>,
+    /// Failed runs at the end of the stable branch's history.
     failure_streak: Option<u32>,
+    /// When it was judged.
     evaluated_at: Option<Timestamp>,
+    /// The newest run that did not skip the test.
     last_run: Option<LastRun>,
+    /// The numbers behind the verdict.
     evidence: Option<Evidence>,
 }
 
+/// A signal that the verdict rests on.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-struct ActiveSignal {
+pub(crate) struct ActiveSignal {
+    /// The signal.
     signal: Signal,
     /// The signal in words.
     label: &'static str,

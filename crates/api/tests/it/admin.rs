@@ -2,6 +2,7 @@
 
 use actix_web::{
     App as Actix,
+    http::Method,
     test::{TestRequest, call_service, init_service, read_body},
 };
 
@@ -45,4 +46,34 @@ async fn metrics_count_by_route_and_status() {
         assert!(text.contains(line), "{line} is missing in:\n{text}");
     }
     assert!(!text.contains("not-an-id"));
+}
+
+#[actix_web::test]
+async fn the_description_is_served_to_programs_and_to_people_and_to_no_client() {
+    let api = Api::new();
+    let (status, document) = get(&api, "/openapi.json").await;
+    assert_eq!(status, 200);
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+
+    let (status, page) = get(&api, "/docs").await;
+    assert_eq!(status, 200);
+    for route in assay_api::ROUTES {
+        assert!(
+            page.contains(&format!("{}{}<", assay_api::BASE, route.path)),
+            "{}",
+            route.path
+        );
+    }
+    for elsewhere in ["<script", "src=", "http://", "https://", "@import", "url("] {
+        assert!(
+            !page.replace("http://127.0.0.1", "").contains(elsewhere),
+            "{elsewhere}"
+        );
+    }
+    let key = format!("Bearer {}", api.seed.keys.good.reveal());
+    for path in ["/openapi.json", "/docs"] {
+        let answer = api.send(Method::GET, path, &[("Authorization", &key)]).await;
+        answer.fails(404, "invalid_parameter", path);
+    }
 }

@@ -19,6 +19,7 @@ mod keys;
 mod limit;
 mod logging;
 mod nonsense;
+mod openapi;
 mod parameters;
 mod prompt;
 mod ratchet;

@@ -137,6 +137,27 @@ fn every_route_has_its_row() {
     assert_eq!(rows, routes);
 }
 
+#[test]
+fn every_route_is_documented_with_its_parameters() {
+    let document: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap();
+    for row in ROWS {
+        let listed = document["paths"][row.path]["get"]["parameters"]
+            .as_array()
+            .unwrap();
+        let resolved = listed.iter().map(|parameter| {
+            document
+                .pointer(&parameter["$ref"].as_str().unwrap()[1..])
+                .unwrap()
+        });
+        let names: Vec<_> = resolved
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, row.takes, "{}", row.path);
+    }
+}
+
 #[actix_web::test]
 async fn a_good_request_is_answered() {
     let api = Api::new();

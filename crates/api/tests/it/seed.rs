@@ -16,8 +16,9 @@ use assay_domain::{
     signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
     test::TestName,
     timestamp::Timestamp,
+    verdict::{LastRun, StoredVerdict},
 };
-use assay_flakiness::{HistoryBuilder, ObservedAttempt, ObservedRun};
+use assay_flakiness::{Engine, HistoryBuilder, ObservedAttempt, ObservedRun};
 
 use crate::{
     ids::{FILE, FINGERPRINT, NOW, ORGANIZATION, OTHER_ORGANIZATION, RUN, SHARD, TEST, TWICE},
@@ -82,6 +83,29 @@ impl Seed {
             names,
             mode: Mutex::new(Mode::Healthy),
             padding: Mutex::new(0),
+        }
+    }
+
+    /// The engine's verdict on the first test of the history, as a store would keep it.
+    pub(crate) fn stored_verdict(&self) -> StoredVerdict {
+        let judgement = Engine::default().judge_tests(&self.history, NOW, &[0]).remove(0);
+        let verdict = judgement.verdict;
+        let last = LastRun {
+            run_id: RUN.to_owned(),
+            run_number: 41,
+            status: AttemptStatus::Passed,
+            started_at: NOW,
+        };
+        StoredVerdict {
+            status: verdict.status,
+            reason: verdict.reason,
+            explanation: verdict.explanation,
+            signals: verdict.signals,
+            labels: verdict.labels,
+            figures: verdict.figures,
+            evaluated_at: NOW,
+            last: Some((NOW, last)),
+            evidence: judgement.evidence,
         }
     }
 

@@ -1,0 +1,48 @@
+//! The headers of responses.
+
+use super::json::{Json, object, reference};
+
+/// Every header, by its name.
+pub(super) fn components() -> Json {
+    let text = |rules: Option<(&'static str, Json)>| -> Json {
+        [("type", "string".into())].into_iter().chain(rules).collect()
+    };
+    let date_time = || text(Some(("format", "date-time".into())));
+    [
+        ("Cache-Control", "Whether the answer may be kept: `private, no-store`, or `private, no-cache` where an `ETag` lets a client ask whether it still holds.", true, text(None), "private, no-store"),
+        ("ETag", "The strong tag of these bytes. Each content coding has its own.", true, text(None), "\"5f2b1c0d9e8a7b6c5d4e3f2a1b0c9d8e\""),
+        ("Vary", "The bytes depend on the accepted content codings.", true, text(None), "Accept-Encoding"),
+        ("Service-Key-Expires-At", "When the key expires; present from seven days before, on successful answers.", false, date_time(), "2026-11-27T18:46:03.120Z"),
+        ("X-Request-Id", "The request's id in the server's log: the client's own where it sent a sane one. On 4xx only where the client sent one.", false, text(Some(("pattern", "^[0-9A-Za-z._-]{1,64}$".into()))), "6f1c2a9b3d4e5f60718293a4b5c6d7e8"),
+        ("RateLimit-Policy", "The budget of a key: `q` requests in a window of `w` seconds. Absent where the server sets no limit.", false, text(None), "\"default\";q=60;w=60"),
+        ("RateLimit", "What is left of it: `r` requests, and `t` seconds until the next window. Absent where the server sets no limit.", false, text(None), "\"default\";r=41;t=23"),
+        ("WWW-Authenticate", "The scheme by which to send a key.", true, text(None), "Bearer"),
+    ]
+    .into_iter()
+    .map(|(name, description, required, schema, example)| {
+        let header = object([
+            ("description", description.into()),
+            ("required", required.into()),
+            ("schema", schema),
+            ("example", example.into()),
+        ]);
+        (name, header)
+    })
+    .collect()
+}
+
+/// The headers of a successful answer.
+pub(super) fn of_success(tagged: bool) -> Json {
+    [
+        "Cache-Control",
+        "Vary",
+        "Service-Key-Expires-At",
+        "X-Request-Id",
+        "RateLimit-Policy",
+        "RateLimit",
+    ]
+    .into_iter()
+    .chain(tagged.then_some("ETag"))
+    .map(|name| (name, reference("headers", name)))
+    .collect()
+}

@@ -1,0 +1,237 @@
+//! The OpenAPI document and the reference page, written from the code's own types.
+//!
+//! Both are checked in under `docs` and served by the second listener. The test here fails when they are out of
+//! date; this writes them anew:
+//!
+//! ```sh
+//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-api openapi
+//! ```
+
+mod errors;
+mod headers;
+mod json;
+mod operations;
+mod page;
+mod parameters;
+mod schemas;
+
+use std::{fs, path::Path};
+
+use self::{
+    json::{Fields, Json, object, reference, texts},
+    operations::{OPERATIONS, Operation, TAGS},
+};
+use crate::{
+    error::ErrorBody,
+    routes::{BASE, ROUTES},
+};
+
+#[test]
+fn the_checked_in_description_is_that_of_the_code() {
+    let document = document();
+    let page = page::render(&document);
+    for (file, text) in [("openapi.json", document.pretty()), ("reference.html", page)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../docs")
+            .join(file);
+        if std::env::var_os("ASSAY_WRITE_OPENAPI").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        // Read anew: what the server has of it was read when it was compiled.
+        let checked_in = fs::read_to_string(&path).unwrap();
+        assert!(
+            checked_in == text,
+            "docs/{file} is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-api openapi"
+        );
+    }
+}
+
+#[test]
+fn the_document_has_every_route() {
+    let documented: Vec<_> = OPERATIONS.iter().map(|operation| operation.path).collect();
+    let routes: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
+    assert_eq!(documented, routes);
+}
+
+#[test]
+fn every_example_conforms_to_its_schema() {
+    let mut document = document();
+    // What the schemas do not name is refused, so that an example shows nothing that is not described.
+    document.each_object(&mut |fields| {
+        if fields.contains_key("properties") {
+            fields.insert("additionalProperties".to_owned(), false.into());
+        }
+    });
+    let components = &document.fields()["components"];
+    for operation in &OPERATIONS {
+        let mut noted = Vec::new();
+        let name = (operation.answer)(&mut noted);
+        let schema = object([
+            ("$ref", format!("#/components/schemas/{name}").into()),
+            ("components", components.clone()),
+        ]);
+        let validator = jsonschema::validator_for(&serde_json::to_value(schema).unwrap()).unwrap();
+        let example = serde_json::from_str(operation.example).unwrap();
+        let wrong: Vec<_> = validator
+            .iter_errors(&example)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{}: {wrong:?}", operation.path);
+    }
+}
+
+const INTRODUCTION: &str = "\
+The CI test results of every project of one organization, read-only. There are only GET operations (and HEAD, which \
+answers as GET without a body); any other method is refused with 405, an unknown path with 404, both with the code \
+`invalid_parameter`.
+
+Every request carries `Authorization: Bearer svc_ro_…`, an organization read key. A key expires 30, 60, 90 or 180 days \
+after its creation and cannot be renewed. From seven days before, answers carry `Service-Key-Expires-At`.
+
+Each route has a cost: cheap, moderate or expensive. Successful answers tell what is left of the key's budget in \
+`RateLimit` and `RateLimit-Policy`.
+
+Conventions:
+
+- Every field is always present, null where unknown. Fields may be added; ignore those that you do not know.
+- Timestamps are UTC with milliseconds: `2026-11-20T18:46:03.120Z`. Durations are whole milliseconds.
+- An id that does not exist and one that belongs to another organization get the same 404, byte for byte.
+- A parameter given twice is not valid; an unknown one is ignored.
+- An error's `code` is stable; its sentence may be reworded.
+- Retry only 429, after 60 seconds, and 5xx, with exponential backoff from 1 to 30 seconds. Never retry 400, 401, 403 \
+or 404: the same request gets the same answer.
+- Bodies above 16 KB are compressed with gzip, Brotli or Zstandard where `Accept-Encoding` allows it.
+
+The examples are real answers; long lists in them are shortened.";
+
+/// The whole document.
+fn document() -> Json {
+    let mut noted = Vec::new();
+    let mut answers = vec![schemas::register::<ErrorBody>(&mut noted)];
+    let paths: Json = OPERATIONS
+        .iter()
+        .map(|operation| {
+            let answer = (operation.answer)(&mut noted);
+            let path = object([("get", describe(operation, &answer))]);
+            answers.push(answer);
+            (operation.path, path)
+        })
+        .collect();
+    let schemas = schemas::without_unused(schemas::components(noted), &answers);
+    let tags =
+        TAGS.map(|(name, description)| object([("name", name.into()), ("description", description.into())]));
+    object([
+        ("openapi", "3.1.0".into()),
+        ("info", info()),
+        ("servers", Json::List(vec![server()])),
+        (
+            "security",
+            Json::List(vec![object([("readKey", Json::List(Vec::new()))])]),
+        ),
+        ("tags", Json::List(tags.to_vec())),
+        ("paths", paths),
+        ("components", components(schemas)),
+    ])
+}
+
+fn info() -> Json {
+    object([
+        ("title", "Assay test-results read API".into()),
+        ("version", "1".into()),
+        ("summary", "CI test results, read-only".into()),
+        ("description", INTRODUCTION.into()),
+        (
+            "license",
+            object([
+                ("name", env!("CARGO_PKG_LICENSE").into()),
+                ("identifier", env!("CARGO_PKG_LICENSE").into()),
+            ]),
+        ),
+    ])
+}
+
+fn server() -> Json {
+    let origin = object([
+        ("default", "http://127.0.0.1:8080".into()),
+        ("description", "Where the server listens.".into()),
+    ]);
+    object([
+        ("url", format!("{{origin}}{BASE}").into()),
+        ("description", "A server of one's own".into()),
+        ("variables", object([("origin", origin)])),
+    ])
+}
+
+/// What the paths refer to.
+fn components(mut schemas: Fields) -> Json {
+    let code = &mut schemas["ErrorBody"].fields_mut()["properties"].fields_mut()["code"];
+    code.fields_mut()
+        .insert("enum".to_owned(), texts(errors::codes()));
+    let key = object([
+        ("type", "http".into()),
+        ("scheme", "bearer".into()),
+        ("bearerFormat", "svc_ro_…".into()),
+        ("description", "An organization read key.".into()),
+    ]);
+    object([
+        ("securitySchemes", object([("readKey", key)])),
+        ("parameters", Json::Object(parameters::components())),
+        ("headers", headers::components()),
+        ("responses", errors::components()),
+        ("schemas", Json::Object(schemas)),
+    ])
+}
+
+fn describe(operation: &Operation, answer: &str) -> Json {
+    let of_path = operation
+        .path
+        .split('/')
+        .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+    let of_headers = operation
+        .tagged
+        .then_some("ifNoneMatch")
+        .into_iter()
+        .chain(["requestId"]);
+    let parameters = of_path
+        .chain(operation.query.iter().copied())
+        .chain(of_headers)
+        .map(|name| reference("parameters", name));
+    let mut responses = vec![("200".to_owned(), success(operation, answer))];
+    if operation.tagged {
+        responses.push(("304".to_owned(), not_modified()));
+    }
+    responses.extend(errors::responses(operation));
+    let description = format!("{}\n\nCost: {}.", operation.description, operation.cost);
+    let label = operation.cost.split(" (").next().unwrap_or_default();
+    object([
+        ("operationId", operation.id.into()),
+        ("tags", texts([operation.tag])),
+        ("summary", operation.summary.into()),
+        ("description", description.into()),
+        ("x-cost", label.into()),
+        ("parameters", Json::List(parameters.collect())),
+        ("responses", responses.into_iter().collect()),
+    ])
+}
+
+fn success(operation: &Operation, answer: &str) -> Json {
+    let body = object([
+        ("schema", reference("schemas", answer)),
+        ("example", Json::parse(operation.example)),
+    ]);
+    object([
+        ("description", "Success.".into()),
+        ("headers", headers::of_success(operation.tagged)),
+        ("content", object([("application/json", body)])),
+    ])
+}
+
+fn not_modified() -> Json {
+    object([
+        (
+            "description",
+            "The answer that the client has still holds. There is no body.".into(),
+        ),
+        ("headers", headers::of_success(true)),
+    ])
+}

@@ -1,0 +1,119 @@
+//! The parameters, by the name under which routes list them.
+
+use assay_domain::{
+    page::PerPage,
+    run::Outcome,
+    signature::{Category, SignatureSort},
+    verdict::{FlakySort, VerdictStatus},
+};
+
+use super::json::{Fields, Json, object, texts};
+
+const PROJECT: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
+const RUN: &str = "01a1fb15-b298-7514-9198-bcb385600000";
+const TEST: &str = "api > api/cart.spec.ts > basket > accepts an order on the second try";
+
+/// Every parameter. What several routes share under one name but not with one meaning has a name of its own here.
+pub(super) fn components() -> Fields {
+    [
+        ("projectId", path("projectId", text([("format", "uuid".into())]), PROJECT, "An id of the project list. Any other text names nothing: `project_not_found`.")),
+        ("runId", path("runId", text([("format", "uuid".into())]), RUN, "An id of the runs list, or the id of any shard of a sharded run. Any other text names nothing: `run_not_found`.")),
+        ("testName", path("testName", text([("minLength", 1.into())]), TEST, "The full stored test name, percent-encoded with `/` as `%2F`.")),
+        ("fingerprint", path("fingerprint", text([("pattern", "^[0-9A-Za-z_-]{1,128}$".into())]), "bbd72ea9b25addb5cbf17e2d21b71317", "A fingerprint of the error-signature list. Another shape names nothing: `error_not_found`.")),
+        ("filePath", file_path()),
+        ("days", days()),
+        ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into())]), "Only this branch, by its exact name.", Some("main"))),
+        ("sha", query("sha", text([("pattern", "^[0-9a-fA-F]{4,40}$".into())]), "Only runs whose commit or tested revision begins with this, in either case.", Some("9b4437ba"))),
+        ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs that ended so.", None)),
+        ("flakyStatus", query("status", text([("enum", texts([VerdictStatus::Flaky, VerdictStatus::Broken]))]), "Only tests with this verdict.", None)),
+        ("category", query("category", text([("enum", texts(Category::ALL))]), "Only signatures of this category.", None)),
+        ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into())]), "Only tests whose name or file contains this, in either case.", Some("checkout"))),
+        ("errorSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into())]), "Only signatures whose title, message or file contains this, in either case.", Some("timeout"))),
+        ("flakySort", query("sort", text([("enum", texts(FlakySort::ALL)), ("default", FlakySort::TimeLost.as_str().into())]), "The order, the largest first: by time lost, by failure rate, or by impact on the stable branch.", None)),
+        ("errorSort", query("sort", text([("enum", texts(SignatureSort::ALL)), ("default", SignatureSort::Occurrences.as_str().into())]), "The order: by occurrences, by the number of tests, by the latest or by the first occurrence; the largest or latest first.", None)),
+        ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end answers the last page.", None)),
+        ("perPage", per_page()),
+        ("cursor", query("cursor", text([("pattern", "^[0-9A-Za-z_-]{1,64}$".into())]), "Opaque. Pass `nextCursor` for older runs; pass `prevCursor` together with `direction=prev` for newer ones.", Some("AQAAAaH6RsnYAAAACAY22YE"))),
+        ("direction", query("direction", text([("enum", texts(["next", "prev"])), ("default", "next".into())]), "Older (`next`) or newer (`prev`) runs than the cursor. `prev` needs a cursor.", None)),
+        ("explain", query("explain", object([("type", "boolean".into()), ("default", false.into())]), "Adds to each entry the evidence behind its verdict.", None)),
+        ("ifNoneMatch", header("If-None-Match", "The `ETag` of an answer that the client has: where it still holds, the answer is 304 without a body.")),
+        ("requestId", header("X-Request-Id", "An id of the client's own for this request: 1 to 64 letters, digits, `.`, `_` and `-`. It comes back in the answer and stands in the server's log; any other text is replaced.")),
+    ]
+    .into_iter()
+    .map(|(name, parameter)| (name.to_owned(), parameter))
+    .collect()
+}
+
+fn path(name: &str, schema: Json, example: &str, description: &str) -> Json {
+    object([
+        ("name", name.into()),
+        ("in", "path".into()),
+        ("required", true.into()),
+        ("description", description.into()),
+        ("schema", schema),
+        ("example", example.into()),
+    ])
+}
+
+fn query(name: &str, schema: Json, description: &str, example: Option<&str>) -> Json {
+    let mut parameter = object([
+        ("name", name.into()),
+        ("in", "query".into()),
+        ("required", false.into()),
+        ("description", description.into()),
+        ("schema", schema),
+    ]);
+    if let Some(example) = example {
+        parameter
+            .fields_mut()
+            .insert("example".to_owned(), example.into());
+    }
+    parameter
+}
+
+fn header(name: &str, description: &str) -> Json {
+    object([
+        ("name", name.into()),
+        ("in", "header".into()),
+        ("required", false.into()),
+        ("description", description.into()),
+        ("schema", text([])),
+    ])
+}
+
+fn days() -> Json {
+    let schema = integer([
+        ("enum", Json::List(vec![7.into(), 30.into(), 90.into()])),
+        ("default", 30.into()),
+    ]);
+    let description = "The period in days, ending now. It must not exceed the plan's retention (Standard 60, Pro 90): \
+                       `invalid_period`.";
+    query("days", schema, description, None)
+}
+
+fn per_page() -> Json {
+    let sizes =
+        [PerPage::Ten, PerPage::TwentyFive, PerPage::Fifty].map(|size| i64::from(size.count()).into());
+    let schema = integer([
+        ("enum", Json::List(sizes.to_vec())),
+        ("default", i64::from(PerPage::default().count()).into()),
+    ]);
+    query("perPage", schema, "Entries a page.", None)
+}
+
+fn file_path() -> Json {
+    let description = "The stored file of the test; empty for a test without a file. Needed only where the name stands in \
+                       several files, which `ambiguous_test` lists.";
+    let mut parameter = query("filePath", text([]), description, Some("tests/api/cart.spec.ts"));
+    let fields = parameter.fields_mut();
+    fields.insert("allowEmptyValue".to_owned(), true.into());
+    parameter
+}
+
+fn text<const N: usize>(rules: [(&str, Json); N]) -> Json {
+    [("type", "string".into())].into_iter().chain(rules).collect()
+}
+
+fn integer<const N: usize>(rules: [(&str, Json); N]) -> Json {
+    [("type", "integer".into())].into_iter().chain(rules).collect()
+}

@@ -1,0 +1,170 @@
+//! The schemas of the answers, from the types that are answered.
+
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use super::json::{Fields, Json, texts};
+
+/// Fields that are left out where they were not asked for; every other field is always present.
+const LEFT_OUT: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
+
+/// Notes a type and every type in it, and answers its name.
+pub(super) type Register = fn(&mut Noted) -> String;
+
+/// Types by name, as their derived schemas describe them.
+pub(super) type Noted = Vec<(String, RefOr<Schema>)>;
+
+pub(super) fn register<T: ToSchema>(noted: &mut Noted) -> String {
+    T::schemas(noted);
+    noted.push((T::name().into_owned(), T::schema()));
+    T::name().into_owned()
+}
+
+/// The schemas of the document, by name: what the derived ones leave unsaid is added, and what only mirrors how
+/// the code is arranged is folded together.
+pub(super) fn components(noted: Noted) -> Fields {
+    let raw: Fields = noted
+        .into_iter()
+        .map(|(name, schema)| (name, Json::of(&schema)))
+        .collect();
+    let mut schemas: Fields = raw
+        .iter()
+        .filter(|(_, schema)| !is_scalar(schema))
+        .map(|(name, schema)| {
+            let mut schema = merged(schema.clone(), &raw);
+            schema.each_object(&mut |fields| inline_scalar(fields, &raw));
+            schema.each_object(&mut require_all);
+            (name.clone(), schema)
+        })
+        .collect();
+    for (name, field) in LEFT_OUT {
+        leave_out(schemas[name].fields_mut(), field);
+    }
+    schemas.sort_unstable_keys();
+    schemas
+}
+
+/// Leaves only the schemas that `roots` or others refer to: what was folded into others is not of its own.
+pub(super) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
+    let mut used = roots.to_vec();
+    for schema in schemas.values_mut() {
+        schema.each_object(&mut |fields| used.extend(referred(fields).map(str::to_owned)));
+    }
+    schemas.retain(|name, _| used.contains(name));
+    schemas
+}
+
+/// A text of a format, such as a date-time: written out where it is used.
+fn is_scalar(schema: &Json) -> bool {
+    schema.get("type").and_then(Json::text) == Some("string") && schema.get("enum").is_none()
+}
+
+/// One object in place of those that serde flattens into it.
+fn merged(schema: Json, raw: &Fields) -> Json {
+    let Some(parts) = schema.get("allOf") else {
+        return schema;
+    };
+    // An object's own fields first, as they mostly are in the answer.
+    let mut parts = parts.list().to_vec();
+    parts.sort_by_key(|part| referred(part.fields()).is_some());
+    let properties = parts.iter().flat_map(|part| {
+        let part = referred(part.fields()).map_or(part, |name| &raw[name]);
+        let part = merged(part.clone(), raw);
+        part.get("properties")
+            .map(|properties| properties.fields().clone())
+            .unwrap_or_default()
+    });
+    let properties: Fields = properties.collect();
+    let description = schema.get("description").cloned();
+    [("type", Some("object".into())), ("description", description)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .chain([("properties", Json::Object(properties))])
+        .collect()
+}
+
+/// The name of the schema that an object refers to.
+pub(super) fn referred(fields: &Fields) -> Option<&str> {
+    fields.get("$ref")?.text()?.rsplit('/').next()
+}
+
+/// Writes a scalar in place of a reference to it. Of a choice between something and null the description goes
+/// outside, and where that something is a scalar the choice becomes its type or null.
+fn inline_scalar(fields: &mut Fields, raw: &Fields) {
+    let scalar = referred(fields)
+        .map(|name| &raw[name])
+        .filter(|schema| is_scalar(schema));
+    if let Some(schema) = scalar.cloned() {
+        fields.shift_remove("$ref");
+        put_first(fields, &schema);
+    }
+    let Some(mut choice) = or_null(fields).cloned() else {
+        return;
+    };
+    if let Some(description) = choice.fields_mut().shift_remove("description") {
+        fields.insert("description".to_owned(), description);
+    }
+    // The choice was visited before, so that a scalar is written out already.
+    if is_scalar(&choice) {
+        fields.shift_remove("oneOf");
+        put_first(fields, &choice);
+        fields["type"] = texts(["string", "null"]);
+    } else {
+        let null = [("type", "null".into())].into_iter().collect();
+        fields["oneOf"] = Json::List(vec![choice, null]);
+    }
+}
+
+/// What a choice has besides null; nothing where this is no such choice.
+pub(super) fn or_null(fields: &Fields) -> Option<&Json> {
+    let choices = fields.get("oneOf")?.list();
+    let is_null = |choice: &&Json| choice.get("type").and_then(Json::text) == Some("null");
+    if choices.iter().filter(is_null).count() != 1 || choices.len() != 2 {
+        return None;
+    }
+    choices.iter().find(|choice| !is_null(choice))
+}
+
+/// Adds the schema before the other fields, which are kept where both have one.
+fn put_first(fields: &mut Fields, schema: &Json) {
+    let kept = std::mem::take(fields);
+    fields.extend(schema.fields().clone());
+    fields.extend(kept);
+}
+
+/// Every field of an answer is always present, null where unknown.
+fn require_all(fields: &mut Fields) {
+    if let Some(properties) = fields.get_mut("properties") {
+        properties.fields_mut().values_mut().for_each(say_null);
+        let names = texts(properties.fields().keys());
+        fields.insert("required".to_owned(), names);
+    }
+}
+
+/// What the code calls none is null in JSON.
+fn say_null(schema: &mut Json) {
+    let nullable =
+        schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], Json::list).is_empty();
+    if let Some(Json::Text(description)) = schema.fields_mut().get_mut("description")
+        && nullable
+    {
+        *description = description.replace("None ", "Null ").replace("none ", "null ");
+    }
+}
+
+/// A field that is left out instead of null.
+fn leave_out(fields: &mut Fields, field: &str) {
+    let property = fields["properties"].fields_mut()[field].fields_mut();
+    let choice = or_null(property).unwrap().fields().clone();
+    property.shift_remove("oneOf");
+    property.extend(choice);
+    let required = fields["required"].list().iter();
+    fields["required"] = Json::List(
+        required
+            .filter(|name| name.text() != Some(field))
+            .cloned()
+            .collect(),
+    );
+}

@@ -1,0 +1,241 @@
+//! The document against the real answers.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Answer, Api},
+    ids::{FINGERPRINT, PROJECT, RUN, TEST_ENCODED},
+    store::Mode,
+};
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap()
+}
+
+/// What stands here, or what it refers to.
+fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    value["$ref"]
+        .as_str()
+        .map_or(value, |path| document.pointer(&path[1..]).unwrap())
+}
+
+/// The paths of the document with their operations.
+fn operations(document: &Value) -> Vec<(&String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    paths.iter().map(|(path, item)| (path, &item["get"])).collect()
+}
+
+/// The parameters of an operation that stand in the query.
+fn query<'a>(document: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
+    let parameters = operation["parameters"].as_array().unwrap().iter();
+    parameters
+        .map(|parameter| resolve(document, parameter))
+        .filter(|parameter| parameter["in"] == "query")
+        .collect()
+}
+
+fn fill(path: &str) -> String {
+    path.replace("{projectId}", PROJECT)
+        .replace("{runId}", RUN)
+        .replace("{testName}", TEST_ENCODED)
+        .replace("{fingerprint}", FINGERPRINT)
+}
+
+/// Makes the schemas refuse what they do not name: the answers may grow, but not without the document.
+fn close(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        if fields.contains_key("properties") && fields.get("type") == Some(&json!("object")) {
+            fields.insert("additionalProperties".to_owned(), json!(false));
+        }
+        fields.values_mut().for_each(close);
+    } else if let Value::Array(items) = value {
+        items.iter_mut().for_each(close);
+    }
+}
+
+/// Asserts that an answer is what the document says of its status: body and headers.
+#[track_caller]
+fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
+    let response = &operation["responses"][answer.status.as_str()];
+    assert!(
+        response.is_object(),
+        "{what}: {} is not documented",
+        answer.status
+    );
+    let response = resolve(document, response);
+    let nothing = serde_json::Map::new();
+    let headers = response["headers"].as_object().unwrap_or(&nothing);
+    for (name, header) in headers {
+        if resolve(document, header)["required"] == true {
+            assert!(answer.header(name).is_some(), "{what}: {name} is missing");
+        }
+    }
+    for name in answer.headers.keys() {
+        let is_documented = headers
+            .keys()
+            .any(|known| name.as_str().eq_ignore_ascii_case(known));
+        assert!(
+            is_documented || name == "content-type",
+            "{what}: {name} is not documented"
+        );
+    }
+    let Some(schema) = response.pointer("/content/application~1json/schema") else {
+        assert!(answer.body.is_empty(), "{what}: {:?}", answer.body);
+        return;
+    };
+    let mut components = document["components"].clone();
+    close(&mut components);
+    let schema = json!({"$ref": schema["$ref"], "components": components});
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
+        .unwrap();
+    let body = answer.json();
+    let wrong: Vec<_> = validator
+        .iter_errors(&body)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:#?} in {body:#}");
+    if let Some(code) = body.get("code") {
+        let codes = response["x-codes"].as_array().unwrap();
+        assert!(codes.iter().any(|known| known["code"] == *code), "{what}: {code}");
+    }
+}
+
+#[actix_web::test]
+async fn every_answer_conforms_to_the_document() {
+    let document = document();
+    let api = Api::limited(10_000);
+    for (path, operation) in operations(&document) {
+        let path = fill(path);
+        let answer = api.get(&path).await;
+        answer.ok();
+        conforms(&document, operation, &answer, &path);
+        if let Some(tag) = answer.header("etag") {
+            let known = api.get_with(&path, &[("If-None-Match", tag)]).await;
+            assert_eq!(known.status, 304);
+            conforms(&document, operation, &known, &path);
+        }
+    }
+    // What the plain requests do not show: evidence, a stored verdict.
+    for (template, path, pointer) in [
+        (
+            "/projects/{projectId}/flaky",
+            "/flaky?explain=true",
+            "/tests/0/evidence/signals/0",
+        ),
+        (
+            "/projects/{projectId}/tests/{testName}/status",
+            "/tests/twice/status?filePath=b%20%22quoted%22.ts",
+            "/evidence/signals/0",
+        ),
+    ] {
+        let path = format!("/projects/{PROJECT}{path}");
+        let answer = api.get(&path).await;
+        assert!(
+            answer.ok().pointer(pointer).is_some_and(Value::is_object),
+            "{path}"
+        );
+        conforms(&document, &document["paths"][template]["get"], &answer, &path);
+    }
+}
+
+#[actix_web::test]
+async fn every_error_conforms_to_the_document() {
+    let document = document();
+    let api = Api::new();
+    let keys = &api.seed.keys;
+    let bad_keys = [
+        &keys.ingest,
+        &keys.unknown,
+        &keys.revoked,
+        &keys.expired,
+        &keys.free,
+    ];
+    let mut headers: Vec<_> = bad_keys.map(|key| format!("Bearer {}", key.reveal())).to_vec();
+    headers.push(String::new());
+    for (template, operation) in operations(&document) {
+        let path = fill(template);
+        for header in &headers {
+            let uri = format!("{}{path}", assay_api::BASE);
+            let answer = api
+                .send(actix_web::http::Method::GET, &uri, &[("Authorization", header)])
+                .await;
+            assert!(answer.status == 401 || answer.status == 403);
+            conforms(&document, operation, &answer, &path);
+        }
+        for (from, to) in [
+            (PROJECT, "none"),
+            (RUN, "none"),
+            (TEST_ENCODED, "none"),
+            (FINGERPRINT, "none"),
+            (TEST_ENCODED, "twice"),
+        ] {
+            if path.contains(from) {
+                let answer = api.get(&path.replace(from, to)).await;
+                assert!(answer.status == 404 || answer.status == 400);
+                conforms(&document, operation, &answer, &path);
+            }
+        }
+        for parameter in query(&document, operation) {
+            let name = parameter["name"].as_str().unwrap();
+            let answer = api.get(&format!("{path}?{name}=%FF")).await;
+            assert_eq!(answer.status, 400);
+            conforms(&document, operation, &answer, &path);
+        }
+        for mode in [Mode::ReadsFail, Mode::Unreachable] {
+            let failing = Api::in_mode(mode);
+            conforms(&document, operation, &failing.get(&path).await, &path);
+        }
+        let limited = Api::limited(1);
+        limited.get(&path).await.ok();
+        let refused = limited.get(&path).await;
+        assert_eq!(refused.status, 429);
+        conforms(&document, operation, &refused, &path);
+    }
+}
+
+#[actix_web::test]
+async fn every_parameter_is_read_as_the_document_says() {
+    let document = document();
+    let api = Api::new();
+    for (template, operation) in operations(&document) {
+        let path = fill(template);
+        let plain = api.get(&path).await.ok();
+        for parameter in query(&document, operation) {
+            let name = parameter["name"].as_str().unwrap();
+            let schema = &parameter["schema"];
+            let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let ask = |value: &str| format!("{path}?{name}={value}");
+            if let Some(default) = schema.get("default") {
+                assert_eq!(
+                    api.get(&ask(&written(default))).await.ok(),
+                    plain,
+                    "{path} {name}"
+                );
+            }
+            for word in schema["enum"].as_array().into_iter().flatten() {
+                let word = written(word);
+                let answer = api.get(&ask(&word)).await;
+                if word == "prev" {
+                    answer.fails(400, "invalid_parameter", "prev without a cursor");
+                } else {
+                    answer.ok();
+                }
+            }
+            if let Some(longest) = schema["maxLength"].as_u64() {
+                api.get(&ask(&"x".repeat(longest as usize))).await.ok();
+                let answer = api.get(&ask(&"x".repeat(longest as usize + 1))).await;
+                assert_eq!(answer.status, 400, "{path} {name}");
+            }
+            if let Some(least) = schema["minimum"].as_i64() {
+                api.get(&ask(&least.to_string())).await.ok();
+                assert_eq!(api.get(&ask(&(least - 1).to_string())).await.status, 400);
+            }
+            let has_rules =
+                schema.get("enum").is_some() || schema["type"] != "string" || schema.get("pattern").is_some();
+            let answer = api.get(&ask("~")).await;
+            assert_eq!(answer.status == 400, has_rules, "{path} {name}");
+        }
+    }
+}
