@@ -260,7 +260,9 @@ fn broken(file: &str, error: csv::Error) -> CsvError {
             format!("the row has {len} columns, expected {expected_len} as in the header")
         }
         csv::ErrorKind::Utf8 { .. } => "the row is not UTF-8".to_owned(),
-        _ => "the row is not CSV".to_owned(),
+        csv::ErrorKind::Seek | csv::ErrorKind::Serialize(_) | csv::ErrorKind::Deserialize { .. } | _ => {
+            "the row is not CSV".to_owned()
+        }
     };
     CsvError::Row { file, line, problem }
 }
