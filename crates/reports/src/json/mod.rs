@@ -1,7 +1,10 @@
 //! JSON as tools leave it behind: text before it, an end that is missing, fields of the wrong type.
 
 mod lenient;
+mod surrogate;
 mod walk;
+
+use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
@@ -40,12 +43,19 @@ pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Res
         let problem = format!("no JSON object with the key `{}` in it", shape.key);
         return Err(input.broken(1, shape.format, problem));
     };
-    let text = input.text.get(start..).unwrap_or_default();
-    match first_value(text) {
+    let mut text = Cow::Borrowed(input.text.get(start..).unwrap_or_default());
+    let mut value = first_value(&text);
+    if value.as_ref().is_err_and(|error| !error.is_eof())
+        && let Some(mended) = surrogate::replaced(&text)
+    {
+        value = first_value(&mended);
+        text = Cow::Owned(mended);
+    }
+    match value {
         Ok(value) => Ok(Parsed { value, cut_at: None }),
         Err(error) if error.is_eof() => {
             let cut = 1 + input.text.matches('\n').count();
-            let mended = mend(text, shape.whole).and_then(|text| first_value(&text).ok());
+            let mended = mend(&text, shape.whole).and_then(|text| first_value(&text).ok());
             mended
                 .map(|value| Parsed {
                     value,
