@@ -8,10 +8,10 @@ use crate::{
     clock::{self, HOUR},
     dice::Dice,
     http::{Client, escape},
-    playwright, small,
+    importer, playwright, small,
     stack::Stack,
     tally::Tally,
-    world::Organization,
+    world::{CHECKOUT, Organization},
 };
 
 /// Bad usage, bad reports, and standard input.
@@ -178,6 +178,155 @@ pub(crate) fn configuration(tally: &mut Tally, stack: &Stack, organization: &Org
             &format!("assay {all:?}"),
             &told.pointer(field).cloned().unwrap_or_default(),
             &expected,
+        );
+    }
+}
+
+/// Reports of odd shapes, and a checkout that a flag names.
+pub(crate) fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+    let mut project = small::project("Shapes");
+    importer::open(stack, &organization.id, &mut project, tally);
+    let client = Client::new(stack.server().address, &organization.key);
+    let here = format!("/projects/{}", escape(&project.id));
+    let mut dice = Dice::new(29, "shapes");
+    let import = |key: &str, report: &Value, more: &[&str]| -> Value {
+        let file = stack.file("shape.json", report.to_string().as_bytes());
+        let mut arguments = vec![
+            "import",
+            "--project",
+            &project.id,
+            "--run-key",
+            key,
+            "--branch",
+            "main",
+        ];
+        arguments.extend(more);
+        arguments.push(&file);
+        let told = stack.told(&arguments);
+        client
+            .get(&format!(
+                "{here}/runs/{}",
+                told["runId"].as_str().unwrap_or_default()
+            ))
+            .json()
+    };
+    let mut run = small::run("rooted", "main", now - 3 * HOUR, &[("a", 'F')], &mut dice);
+    let detail = import(
+        "rooted",
+        &playwright::report(&run, &run.shards[0], false),
+        &["--root", CHECKOUT],
+    );
+    tally.same(
+        "--root: filePath",
+        &detail["tests"][0]["filePath"].as_str(),
+        &Some("tests/small.spec.ts"),
+    );
+    let path = format!(
+        "{here}/runs/{}/tests/{}",
+        detail["run"]["id"].as_str().unwrap_or_default(),
+        escape(detail["tests"][0]["testName"].as_str().unwrap_or_default())
+    );
+    let attempts = client.get(&path).json();
+    let place = &attempts["attempts"][0]["errors"][0]["location"]["file"];
+    tally.same(
+        "--root: location.file",
+        &place.as_str(),
+        &Some("tests/small.spec.ts"),
+    );
+    // A file that did not load fails its run without a single test.
+    run.shards[0].cases.clear();
+    run.shards[0].errors = vec!["Error: Cannot find module './x'".to_owned()];
+    let detail = import("broken", &playwright::report(&run, &run.shards[0], false), &[]);
+    tally.matches(
+        "a run that did not load",
+        &detail,
+        &json!({
+            "run": {"status": "failed"},
+            "counts": {"total": 0, "passed": 0, "failed": 0, "skipped": 0, "recovered": 0},
+            "tests": [],
+        }),
+    );
+    let failed = client.get(&format!("{here}/runs?status=failed")).json();
+    tally.same("failed runs", &failed["total"].as_i64(), &Some(2));
+    // JavaScript cuts a text between the halves of an emoji, and JSON holds what is left.
+    let cut = small::run(
+        "cut",
+        "main",
+        now - 3 * HOUR,
+        &[("half an emoji CUT", 'P')],
+        &mut dice,
+    );
+    let text = playwright::report(&cut, &cut.shards[0], false)
+        .to_string()
+        .replace("CUT", "\\ud83d");
+    let file = stack.file("cut.json", text.as_bytes());
+    let told = stack.told(&["import", "--project", &project.id, "--run-key", "cut", &file]);
+    tally.same(
+        "a report with half an emoji",
+        &told["counts"]["passed"].as_i64(),
+        &Some(1),
+    );
+    // Flags go before the report.
+    run.expected = Some(4);
+    run.shards[0].errors.clear();
+    let detail = import(
+        "flagged",
+        &playwright::report(&run, &run.shards[0], true),
+        &["--shard", "2/3"],
+    );
+    tally.matches(
+        "--shard before config.shard",
+        &detail["run"],
+        &json!({"status": "incomplete", "shards": {"expected": 3, "received": [{"index": 2}]}}),
+    );
+}
+
+/// A new stable branch is judged by at once.
+pub(crate) fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+    let mut project = small::project("Branches");
+    importer::open(stack, &organization.id, &mut project, tally);
+    let mut dice = Dice::new(31, "branches");
+    for place in 0..16 {
+        let (branch, letter) = if place % 2 == 0 {
+            ("main", 'P')
+        } else {
+            ("release", 'F')
+        };
+        let started = now - (40 - place) * HOUR;
+        let run = small::run(
+            &format!("b-{place}"),
+            branch,
+            started,
+            &[("splits", letter), ("holds", 'P')],
+            &mut dice,
+        );
+        importer::send(stack, &project, &run, 0);
+    }
+    let client = Client::new(stack.server().address, &organization.key);
+    let here = format!("/projects/{}", escape(&project.id));
+    let path = format!(
+        "{here}/tests/{}/status",
+        escape("chromium > small.spec.ts > small > splits")
+    );
+    for (branch, broken) in [("main", false), ("release", true), ("main", false)] {
+        stack.told(&["project", "set", &project.id, "--stable-branch", branch]);
+        let stored = client.get(&path).json();
+        tally.same(
+            &format!("broken on {branch}, stored"),
+            &(stored["status"] == "broken"),
+            &broken,
+        );
+        let list = client.get(&format!("{here}/flaky?status=broken")).json();
+        tally.same(
+            &format!("broken on {branch}, live"),
+            &(list["page"]["total"] == 1),
+            &broken,
+        );
+        let runs = client.get(&format!("{here}/runs")).json();
+        tally.same(
+            "stableBranch of the runs list",
+            &runs["stableBranch"].as_str(),
+            &Some(branch),
         );
     }
 }

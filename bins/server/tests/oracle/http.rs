@@ -208,3 +208,8 @@ pub(crate) fn escape(text: &str) -> String {
         })
         .collect()
 }
+
+/// A query value as forms write it: a space is a plus.
+pub(crate) fn form(text: &str) -> String {
+    escape(text).replace("%20", "+")
+}

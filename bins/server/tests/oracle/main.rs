@@ -171,6 +171,8 @@ fn parts(
         tally.section("commands");
         commands::commands(tally, stack, &world[0], now);
         commands::configuration(tally, stack, &world[0]);
+        commands::shapes(tally, stack, &world[0], now);
+        commands::stable_branch(tally, stack, &world[0], now);
     }
     if wanted("paging") {
         tally.section("paging");

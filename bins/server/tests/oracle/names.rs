@@ -146,7 +146,9 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         // A name of dots alone would be tidied away by any client if it were not escaped.
         let escaped = escape(&name).replace('.', "%2E");
         let lower = escaped.replace("%2F", "%2f").replace("%2E", "%2e");
-        for text in [escaped, lower] {
+        // In a path a plus is a plus.
+        let plus = escaped.replace("%2B", "+");
+        for text in [escaped, lower, plus] {
             for (path, place) in [
                 (format!("{here}/runs/{run}/tests/{text}"), "/test/name"),
                 (format!("{here}/runs/{run}/tests/{text}?filePath="), "/test/name"),

@@ -16,6 +16,11 @@ use crate::{
 /// Ages in days, each away from every limit.
 const AGES: [i64; 14] = [1, 6, 8, 13, 15, 29, 31, 45, 59, 61, 80, 89, 91, 120];
 
+/// A test that lay in another file eighty days ago.
+const MOVED: &str = "moved";
+/// A test of eighty days ago, with an error of its own: the length of its title picks the word.
+const LOST: &str = "lost its way";
+
 /// Runs through all of it in an organization of its own, then prunes every organization.
 pub(crate) fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
     let mut organization = Organization {
@@ -32,7 +37,9 @@ pub(crate) fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
     fill(tally, stack, &mut project, now);
     let client = Client::new(stack.server().address, &organization.key);
     shows(tally, &client, &project, Plan::Pro, 90);
+    let print = lost_error(tally, &client, &project, None);
     set_plan(stack, &organization, Plan::Standard);
+    let print = lost_error(tally, &client, &project, print);
     shows(tally, &client, &project, Plan::Standard, 60);
     let counted = stack.command(&["prune", "--dry-run"]);
     tally.same("assay prune --dry-run", &counted.status, &0);
@@ -43,6 +50,7 @@ pub(crate) fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
     shows(tally, &client, &project, Plan::Standard, 60);
     set_plan(stack, &organization, Plan::Pro);
     shows(tally, &client, &project, Plan::Pro, 60);
+    lost_error(tally, &client, &project, print);
 }
 
 fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
@@ -60,10 +68,22 @@ fn fill(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
             &format!("age-{age}"),
             &format!("branch-{age:03}"),
             started,
-            &[("stays", 'R'), (&only, 'F')],
+            &[
+                ("stays", 'R'),
+                (&only, 'F'),
+                (MOVED, if age == 1 || age == 80 { 'P' } else { '-' }),
+                (LOST, if age == 80 { 'F' } else { '-' }),
+            ],
             &mut dice,
         );
         let mut report = playwright::report(&run, &run.shards[0], false);
+        if age == 80 {
+            for spec in report["suites"][0]["suites"][0]["specs"].as_array_mut().unwrap() {
+                if spec["title"] == MOVED {
+                    spec["file"] = Value::from("older/small.spec.ts");
+                }
+            }
+        }
         report.as_object_mut().unwrap().remove("stats");
         strip_times(&mut report);
         let more = [
@@ -184,6 +204,63 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
         &Value::Array(branches),
     );
     first_seen(tally, client, project, &here, &what, shown);
+    let path = format!(
+        "{here}/tests/{}",
+        escape(&format!("chromium > small.spec.ts > small > {MOVED}"))
+    );
+    for path in [path.clone(), format!("{path}/status")] {
+        let answer = client.get(&path);
+        if shown > 80 {
+            refused(tally, &format!("{path} ({what})"), &answer, 400, "ambiguous_test");
+        } else {
+            // The other file is past what the plan shows.
+            tally.same(
+                &format!("{what}: GET {path}"),
+                &answer.json()["test"]["filePath"],
+                &Value::from("small.spec.ts"),
+            );
+        }
+    }
+}
+
+/// The signature that occurred eighty days ago alone, if the plan shows it.
+fn lost_error(
+    tally: &mut Tally,
+    client: &Client,
+    project: &Project,
+    known: Option<String>,
+) -> Option<String> {
+    let here = format!("/projects/{}", escape(&project.id));
+    match known {
+        None => {
+            let word = crate::texts::WORDS[LOST.len() % 8];
+            let list = client.get(&format!("{here}/errors?days=90&search={word}")).json();
+            let print = list["errors"][0]["fingerprint"].as_str().map(str::to_owned);
+            let path = format!("{here}/errors/{}?days=7", print.clone().unwrap_or_default());
+            let answer = client.get(&path).json();
+            tally.same(
+                &format!("GET {path}: windowEmpty"),
+                &answer["windowEmpty"],
+                &Value::Bool(true),
+            );
+            tally.same(
+                &format!("GET {path}: occurrenceCount"),
+                &answer["signature"]["occurrenceCount"],
+                &Value::from(3),
+            );
+            tally.same(
+                &format!("GET {path}: isNew"),
+                &answer["signature"]["isNew"],
+                &Value::Bool(false),
+            );
+            print
+        }
+        Some(print) => {
+            let path = format!("{here}/errors/{print}");
+            refused(tally, &path, &client.get(&path), 404, "error_not_found");
+            Some(print)
+        }
+    }
 }
 
 /// A signature's first occurrence is the earliest that the plan shows, whatever the period.

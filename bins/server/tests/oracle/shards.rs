@@ -197,6 +197,12 @@ fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: 
     let name = "chromium > small.spec.ts > small > a three";
     let path = scene.path(&["runs", &project.runs[0].id, "tests", name]);
     crate::checks::refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    for path in [
+        scene.path(&["tests", name]),
+        scene.path(&["tests", name, "status"]),
+    ] {
+        crate::checks::refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    }
     let answer = scene.get(tally, &scene.path(&["flaky"]));
     let listed = answer["tests"].to_string().contains("a three");
     tally.that(!listed, || {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Scene, refused, runs::periods, window};
-use crate::{http::escape, oracle, tally::Tally};
+use crate::{http::form, oracle, tally::Tally};
 
 /// The history of every visible test.
 pub(crate) fn history(tally: &mut Tally, scene: &Scene<'_>) {
@@ -19,7 +19,7 @@ pub(crate) fn history(tally: &mut Tally, scene: &Scene<'_>) {
             let mut path = scene.path(&["tests", name]);
             path.push_str(&format!(
                 "?filePath={}",
-                escape(file.as_deref().unwrap_or_default())
+                form(file.as_deref().unwrap_or_default())
             ));
             if number % 3 == 0 {
                 path = scene.path(&["tests", name]) + "?";

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, refused, window};
 use crate::{
-    http::escape,
+    http::{escape, form},
     oracle::{self, Outcome},
     tally::Tally,
     world::Run,
@@ -117,7 +117,62 @@ pub(crate) fn runs(tally: &mut Tally, scene: &Scene<'_>) {
         },
         50,
     );
+    elsewhere(tally, scene, &all);
     refusals(tally, scene);
+}
+
+/// A cursor holds a position, not the filters that it was found under.
+fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
+    let base = scene.path(&["runs"]);
+    let recent = oracle::within(scene.project, 30, scene.now);
+    let first = scene.get(tally, &base);
+    if let Some(cursor) = first["nextCursor"].as_str() {
+        let filter = Filter {
+            status: Some("failed"),
+            ..Filter::default()
+        };
+        let older: Vec<&str> = recent
+            .iter()
+            .skip(10)
+            .filter(|run| filter.admits(run))
+            .map(|run| run.id.as_str())
+            .take(25)
+            .collect();
+        let path = format!("{base}?status=failed&perPage=25&cursor={cursor}");
+        let answer = scene.get(tally, &path);
+        tally.same(&format!("GET {path}: ids"), &ids(&answer), &older);
+        let count = recent.iter().filter(|run| filter.admits(run)).count();
+        tally.same(
+            &format!("GET {path}: total"),
+            &answer["total"].as_u64(),
+            &Some(count as u64),
+        );
+    }
+    // Forms write a space as a plus.
+    for branch in all
+        .iter()
+        .filter_map(|run| run.branch.as_ref())
+        .filter(|branch| branch.contains(' '))
+        .take(1)
+    {
+        let path = format!("{base}?perPage=50&branch={}", form(branch));
+        let answer = scene.get(tally, &path);
+        let wanted: Vec<&str> = recent
+            .iter()
+            .filter(|run| run.branch.as_ref() == Some(branch))
+            .map(|run| run.id.as_str())
+            .collect();
+        tally.same(&format!("GET {path}: ids"), &ids(&answer), &wanted);
+    }
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["runs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|row| row["id"].as_str())
+        .collect()
 }
 
 fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) {
@@ -180,14 +235,11 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
         let Some(cursor) = backwards else { break };
         let path = format!("{first}&cursor={cursor}&direction=prev");
         let answer = scene.get(tally, &path);
-        let ids: Vec<&str> = answer["runs"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|r| r["id"].as_str())
-            .collect();
         let expected: Vec<&str> = page.iter().map(|run| run.id.as_str()).collect();
-        tally.same(&format!("GET {path}: ids"), &ids, &expected);
+        tally.same(&format!("GET {path}: ids"), &ids(&answer), &expected);
+        tally.that(answer["nextCursor"].is_string(), || {
+            format!("GET {path}: older runs are known, and no cursor leads there")
+        });
         backwards = answer["prevCursor"].as_str().map(str::to_owned);
     }
 }
