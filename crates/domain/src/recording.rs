@@ -95,6 +95,17 @@ pub struct Imported {
     pub status: Option<Outcome>,
     /// How its tests ended.
     pub counts: Counts,
-    /// False when the same content was already stored.
-    pub changed: bool,
+    /// What it changed.
+    pub effect: Effect,
+}
+
+/// What an import changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It stored a shard that was not there.
+    Added,
+    /// It replaced what was stored of the shard by other content.
+    Replaced,
+    /// Nothing: the same content was already stored.
+    Nothing,
 }

@@ -46,14 +46,10 @@ pub fn import(
 ) -> Result<Imported, RecordError> {
     let imported = recorder.record(project, &prepared.recording, judge, now)?;
     log::debug!(
-        "run {} of project {project}: {} tests, {}",
+        "run {} of project {project}: {} tests, {:?}",
         imported.run_number,
         prepared.recording.tests.len(),
-        if imported.changed {
-            "stored"
-        } else {
-            "already stored"
-        },
+        imported.effect,
     );
     Ok(imported)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use assay_domain::{
-    recording::{Imported, RunContext, ShardIndex},
+    recording::{Effect, Imported, RunContext, ShardIndex},
     run::{CiProvider, Counts, Outcome},
     store::Administration,
     timestamp::Timestamp,
@@ -147,9 +147,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let now = clock::now();
     let (dry_run, project) = (args.dry_run, args.project.clone());
     let prepared = prepare(args, now).context("nothing was stored")?;
-    for warning in &prepared.warnings {
-        eprintln!("assay: warning: {warning}");
-    }
+    warn(&prepared.warnings);
     if dry_run {
         return show(global, &prepared);
     }
@@ -159,6 +157,9 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let project = lookup::project(store, &project)?;
     let imported = assay_ingest::import(&opened.database, &Engine::default(), project.id, &prepared, now)
         .context("nothing was stored")?;
+    let replaced = replaced_notice(&project.name, &imported);
+    warn(&replaced);
+    let warnings: Vec<_> = prepared.warnings.iter().chain(&replaced).collect();
     let value = json!({
         "runId": imported.run_id,
         "runNumber": imported.run_number,
@@ -166,10 +167,28 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         "status": imported.status,
         "counts": imported.counts,
         "tests": prepared.recording.tests.len(),
-        "changed": imported.changed,
-        "warnings": prepared.warnings,
+        "changed": imported.effect != Effect::Nothing,
+        "warnings": warnings,
     });
     output::print(global.json, &value, || told(&project.name, &imported, &prepared))
+}
+
+/// Says the warnings on standard error.
+fn warn<'a>(warnings: impl IntoIterator<Item = &'a String>) {
+    for warning in warnings {
+        eprintln!("assay: warning: {warning}");
+    }
+}
+
+/// What to say where an earlier report made room: the jobs of one CI build share its run key, and should not.
+fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
+    (imported.effect == Effect::Replaced).then(|| {
+        format!(
+            "this replaced the earlier report of the same shard of run {} of {project:?}; jobs of one build that run \
+             different tests need a --suite each, and parts of one suite a --shard",
+            imported.run_number
+        )
+    })
 }
 
 /// Reads the reports and decides between flags, variables and what the reports say.
@@ -204,7 +223,7 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
         shard_id,
         status,
         counts,
-        changed,
+        effect,
     } = imported;
     let ended = status.map_or("is not complete yet", |status| match status {
         Outcome::Passed => "passed",
@@ -214,10 +233,9 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
         Some(shard) => format!("\nshard {} {shard_id}", shard.index),
         None => String::new(),
     };
-    let unchanged = if *changed {
-        ""
-    } else {
-        "\nIt was already stored; nothing changed"
+    let unchanged = match effect {
+        Effect::Added | Effect::Replaced => "",
+        Effect::Nothing => "\nIt was already stored; nothing changed",
     };
     format!(
         "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}",

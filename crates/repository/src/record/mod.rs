@@ -11,7 +11,7 @@ mod run;
 
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Imported, Recording},
+    recording::{Effect, Imported, Recording},
     run::Outcome,
     store::{RecordError, Recorder},
     timestamp::Timestamp,
@@ -169,7 +169,11 @@ impl Import<'_> {
             shard_id: RunId(shard.id),
             status: run.outcome,
             counts: contents.counts(),
-            changed: true,
+            effect: if shard.id == self.new_id {
+                Effect::Added
+            } else {
+                Effect::Replaced
+            },
         })
     }
 
@@ -193,6 +197,6 @@ fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<Imported> {
         shard_id: RunId(shard.id),
         status,
         counts: known.counts.counts()?,
-        changed: false,
+        effect: Effect::Nothing,
     })
 }

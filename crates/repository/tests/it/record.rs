@@ -3,6 +3,7 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location},
     id::ProjectId,
+    recording::Effect,
     run::{CiProvider, Outcome, RunState, RunStatus},
     store::{RecordError, Recorder, Store},
     test::TestLookup,
@@ -164,7 +165,7 @@ fn the_same_content_again_changes_nothing() {
     let rows = "SELECT run::text || result::text || attempt::text FROM run, result, attempt";
     let before = world.database.texts(rows);
     let again = world.import(&report("a").test("x", "f"));
-    assert!(first.changed && !again.changed);
+    assert_eq!((first.effect, again.effect), (Effect::Added, Effect::Nothing));
     assert_eq!(
         (again.run_id, again.shard_id, again.run_number),
         (first.run_id, first.shard_id, 1)
@@ -190,7 +191,7 @@ fn other_content_under_the_same_key_replaces_the_run() {
         .test("better", "p")
         .test("new", "s");
     let again = world.import(&second);
-    assert!(again.changed);
+    assert_eq!(again.effect, Effect::Replaced);
     assert_eq!(
         (again.run_id, again.shard_id, again.run_number),
         (first.run_id, first.run_id, 1)
