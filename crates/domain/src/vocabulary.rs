@@ -2,7 +2,7 @@
 
 /// Defines a closed set of words: an enum with its wire names, in one place.
 ///
-/// Generates `ALL`, `as_str`, `Display`, `FromStr` (error: [`UnknownWord`](crate::vocabulary::UnknownWord)) and
+/// Generates `ALL`, `as_str`, `Display`, `FromStr` (error: [`UnknownWord`]) and
 /// `Serialize` as the wire name.
 macro_rules! vocabulary {
     ($(#[doc = $doc:literal])* $name:ident {

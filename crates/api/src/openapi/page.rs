@@ -87,6 +87,7 @@ impl<'a> Page<'a> {
                         }
                     } }
                 }
+                h2 { "All routes" }
                 ul { li { a href="#errors" { "Errors of every route" } } li { a href="#headers" { "Response headers" } } li { a href="#schemas" { "Schemas" } } }
             }
         }
