@@ -52,7 +52,10 @@ fn a_changed_report_under_the_same_key_replaces_the_earlier() {
         (&"passed".into(), &1.into())
     );
     assert_eq!(before["warnings"], json!([]));
-    assert!(after["warnings"][0].as_str().unwrap().contains("--suite"), "{after}");
+    assert!(
+        after["warnings"][0].as_str().unwrap().contains("--suite"),
+        "{after}"
+    );
     // Another suite of the same build is another run.
     let suite = world.import(&["--run-key", "b1", "--suite", "e2e", &second]);
     assert_ne!(suite["runId"], after["runId"]);
