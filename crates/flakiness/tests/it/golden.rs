@@ -135,6 +135,18 @@ fn each_verdict_says_why() {
 }
 
 #[test]
+fn a_rare_flake_that_failed_early_is_not_resolved() {
+    assert_eq!(
+        judge("5P R 60P", Thresholds::SENSITIVE).status,
+        VerdictStatus::Flaky
+    );
+    assert_eq!(
+        judge("5P R 90P", Thresholds::SENSITIVE).reason,
+        Some(Signal::Resolved)
+    );
+}
+
+#[test]
 fn a_skipped_test_is_still_gathering_data() {
     let verdict = judge("4S", Thresholds::SENSITIVE);
     assert_eq!(verdict.status, VerdictStatus::InsufficientData);

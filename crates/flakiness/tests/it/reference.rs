@@ -294,7 +294,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
 
     let incidents = recovered + contradictions;
     let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes >= 1 && score >= 0.7);
-    let r = (f64::from(failing) + 0.5) / (f64::from(n - passes) + 1.0);
+    let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 20 && (1.0 - r).powi(passes as i32) < 0.002;
     let status = if is_broken {
         "broken"

@@ -1,0 +1,122 @@
+//! How long it takes from the onset of a flake or a breakage to its verdict.
+
+use assay_flakiness::{
+    Engine,
+    domain::{
+        test::TestOrdinal,
+        verdict::{Verdict, VerdictStatus},
+    },
+};
+
+use crate::{
+    population::Name,
+    truth::{Breakage, Nature, Test},
+    world::{World, time},
+};
+
+/// From when on a test should be called something.
+struct Onset {
+    test: TestOrdinal,
+    day: f64,
+    wanted: VerdictStatus,
+}
+
+/// Judges after every run and counts the test's runs and failures until the verdict.
+pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
+    let (mut flaky, mut broken) = (Waits::default(), Waits::default());
+    for seed in seeds {
+        let world = World::new(&name.population(), *seed);
+        let onsets: Vec<Onset> = (0..)
+            .zip(&world.tests)
+            .filter_map(|(test, it)| onset(test, it))
+            .collect();
+        let verdicts: Vec<Vec<Verdict>> = world
+            .runs
+            .iter()
+            .map(|run| Engine::default().verdicts(&world.history, time(run.at)))
+            .collect();
+        for onset in &onsets {
+            let waits = if onset.wanted == VerdictStatus::Flaky {
+                &mut flaky
+            } else {
+                &mut broken
+            };
+            waits.add(&world, &verdicts, onset);
+        }
+    }
+    format!(
+        "{name:?}\n  flaky:  {}\n  broken: {}\n",
+        flaky.told(),
+        broken.told()
+    )
+}
+
+fn onset(test: TestOrdinal, it: &Test) -> Option<Onset> {
+    match (it.nature, it.breakages.as_slice()) {
+        (Nature::Flaky { from, .. }, []) if from > 0.0 => Some(Onset {
+            test,
+            day: from,
+            wanted: VerdictStatus::Flaky,
+        }),
+        (
+            _,
+            [
+                Breakage::Stable {
+                    days: (from, until), ..
+                },
+            ],
+        ) if until.is_infinite() => Some(Onset {
+            test,
+            day: *from,
+            wanted: VerdictStatus::Broken,
+        }),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Waits {
+    runs: Vec<u32>,
+    failures: Vec<u32>,
+    sought: u32,
+}
+
+impl Waits {
+    fn add(&mut self, world: &World, verdicts: &[Vec<Verdict>], onset: &Onset) {
+        self.sought += 1;
+        let (mut runs, mut failures) = (0, 0);
+        for ((run, observed), verdicts) in world.runs.iter().zip(&world.history.runs).zip(verdicts) {
+            if run.at < onset.day || !observed.present.contains(onset.test) {
+                continue;
+            }
+            runs += 1;
+            failures += u32::from(observed.failures.iter().any(|failure| failure.test == onset.test));
+            let verdict = verdicts.iter().find(|verdict| verdict.test == onset.test);
+            if verdict.is_some_and(|verdict| verdict.status == onset.wanted) {
+                self.runs.push(runs);
+                self.failures.push(failures);
+                return;
+            }
+        }
+    }
+
+    fn told(mut self) -> String {
+        self.runs.sort_unstable();
+        self.failures.sort_unstable();
+        let at = |sorted: &[u32], tenths: usize| {
+            sorted
+                .get(sorted.len() * tenths / 10)
+                .or(sorted.last())
+                .copied()
+                .unwrap_or(0)
+        };
+        format!(
+            "{} of {} found; runs after onset: median {}, 90th percentile {}; failures needed: median {}",
+            self.runs.len(),
+            self.sought,
+            at(&self.runs, 5),
+            at(&self.runs, 9),
+            at(&self.failures, 5)
+        )
+    }
+}

@@ -1,0 +1,140 @@
+//! Measures the flakiness engine: simulated populations, real histories, simple rivals.
+//!
+//! The figures of docs/engine.md are this program's. A change of the engine is accepted when none of them gets worse
+//! on seeds and histories that nobody tuned on.
+#![expect(clippy::print_stdout, reason = "the tables are the program's output")]
+
+use std::path::PathBuf;
+
+use assay_flakiness::Thresholds;
+use clap::{Parser, Subcommand, ValueEnum};
+
+mod latency;
+mod load;
+mod population;
+mod real;
+mod results;
+mod rival;
+mod score;
+mod simulate;
+mod truth;
+mod world;
+
+/// Measures the flakiness engine.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Judges simulated projects, whose truth is known: precision, recall and F1 of flaky and broken.
+    Simulate {
+        /// The populations; all by default.
+        #[arg(long, value_delimiter = ',', value_enum)]
+        population: Vec<population::Name>,
+        /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+        /// Also tells recall by true rate.
+        #[arg(long)]
+        rates: bool,
+        /// Thresholds to try: the score with a contradiction, the score without, the episodes without.
+        #[arg(long, value_parser = thresholds, default_value = "0.35,0.7,1")]
+        thresholds: Thresholds,
+    },
+    /// Counts the runs from the onset of a flake or a breakage to its verdict.
+    Latency {
+        /// The populations; S1 and S2 by default.
+        #[arg(long, value_delimiter = ',', value_enum)]
+        population: Vec<population::Name>,
+        /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+    },
+    /// Judges a real history, fortnight by fortnight, with and without its revisions.
+    Real {
+        /// What the path is.
+        #[arg(long, value_enum, default_value = "csv")]
+        format: Format,
+        /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant) or a
+        /// directory of the dask-distributed data set.
+        path: PathBuf,
+        /// The branch that releases are made from.
+        #[arg(long, default_value = "main")]
+        stable_branch: String,
+        /// Judges all fortnights, not only those of the later half.
+        #[arg(long)]
+        all: bool,
+        /// Thresholds to try: the score with a contradiction, the score without, the episodes without.
+        #[arg(long, value_parser = thresholds, default_value = "0.35,0.7,1")]
+        thresholds: Thresholds,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// One attempt a row.
+    Csv,
+    /// `runs.csv`, `variants.csv`, `tests.csv` and `results.csv.gz`.
+    Dask,
+}
+
+fn thresholds(text: &str) -> Result<Thresholds, String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    let [contradicted, episodic, episodes] = parts.as_slice() else {
+        return Err("expected two scores and a count, such as 0.35,0.7,1".to_owned());
+    };
+    let score = |text: &str| text.parse::<f64>().map_err(|error| error.to_string());
+    Ok(Thresholds {
+        contradicted_score: score(contradicted)?,
+        episodic_score: score(episodic)?,
+        episodes: episodes.parse().map_err(|_| format!("{episodes} is no count"))?,
+    })
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Simulate {
+            population,
+            seeds,
+            rates,
+            thresholds,
+        } => {
+            let names = if population.is_empty() {
+                population::Name::value_variants().to_vec()
+            } else {
+                population
+            };
+            for name in names {
+                println!("{}", simulate::table(name, &seeds, rates, thresholds));
+            }
+        }
+        Command::Latency { population, seeds } => {
+            let usual = || vec![population::Name::S1, population::Name::S2];
+            for name in if population.is_empty() {
+                usual()
+            } else {
+                population
+            } {
+                println!("{}", latency::table(name, &seeds));
+            }
+        }
+        Command::Real {
+            format,
+            path,
+            stable_branch,
+            all,
+            thresholds,
+        } => {
+            let history = match format {
+                Format::Csv => load::csv(&path, &stable_branch)?,
+                Format::Dask => load::dask(&path)?,
+            };
+            println!("{}", real::table(&history, all, thresholds));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! The simulated populations: how large, how often run, how flaky.
+
+use clap::ValueEnum;
+
+/// A population by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Name {
+    /// No retries.
+    #[value(name = "S1")]
+    S1,
+    /// Two retries.
+    #[value(name = "S2")]
+    S2,
+    /// 1,500 tests, 3 % flaky, few runs, one retry.
+    #[value(name = "S3")]
+    S3,
+    /// S1 without revisions.
+    #[value(name = "S4")]
+    S4,
+    /// S1 with clusters of 15 tests that fail together.
+    #[value(name = "S5")]
+    S5,
+}
+
+/// What a simulated project is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Population {
+    /// How many tests there are.
+    pub(crate) tests: u32,
+    /// The share of flaky tests of all kinds.
+    pub(crate) flaky: f64,
+    /// The share of tests that break and are mended.
+    pub(crate) regressing: f64,
+    /// The share of tests that break for good, some of them flaky before.
+    pub(crate) broken: f64,
+    /// The share of tests that only a branch breaks.
+    pub(crate) branch_broken: f64,
+    /// Runs of the stable branch a day.
+    pub(crate) stable_runs: f64,
+    /// Branches begun a day; each has one to six runs.
+    pub(crate) branches: f64,
+    /// How often a failed attempt is retried.
+    pub(crate) retries: u32,
+    /// Whether runs tell their revision.
+    pub(crate) revisions: bool,
+    /// How many clusters of co-failing tests there are.
+    pub(crate) clusters: u32,
+}
+
+/// How many tests of a cluster fail together.
+pub(crate) const CLUSTER: u32 = 15;
+
+impl Name {
+    /// The population.
+    pub(crate) const fn population(self) -> Population {
+        let s1 = Population {
+            tests: 600,
+            flaky: 0.14,
+            regressing: 0.06,
+            broken: 0.03,
+            branch_broken: 0.02,
+            stable_runs: 5.0,
+            branches: 1.2,
+            retries: 0,
+            revisions: true,
+            clusters: 0,
+        };
+        match self {
+            Self::S1 => s1,
+            Self::S2 => Population { retries: 2, ..s1 },
+            Self::S3 => Population {
+                tests: 1_500,
+                flaky: 0.03,
+                regressing: 0.04,
+                broken: 0.02,
+                stable_runs: 2.5,
+                branches: 0.6,
+                retries: 1,
+                ..s1
+            },
+            Self::S4 => Population {
+                revisions: false,
+                ..s1
+            },
+            Self::S5 => Population { clusters: 3, ..s1 },
+        }
+    }
+}

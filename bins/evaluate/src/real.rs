@@ -1,0 +1,334 @@
+//! A real history, fortnight by fortnight: what its revisions prove against what the engine says.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    sync::Arc,
+};
+
+use assay_flakiness::{
+    Config, Engine, Thresholds,
+    domain::{
+        observation::History,
+        timestamp::Timestamp,
+        verdict::{Signal, Verdict, VerdictStatus},
+    },
+};
+
+use crate::{
+    results::{Result, by_test},
+    rival::{contradictions, flip_rate},
+    score::{Calls, ranking},
+    simulate::outages,
+};
+
+/// Contradictions in a run with so many fresh failures prove nothing.
+const CROWD: u32 = 12;
+/// A failure streak longer than this is not fresh.
+const FRESH: u32 = 3;
+
+/// Judges every fortnight of the later half of a history (or of `all` of it).
+pub(crate) fn table(history: &History, all: bool, thresholds: Thresholds) -> String {
+    let times = || history.runs.iter().map(|run| run.run.started_at);
+    let (Some(first), Some(last)) = (times().min(), times().max()) else {
+        return "no runs\n".to_owned();
+    };
+    let hidden = without_revisions(history);
+    let crowds = crowds(history);
+    let middle = Timestamp::from_unix_ms(i64::midpoint(first.unix_ms(), last.unix_ms()));
+    let mut report = Report {
+        engine: Engine::new(Config {
+            thresholds,
+            ..Config::default()
+        }),
+        ..Report::default()
+    };
+    let mut end = first.plus_days(14);
+    while end <= last {
+        if all || end.plus_days(-14) >= middle {
+            report.judge(history, &hidden, &crowds, end);
+        }
+        end = end.plus_days(14);
+    }
+    report.told()
+}
+
+#[derive(Default)]
+struct Report {
+    engine: Engine,
+    full: Calls,
+    hidden: Calls,
+    flips: Calls,
+    same_commit: Calls,
+    outside: Calls,
+    forward: BTreeMap<&'static str, Vec<(f64, bool)>>,
+    recurring: Calls,
+    still_broken: (u32, u32),
+    verdicts: BTreeMap<&'static str, u32>,
+}
+
+impl Report {
+    fn judge(
+        &mut self,
+        history: &History,
+        hidden: &History,
+        crowds: &BTreeSet<(usize, u32)>,
+        end: Timestamp,
+    ) {
+        let engine = self.engine;
+        let by_ordinal = |verdicts: Vec<Verdict>| -> BTreeMap<u32, Verdict> {
+            verdicts
+                .into_iter()
+                .map(|verdict| (verdict.test, verdict))
+                .collect()
+        };
+        let full = by_ordinal(engine.verdicts(history, end));
+        let without = by_ordinal(engine.verdicts(hidden, end));
+        let outages = outages(history, end);
+        let next = by_test(history, end.plus_ms(1), end.plus_days(14));
+        let results = by_test(history, end.plus_days(-14), end);
+        for ((test, results), next) in (0..).zip(&results).zip(&next) {
+            let Some(verdict) = full.get(&test) else { continue };
+            *self.verdicts.entry(verdict.status.as_str()).or_default() += 1;
+            let is_crowd = |result: &&Result| crowds.contains(&(result.run, test));
+            if let Some(truth) = truth(results, |result| is_crowd(&result)) {
+                let outside = contradictions(results.iter().filter(|result| !outages.contains(&result.run)));
+                self.full.add(is_flaky(verdict), truth);
+                self.hidden.add(without.get(&test).is_some_and(is_flaky), truth);
+                self.flips.add(flip_rate(results) > 0.1, truth);
+                self.same_commit.add(contradictions(results.iter()) > 0, truth);
+                self.outside.add(outside > 0, truth);
+            }
+            self.look_forward(verdict, results, next, |result| is_crowd(&result), &outages);
+        }
+    }
+
+    /// Does a contradiction recur, and is what is broken still broken?
+    fn look_forward(
+        &mut self,
+        verdict: &Verdict,
+        results: &[Result],
+        next: &[Result],
+        is_crowd: impl Fn(&Result) -> bool,
+        outages: &BTreeSet<usize>,
+    ) {
+        if verdict.status == VerdictStatus::Broken
+            && let Some(first) = next.iter().find(|result| result.stable)
+        {
+            self.still_broken.1 += 1;
+            self.still_broken.0 += u32::from(first.failed);
+        }
+        let isolated = |results: &[Result]| contradictions(results.iter().filter(|result| !is_crowd(result)));
+        if next.is_empty() || isolated(results) == 0 {
+            return;
+        }
+        let recurs = isolated(next) > 0;
+        let outside = contradictions(results.iter().filter(|result| !outages.contains(&result.run)));
+        for (name, score) in [
+            ("engine", verdict.figures.flake_score),
+            ("contradictions outside outages", f64::from(outside)),
+            ("contradictions", f64::from(contradictions(results.iter()))),
+            ("flip rate", flip_rate(results)),
+        ] {
+            self.forward.entry(name).or_default().push((score, recurs));
+        }
+        self.recurring.add(is_flaky(verdict), recurs);
+    }
+
+    fn told(&self) -> String {
+        let mut table = String::new();
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            table,
+            "labelled windows: {} of flaky tests",
+            self.full.positives()
+        );
+        for (name, calls) in [
+            ("engine, revisions hidden", self.hidden),
+            ("engine", self.full),
+            ("flip rate > 0.1", self.flips),
+            ("same commit >= 1", self.same_commit),
+            ("same commit >= 1 outside outages", self.outside),
+        ] {
+            let _ = writeln!(table, "  {name:<34} P/R/F1 {calls}");
+        }
+        let _ = writeln!(
+            table,
+            "forward: does an isolated contradiction recur in the next fortnight?"
+        );
+        for (name, scores) in &self.forward {
+            let (average, area) = ranking(scores);
+            let base: u32 = scores.iter().map(|(_, is)| u32::from(*is)).sum();
+            let _ = writeln!(
+                table,
+                "  {name:<34} AP {average:.3} AUC {area:.3} ({base} of {})",
+                scores.len()
+            );
+        }
+        let _ = writeln!(
+            table,
+            "  flaky as a forecast                P/R/F1 {}",
+            self.recurring
+        );
+        let _ = writeln!(
+            table,
+            "  broken that still fails next       {} of {}",
+            self.still_broken.0, self.still_broken.1
+        );
+        let _ = writeln!(table, "  verdicts {:?}", self.verdicts);
+        table
+    }
+}
+
+/// Whether the engine takes a test for flaky, whatever else it is.
+fn is_flaky(verdict: &Verdict) -> bool {
+    let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
+        .iter()
+        .any(|signal| verdict.signals.contains(signal));
+    verdict.status == VerdictStatus::Flaky
+        || verdict.signals.contains(&Signal::FailureRateFlaky)
+        || (contradicted && verdict.figures.flake_score >= 0.35)
+}
+
+/// What the revisions prove: flaky, not flaky, or nothing.
+fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool> {
+    let mut groups: BTreeMap<_, Vec<&Result>> = BTreeMap::new();
+    let mut recovered = 0;
+    for result in results {
+        recovered += u32::from(result.recovered && !is_crowd(result));
+        if let Some(revision) = &result.revision {
+            groups.entry((&result.chain, revision)).or_default().push(result);
+        }
+    }
+    let (mut contradicted, mut returned, mut rerun_red) = (recovered, false, false);
+    for group in groups.values() {
+        let outcomes: Vec<bool> = group
+            .iter()
+            .filter(|result| !(result.failed && is_crowd(result)))
+            .map(|result| result.failed)
+            .collect();
+        let failed = outcomes.iter().any(|failed| *failed);
+        let passed = outcomes.iter().any(|failed| !*failed);
+        contradicted += u32::from(failed && passed);
+        let changes = outcomes
+            .windows(2)
+            .filter(|pair| matches!(pair, [a, b] if a != b))
+            .count();
+        returned |= failed && changes >= 2 && outcomes.first() == Some(&false);
+        rerun_red |= outcomes.len() > 1 && !passed;
+    }
+    let failures = results.iter().filter(|result| result.failed);
+    let only_crowds = results.iter().any(|result| result.failed) && failures.clone().all(&is_crowd);
+    if returned || contradicted >= 2 {
+        Some(true)
+    } else if contradicted == 0 && (rerun_red || only_crowds) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// The failures of runs in which many tests failed freshly: the run's place and the test.
+fn crowds(history: &History) -> BTreeSet<(usize, u32)> {
+    let mut order: Vec<usize> = (0..history.runs.len()).collect();
+    order.sort_by_key(|run| {
+        history
+            .runs
+            .get(*run)
+            .map(|run| (run.run.started_at, run.run.number))
+    });
+    type OnChain = (Option<Arc<str>>, Arc<str>, u32);
+    let mut streaks: BTreeMap<OnChain, u32> = BTreeMap::new();
+    let mut crowds = BTreeSet::new();
+    for place in order {
+        let Some(observed) = history.runs.get(place) else {
+            continue;
+        };
+        let key = |test: u32| {
+            (
+                observed.run.branch.clone(),
+                Arc::clone(&observed.run.variant),
+                test,
+            )
+        };
+        let mut fresh = 0;
+        let failed: BTreeSet<u32> = observed.failures.iter().map(|failure| failure.test).collect();
+        for test in observed
+            .present
+            .iter()
+            .filter(|test| !observed.skipped.contains(*test))
+        {
+            if failed.contains(&test) {
+                let streak = streaks.entry(key(test)).or_default();
+                *streak += 1;
+                fresh += u32::from(*streak <= FRESH);
+            } else {
+                streaks.remove(&key(test));
+            }
+        }
+        if fresh >= CROWD {
+            crowds.extend(failed.into_iter().map(|test| (place, test)));
+        }
+    }
+    crowds
+}
+
+fn without_revisions(history: &History) -> History {
+    let mut hidden = history.clone();
+    for run in &mut hidden.runs {
+        run.run.revision = None;
+    }
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(outcomes: &[(&str, char)]) -> Vec<Result> {
+        let result = |(run, (revision, letter)): (usize, &(&str, char))| Result {
+            run,
+            chain: (None, "".into()),
+            stable: true,
+            revision: Some((*revision).into()),
+            failed: *letter == 'F',
+            recovered: *letter == 'R',
+        };
+        outcomes.iter().enumerate().map(result).collect()
+    }
+
+    #[test]
+    fn revisions_prove_flaky_or_not_or_nothing() {
+        let nobody = |_: &Result| false;
+        assert_eq!(
+            truth(&results(&[("a", 'P'), ("a", 'F'), ("a", 'P')]), nobody),
+            Some(true)
+        );
+        assert_eq!(
+            truth(
+                &results(&[("a", 'P'), ("a", 'F'), ("b", 'F'), ("b", 'P')]),
+                nobody
+            ),
+            Some(true)
+        );
+        assert_eq!(
+            truth(&results(&[("a", 'P'), ("a", 'F'), ("b", 'P')]), nobody),
+            None,
+            "once, without a return"
+        );
+        assert_eq!(
+            truth(
+                &results(&[("a", 'P'), ("b", 'F'), ("b", 'F'), ("c", 'P')]),
+                nobody
+            ),
+            Some(false)
+        );
+        assert_eq!(
+            truth(&results(&[("a", 'P'), ("a", 'F'), ("a", 'P')]), |result| result
+                .run
+                == 1),
+            Some(false)
+        );
+        assert_eq!(truth(&results(&[("a", 'P'), ("b", 'F')]), nobody), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! The simple rules that the engine has to beat.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::results::Result;
+
+/// A failing streak of this length is broken to every rival.
+const BROKEN_STREAK: usize = 3;
+/// A flip rate above this is flaky.
+const FLIP_RATE: f64 = 0.1;
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rival {
+    /// The flip rate exceeds a tenth.
+    FlipRate,
+    /// Both outcomes on one revision, or passed on retry, at least once.
+    SameCommit,
+    /// The same outside runs that the engine calls mass failures.
+    SameCommitOutsideOutages,
+}
+
+impl Rival {
+    /// Every rule.
+    pub(crate) const ALL: [Self; 3] = [Self::FlipRate, Self::SameCommit, Self::SameCommitOutsideOutages];
+
+    /// Its name in a table.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::FlipRate => "flip rate > 0.1",
+            Self::SameCommit => "same commit >= 1",
+            Self::SameCommitOutsideOutages => "same commit >= 1 outside outages",
+        }
+    }
+
+    /// Whether the rule calls a test flaky; `outages` are the runs that the engine dropped.
+    pub(crate) fn is_flaky(self, results: &[Result], outages: &BTreeSet<usize>) -> bool {
+        match self {
+            Self::FlipRate => flip_rate(results) > FLIP_RATE,
+            Self::SameCommit => contradictions(results.iter()) > 0,
+            Self::SameCommitOutsideOutages => {
+                contradictions(results.iter().filter(|result| !outages.contains(&result.run))) > 0
+            }
+        }
+    }
+}
+
+/// Whether a stable chain ends in a failing streak.
+pub(crate) fn is_broken(results: &[Result]) -> bool {
+    let mut chains: BTreeMap<_, Vec<bool>> = BTreeMap::new();
+    for result in results.iter().filter(|result| result.stable) {
+        chains.entry(&result.chain).or_default().push(result.failed);
+    }
+    chains
+        .values()
+        .any(|failed| failed.iter().rev().take_while(|failed| **failed).count() >= BROKEN_STREAK)
+}
+
+/// Changes between neighbours of a chain, as a share of the neighbours.
+pub(crate) fn flip_rate(results: &[Result]) -> f64 {
+    let mut last = BTreeMap::new();
+    let (mut flips, mut pairs) = (0_u32, 0_u32);
+    for result in results {
+        let bad = result.failed || result.recovered;
+        if let Some(before) = last.insert(&result.chain, bad) {
+            pairs += 1;
+            flips += u32::from(before != bad);
+        }
+    }
+    if pairs == 0 {
+        0.0
+    } else {
+        f64::from(flips) / f64::from(pairs)
+    }
+}
+
+/// Recovered runs, and revisions of a chain with both outcomes.
+pub(crate) fn contradictions<'r>(results: impl Iterator<Item = &'r Result>) -> u32 {
+    let mut recovered = 0;
+    let mut outcomes: BTreeMap<_, (bool, bool)> = BTreeMap::new();
+    for result in results {
+        recovered += u32::from(result.recovered);
+        let Some(revision) = &result.revision else {
+            continue;
+        };
+        let both = outcomes.entry((&result.chain, revision)).or_default();
+        both.0 |= result.failed;
+        both.1 |= !result.failed;
+    }
+    recovered
+        + outcomes
+            .values()
+            .map(|(failed, passed)| u32::from(*failed && *passed))
+            .sum::<u32>()
+}

@@ -1,0 +1,261 @@
+//! What is true of the tests of a simulated project.
+
+use rand::{RngExt, rngs::StdRng};
+
+use crate::{
+    population::{CLUSTER, Population},
+    world::{DAYS, Planned},
+};
+
+/// The true rates of flaky tests, drawn alike.
+pub(crate) const RATES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
+
+/// A test and what is true of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Test {
+    /// What it is.
+    pub(crate) nature: Nature,
+    /// Whether it takes part in one run of four only.
+    pub(crate) sparse: bool,
+    /// How often a retry fails again.
+    pub(crate) repeats: f64,
+    /// Where the code under it is broken.
+    pub(crate) breakages: Vec<Breakage>,
+}
+
+/// What a test is, breakages aside.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Nature {
+    /// Reliable.
+    Stable,
+    /// Flaky at a rate between two days.
+    Flaky { rate: f64, from: f64, until: f64 },
+    /// Flaky at a rate in two short bursts, of which the days of beginning are known.
+    Bursty { rate: f64, bursts: [f64; 2] },
+    /// Fails together with its cluster.
+    Cluster { id: u32, rate: f64 },
+}
+
+/// How long a burst lasts, in days.
+const BURST: f64 = 3.0;
+
+/// Where the code under a test is broken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Breakage {
+    /// Between two stable revisions, the latter excluded, seen on the stable branch between two days.
+    Stable { revisions: (u32, u32), days: (f64, f64) },
+    /// On one branch.
+    Branch(u32),
+}
+
+/// What the engine should say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Truth {
+    /// Neither of the two.
+    Healthy,
+    /// Unreliable of itself.
+    Flaky,
+    /// The code under it is broken on the stable branch.
+    Broken,
+    /// Reasonable people differ: it has just begun, or just ended.
+    Either,
+}
+
+impl Test {
+    /// The rate at which it fails of itself.
+    pub(crate) fn rate_at(&self, day: f64) -> f64 {
+        match self.nature {
+            Nature::Stable => 0.0,
+            Nature::Flaky { rate, from, until } => {
+                if (from..until).contains(&day) {
+                    rate
+                } else {
+                    0.0
+                }
+            }
+            Nature::Bursty { rate, bursts } => {
+                if bursts
+                    .iter()
+                    .any(|begins| (*begins..begins + BURST).contains(&day))
+                {
+                    rate
+                } else {
+                    0.0
+                }
+            }
+            Nature::Cluster { rate, .. } => rate,
+        }
+    }
+
+    /// Whether the code of a run is broken.
+    pub(crate) fn is_broken_in(&self, run: &Planned) -> bool {
+        self.breakages.iter().any(|breakage| match breakage {
+            Breakage::Stable { revisions, .. } => (revisions.0..revisions.1).contains(&run.base),
+            Breakage::Branch(branch) => *branch == run.branch,
+        })
+    }
+
+    /// What the engine should say at a day; `stable_runs` are the days of the stable runs.
+    pub(crate) fn truth_at(&self, day: f64, stable_runs: &[f64]) -> Truth {
+        for breakage in &self.breakages {
+            let Breakage::Stable {
+                days: (from, until), ..
+            } = breakage
+            else {
+                continue;
+            };
+            if (*from..*until).contains(&day) {
+                let red = stable_runs
+                    .iter()
+                    .filter(|at| (*from..=day).contains(*at))
+                    .count();
+                return if red >= 2 && !self.sparse {
+                    Truth::Broken
+                } else {
+                    Truth::Either
+                };
+            }
+        }
+        match self.nature {
+            Nature::Stable => Truth::Healthy,
+            Nature::Cluster { .. } => Truth::Flaky,
+            Nature::Flaky { from, until, .. } => match day {
+                day if day < from => Truth::Healthy,
+                day if day < from + 3.0 && from > 0.0 => Truth::Either,
+                day if day < until + 1.0 => Truth::Flaky,
+                day if day < until + 10.0 => Truth::Either,
+                _ => Truth::Healthy,
+            },
+            Nature::Bursty { bursts, .. } => {
+                let since = bursts
+                    .iter()
+                    .filter(|begins| **begins < day)
+                    .map(|begins| day - begins);
+                match since.fold(f64::INFINITY, f64::min) {
+                    since if since < 1.0 => Truth::Either,
+                    since if since < BURST + 3.0 => Truth::Flaky,
+                    since if since < f64::INFINITY => Truth::Either,
+                    _ => Truth::Healthy,
+                }
+            }
+        }
+    }
+}
+
+/// Draws the tests of a project.
+pub(crate) fn draw(
+    population: &Population,
+    stable: &[Planned],
+    branches: u32,
+    random: &mut StdRng,
+) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for ordinal in 0..population.tests {
+        let kind: f64 = random.random();
+        let rate = RATES
+            .get(random.random_range(0..RATES.len()))
+            .copied()
+            .unwrap_or(0.1);
+        let mut test = Test {
+            nature: Nature::Stable,
+            sparse: random.random_bool(0.12),
+            repeats: random.random_range(0.2..0.7),
+            breakages: Vec::new(),
+        };
+        let clustered = population.clusters * CLUSTER;
+        let flaky = population.flaky;
+        let regressing = flaky + population.regressing;
+        let broken = regressing + population.broken;
+        if ordinal < clustered {
+            test.nature = Nature::Cluster {
+                id: ordinal / CLUSTER,
+                rate: random_rate(ordinal / CLUSTER),
+            };
+        } else if kind < flaky {
+            test.nature = flake(kind / flaky, rate, random);
+        } else if kind < regressing {
+            for _ in 0..random.random_range(1..=3_u32) {
+                let length = random.random_range(1..=8_usize);
+                test.breakages
+                    .extend(breakage(stable, 0.05..0.9, Some(length), random));
+            }
+        } else if kind < broken {
+            if random.random_bool(0.3) {
+                test.nature = Nature::Flaky {
+                    rate,
+                    from: 0.0,
+                    until: DAYS * 2.0,
+                };
+            }
+            test.breakages.extend(breakage(stable, 0.3..0.97, None, random));
+        } else if kind < broken + population.branch_broken {
+            test.breakages
+                .push(Breakage::Branch(random.random_range(1..=branches.max(1))));
+        }
+        tests.push(test);
+    }
+    tests
+}
+
+fn random_rate(cluster: u32) -> f64 {
+    0.03 * f64::from(cluster % 3 + 1)
+}
+
+/// Most flaky tests are so all the time; some begin, end or come in bursts.
+fn flake(kind: f64, rate: f64, random: &mut StdRng) -> Nature {
+    let day = random.random_range(7.0..21.0);
+    match kind {
+        kind if kind < 0.6 => Nature::Flaky {
+            rate,
+            from: 0.0,
+            until: DAYS * 2.0,
+        },
+        kind if kind < 0.75 => Nature::Flaky {
+            rate,
+            from: day,
+            until: DAYS * 2.0,
+        },
+        kind if kind < 0.87 => Nature::Flaky {
+            rate,
+            from: 0.0,
+            until: day,
+        },
+        _ => Nature::Bursty {
+            rate: rate.max(0.1),
+            bursts: [random.random_range(0.0..13.0), random.random_range(14.0..25.0)],
+        },
+    }
+}
+
+/// A breakage that begins within a share of the stable runs and is mended after `length` of them, or never.
+fn breakage(
+    stable: &[Planned],
+    begins: std::ops::Range<f64>,
+    length: Option<usize>,
+    random: &mut StdRng,
+) -> Option<Breakage> {
+    let begins = random.random_range(begins) * DAYS;
+    let first = stable.iter().position(|run| run.at >= begins)?;
+    // It begins with a revision, not with a rerun.
+    let from = stable
+        .iter()
+        .skip(first)
+        .zip(stable.iter().skip(first + 1))
+        .find(|(a, b)| a.revision != b.revision)?
+        .1;
+    let fix = length.and_then(|length| {
+        stable
+            .iter()
+            .filter(|run| run.revision > from.revision)
+            .nth(length)
+    });
+    let (until, day) = fix.map_or((u32::MAX, f64::INFINITY), |run| (run.revision, run.at));
+    let mended = stable
+        .iter()
+        .find(|run| run.revision >= until)
+        .map_or(day, |run| run.at);
+    Some(Breakage::Stable {
+        revisions: (from.revision, until),
+        days: (from.at, mended),
+    })
+}
