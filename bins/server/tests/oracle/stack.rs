@@ -167,25 +167,31 @@ impl Stack {
             .map(str::to_owned)
             .collect();
         let (port, socket) = (lines.get(3)?, lines.get(4)?);
-        ["postgres", "nobody", "assay", "root"].iter().find_map(|user| {
-            let ask = |database: &str, statement: &str| {
-                let output = Command::new("psql")
-                    .args([
-                        "-h", socket, "-p", port, "-U", user, "-d", database, "-Atqc", statement,
-                    ])
-                    .output()
-                    .ok()?;
-                output
-                    .status
-                    .success()
-                    .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-            };
-            let databases = ask(
-                "postgres",
-                "select datname from pg_database where not datistemplate order by datname = 'postgres'",
-            )?;
-            ask(databases.lines().next()?, statement)
-        })
+        let psql = std::env::var_os("PG_BIN")
+            .map(|bin| Path::new(&bin).join("psql"))
+            .filter(|psql| psql.exists());
+        let psql = psql.unwrap_or_else(|| PathBuf::from("psql"));
+        let own = std::env::var("USER").unwrap_or_default();
+        // A cluster belongs to the name that it was made with, or to whoever ran its making.
+        ["assay", "postgres", "nobody", "root", &own]
+            .iter()
+            .find_map(|user| {
+                let ask = |database: &str, statement: &str| {
+                    let output = Command::new(&psql)
+                        .args([
+                            "-h", socket, "-p", port, "-U", user, "-d", database, "-Atqc", statement,
+                        ])
+                        .output()
+                        .ok()?;
+                    let told = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                    output.status.success().then_some(told)
+                };
+                let databases = ask(
+                    "postgres",
+                    "select datname from pg_database where not datistemplate order by datname = 'postgres'",
+                )?;
+                ask(databases.lines().next()?, statement)
+            })
     }
 
     /// What the servers logged.
@@ -208,6 +214,7 @@ impl Stack {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.scratch.path())
+            .envs(std::env::var_os("PG_BIN").map(|bin| ("PG_BIN", bin)))
             .env("RUST_LOG", "warn")
             .env("ASSAY_DATA_DIR", self.scratch.path().join("data"))
             .current_dir(self.scratch.path().join("work"));
