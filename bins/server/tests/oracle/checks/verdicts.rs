@@ -1,6 +1,6 @@
 //! `GET /projects/{projectId}/tests/{testName}/status`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -38,6 +38,8 @@ pub(crate) struct Figures {
     /// None where no attempt told a duration.
     pub(crate) time_lost: Option<i64>,
     pub(crate) streak: usize,
+    /// None where two runs share a revision: their order is the engine's affair.
+    pub(crate) flip_rate: Option<f64>,
     pub(crate) last: Option<(Value, String)>,
 }
 
@@ -75,6 +77,7 @@ pub(crate) fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figure
             .filter(|(_, test)| test.attempts.iter().any(|a| is_failure(a.status)))
             .count(),
         time_lost: measured.then(|| window.iter().map(|(_, test)| failures(test)).sum()),
+        flip_rate: flip_rate(&window),
         streak: chain.iter().take_while(|(_, test)| test.failed()).count(),
         last: window.first().map(|(run, test)| {
             let seen = clock::text(test.last().started.unwrap_or_else(|| run.started()));
@@ -91,6 +94,32 @@ pub(crate) fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figure
             .map(|(run, test)| (run.started(), test.clone()))
             .collect(),
     }
+}
+
+/// Changes between neighbouring runs of a branch, as a share of the neighbours.
+fn flip_rate(window: &[(&Run, Stored)]) -> Option<f64> {
+    let revisions: BTreeSet<_> = window
+        .iter()
+        .filter_map(|(run, _)| run.tested_revision.as_ref().or(run.commit.as_ref()))
+        .collect();
+    if revisions.len() != window.len() {
+        return None;
+    }
+    let mut branches: BTreeMap<Option<&String>, Vec<bool>> = BTreeMap::new();
+    for (run, test) in window {
+        let failed = test.attempts.iter().any(|attempt| is_failure(attempt.status));
+        branches.entry(run.branch.as_ref()).or_default().push(failed);
+    }
+    let pairs: Vec<bool> = branches
+        .values()
+        .flat_map(|runs| runs.windows(2).map(|pair| pair[0] != pair[1]))
+        .collect();
+    let flips = pairs.iter().filter(|flip| **flip).count();
+    Some(if pairs.is_empty() {
+        0.0
+    } else {
+        flips as f64 / pairs.len() as f64
+    })
 }
 
 /// The stored verdict of every visible test, checked against what can be counted.
@@ -210,6 +239,12 @@ fn numbers(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
         &(considered + dropped),
         &figures.runs.len(),
     );
+    if let Some(rate) = figures.flip_rate.filter(|_| dropped == 0) {
+        let got = answer["flipRate"].as_f64().unwrap_or(-1.0);
+        tally.that((got - rate).abs() < 1e-9, || {
+            format!("{what}: flipRate {got}, expected {rate}")
+        });
+    }
     if dropped == 0 {
         let rate = figures.failing as f64 / figures.runs.len() as f64;
         let got = answer["failureRate"].as_f64().unwrap_or(-1.0);
