@@ -42,6 +42,23 @@ pub struct Occurrence {
     pub attempts: u32,
     /// Milliseconds of the attempts before the final one.
     pub wasted_ms: u64,
+    /// Milliseconds of the attempts that failed or timed out; none where no attempt reported a duration.
+    pub lost_ms: Option<u64>,
     /// Whether any attempt failed or timed out.
     pub any_failed_attempt: bool,
+    /// Where the engine counts the run's revision; none outside of its window.
+    #[serde(flatten)]
+    pub revision: RevisionSeen,
+}
+
+/// Where the engine counts a revision, which other tests' runs may decide: chains are of branches, and in a chain
+/// revisions follow each other as they were first seen.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionSeen {
+    /// The stable branch where a run of the window tested the revision there, else the branch of its first run.
+    pub revision_branch: Option<String>,
+    /// The start of the window's first run that tested the revision.
+    pub revision_seen_at: Option<Timestamp>,
 }

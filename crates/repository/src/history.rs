@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    history::{Occurrence, TestHistory},
+    history::{Occurrence, RevisionSeen, TestHistory},
     id::RunId,
     project::Project,
     store::StoreError,
@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::{
     column::{At, count, duration, long_count, status},
     pool::Read,
+    revision::Revisions,
     schema::{attempt, result, run},
     test::{self, FoundTest},
 };
@@ -77,11 +78,17 @@ fn occurrences(
         ))
         .load(connection)?;
     let mut retried = retried(connection, project.id.0, test.ordinal, from, At(window.to))?;
+    let revisions = Revisions::load(connection, project, window.to)?;
     let occurrences = rows
         .into_iter()
         .map(|row| {
             let tried = retried.remove(&row.run_number);
-            row.shown(tried)
+            let revision = revisions.seen(
+                row.run_number,
+                row.tested_revision.as_deref().or(row.commit_sha.as_deref()),
+                row.started_at.0,
+            );
+            row.shown(tried, revision)
         })
         .collect::<Result<_, _>>()?;
     Ok(TestHistory {
@@ -96,6 +103,8 @@ struct Tried {
     attempts: u32,
     wasted_ms: u64,
     final_ms: u64,
+    failed_ms: u64,
+    timed: bool,
     any_failed: bool,
 }
 
@@ -121,15 +130,20 @@ fn retried(
         // Each attempt turns out not to have been the final one when another follows.
         tried.wasted_ms = tried.wasted_ms.saturating_add(tried.final_ms);
         tried.final_ms = long_count(duration_ms.unwrap_or(0))?;
-        tried.any_failed |= status(code)?.is_failure();
+        tried.timed |= duration_ms.is_some();
+        if status(code)?.is_failure() {
+            tried.any_failed = true;
+            tried.failed_ms = tried.failed_ms.saturating_add(tried.final_ms);
+        }
     }
     Ok(runs)
 }
 
 impl Row {
-    fn shown(self, tried: Option<Tried>) -> Result<Occurrence, StoreError> {
+    fn shown(self, tried: Option<Tried>, revision: RevisionSeen) -> Result<Occurrence, StoreError> {
         let tried = tried.unwrap_or(Tried {
             attempts: 1,
+            timed: self.duration_ms.is_some(),
             ..Tried::default()
         });
         Ok(Occurrence {
@@ -144,7 +158,9 @@ impl Row {
             duration_ms: duration(self.duration_ms)?,
             attempts: count(tried.attempts)?,
             wasted_ms: tried.wasted_ms,
+            lost_ms: tried.timed.then_some(tried.failed_ms),
             any_failed_attempt: tried.any_failed,
+            revision,
         })
     }
 }

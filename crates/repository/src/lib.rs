@@ -22,6 +22,7 @@ mod prune;
 mod rebuild;
 mod record;
 mod refingerprint;
+mod revision;
 mod run;
 mod run_detail;
 #[rustfmt::skip]

@@ -20,6 +20,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         project: project.tag(),
         test: history.test,
         window,
+        stable_branch: project.stable_branch,
         occurrences: history.occurrences,
     })
 }
@@ -27,6 +28,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 /// How a test ended in each run of a period.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct HistoryAnswer {
     /// The project.
     project: ProjectTag,
@@ -34,6 +36,8 @@ pub(crate) struct HistoryAnswer {
     test: TestName,
     /// The period.
     window: Window,
+    /// The branch that releases are made from.
+    stable_branch: String,
     /// One a run, newest first.
     occurrences: Vec<Occurrence>,
 }

@@ -151,13 +151,14 @@ async fn signature_list_and_detail() {
 #[actix_web::test]
 async fn history() {
     let body = get(&format!("/projects/{PROJECT}/tests/{TEST_ENCODED}")).await;
-    assert_eq!(fields(&body), "occurrences project test window");
+    assert_eq!(fields(&body), "occurrences project stableBranch test window");
     assert_eq!(
         body["occurrences"],
         json!([{
             "runId": RUN, "runNumber": 41, "branch": null, "testedRevision": null, "commitSha": null, "suite": null,
             "startedAt": NOW.plus_ms(-5).to_string(), "status": "passed", "durationMs": null, "attempts": 2,
-            "wastedMs": 1200, "anyFailedAttempt": true,
+            "wastedMs": 1200, "lostMs": null, "anyFailedAttempt": true, "revisionBranch": null,
+            "revisionSeenAt": NOW.plus_ms(-5).to_string(),
         }])
     );
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Mutex};
 use assay_access::key::{SecretKey, mint};
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location, ShardTag, StoredAttempt},
-    history::Occurrence,
+    history::{Occurrence, RevisionSeen},
     id::OrganizationId,
     key::{KeyHash, KeyKind, StoredKey},
     observation::History,
@@ -309,7 +309,12 @@ pub(crate) fn occurrence() -> Occurrence {
         duration_ms: None,
         attempts: 2,
         wasted_ms: 1_200,
+        lost_ms: None,
         any_failed_attempt: true,
+        revision: RevisionSeen {
+            revision_branch: None,
+            revision_seen_at: Some(NOW.plus_ms(-5)),
+        },
     }
 }
 

@@ -123,6 +123,11 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
         (Some("e2e"), Some("beef"))
     );
     assert_eq!(seen.commit_sha.as_deref(), Some("c0ffee"));
+    // The first of the two failed attempts has no duration.
+    assert_eq!(
+        occurrences.iter().map(|seen| seen.lost_ms).collect::<Vec<_>>(),
+        [Some(0), Some(0), Some(100)]
+    );
     let TestLookup::Found(all) = world
         .store
         .history(&world.project, &any_file("x"), &window(Days::Thirty))
@@ -131,6 +136,56 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
         panic!("it is there")
     };
     assert_eq!(all.occurrences.len(), 4);
+}
+
+#[test]
+fn a_history_tells_where_the_engine_counts_a_revision() {
+    let world = World::new();
+    let run = |key: &str, ago: i64, branch: Option<&str>, revision: Option<&str>, test: &str| {
+        let mut recording = report(key).at(ago).test(test, "p");
+        recording.context.branch = branch.map(str::to_owned);
+        recording.context.commit_sha = revision.map(str::to_owned);
+        world.import(&recording);
+    };
+    run("old", 15 * DAY, Some("topic"), Some("aa"), "x");
+    // Another test's runs decide, and a run in which everything was skipped does not.
+    run("other", 9 * DAY, Some("topic"), Some("aa"), "y");
+    run("first", 8 * DAY, Some("other"), Some("aa"), "x");
+    run("merged", 7 * DAY, Some("main"), Some("bb"), "y");
+    run("before", 6 * DAY, Some("topic"), Some("bb"), "x");
+    run("unknown", 5 * DAY, None, None, "x");
+    let mut skipped = report("skipped").at(4 * DAY).test("y", "s");
+    skipped.context.commit_sha = Some("cc".to_owned());
+    world.import(&skipped);
+    run("last", 3 * DAY, Some("topic"), Some("cc"), "x");
+    let TestLookup::Found(found) = world
+        .store
+        .history(&world.project, &any_file("x"), &window(Days::Thirty))
+        .unwrap()
+    else {
+        panic!("it is there")
+    };
+    let seen: Vec<_> = found
+        .occurrences
+        .iter()
+        .map(|seen| {
+            let at = seen.revision.revision_seen_at;
+            (
+                seen.revision.revision_branch.as_deref(),
+                at.map(|at| NOW.since_ms(at) / DAY),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Some("topic"), Some(3)),
+            (None, Some(5)),
+            (Some("main"), Some(7)),
+            (Some("topic"), Some(9)),
+            (None, None),
+        ]
+    );
 }
 
 #[test]
