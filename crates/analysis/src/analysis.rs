@@ -20,7 +20,6 @@ use serde::Serialize;
 use crate::{
     collector::{Collector, RunResults},
     interner,
-    part::Attempt,
     strip::{self, Outcome, Strip},
 };
 
@@ -208,19 +207,22 @@ impl Collector {
     }
 }
 
-/// Final results of the newest runs, whose plain passes' starts are looked up once a run.
+/// Final results of the newest runs, whose plain passes' starts are looked up once a run and shard.
 struct LastResults<'a> {
     runs: &'a [RunResults<'a>],
-    starts: HashMap<usize, HashMap<TestOrdinal, Timestamp>>,
+    starts: HashMap<(usize, u32), HashMap<TestOrdinal, Timestamp>>,
 }
 
 impl LastResults<'_> {
     fn of(&mut self, history: &History, place: usize, test: TestOrdinal) -> Option<(Timestamp, LastRun)> {
         let facts = &history.runs.get(place)?.run;
         let results = self.runs.get(place)?;
-        let last: Attempt = results.attempts(test).last().copied()?;
+        let (shard, last) = results.last(test)?;
         let start = last.started_at.or_else(|| {
-            let starts = self.starts.entry(place).or_insert_with(|| results.starts());
+            let starts = self
+                .starts
+                .entry((place, shard))
+                .or_insert_with(|| results.starts(shard));
             (last.status == AttemptStatus::Passed)
                 .then(|| starts.get(&test).copied())
                 .flatten()

@@ -308,17 +308,32 @@ impl RunResults<'_> {
         observed
     }
 
-    /// The attempts of a test, the final one last; those of an earlier shard first.
+    /// The attempts of a test, the final one last.
     pub(crate) fn attempts(self, test: TestOrdinal) -> Vec<Attempt> {
-        self.run
-            .parts
-            .values()
-            .flat_map(|part| part.attempts(test))
-            .collect()
+        let executions = self.executions(test).into_iter();
+        executions.flat_map(|(_, attempts)| attempts).collect()
     }
 
-    /// When plain passes started.
-    pub(crate) fn starts(self) -> HashMap<TestOrdinal, Timestamp> {
-        self.run.parts.values().flat_map(Part::starts).collect()
+    /// A test's final attempt and the shard that it ran in.
+    pub(crate) fn last(self, test: TestOrdinal) -> Option<(u32, Attempt)> {
+        let (shard, attempts) = self.executions(test).pop()?;
+        Some((shard, *attempts.last()?))
+    }
+
+    /// A test's attempts in each shard that ran it: those that ended well first, as the store orders them.
+    fn executions(self, test: TestOrdinal) -> Vec<(u32, Vec<Attempt>)> {
+        let parts = self.run.parts.iter();
+        let mut executions: Vec<_> = parts
+            .map(|(shard, part)| (*shard, part.attempts(test)))
+            .filter(|(_, attempts)| !attempts.is_empty())
+            .collect();
+        executions
+            .sort_by_key(|(_, attempts)| attempts.last().map_or(0, |attempt| attempt.status.severity()));
+        executions
+    }
+
+    /// When the plain passes of a shard started.
+    pub(crate) fn starts(self, shard: u32) -> HashMap<TestOrdinal, Timestamp> {
+        self.run.parts.get(&shard).map(Part::starts).unwrap_or_default()
     }
 }

@@ -29,6 +29,17 @@ impl AttemptStatus {
         }
     }
 
+    /// How much an execution that ends so says of its test. Of several executions of a test in one run those that say
+    /// the least come first, so that the final attempt tells the outcome.
+    pub const fn severity(self) -> u8 {
+        match self {
+            Self::Skipped => 0,
+            Self::Interrupted => 1,
+            Self::Passed => 2,
+            Self::Failed | Self::TimedOut => 3,
+        }
+    }
+
     /// Whether this counts as skipped: skipped or interrupted.
     pub const fn is_skip(self) -> bool {
         match self {

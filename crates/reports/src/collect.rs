@@ -5,10 +5,7 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault, Hasher},
 };
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus},
-    test::TestName,
-};
+use assay_domain::{attempt::Attempt, test::TestName};
 
 use crate::{limits, report::ReportedTest};
 
@@ -104,7 +101,7 @@ fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Vec<Attempt> {
     executions.push(first);
     executions.extend(more);
     executions.sort_by_key(|attempts| {
-        let end = attempts.last().map_or(0, |last| weight(last.status));
+        let end = attempts.last().map_or(0, |last| last.status.severity());
         (end, attempts.first().and_then(|first| first.started_at))
     });
     executions.into_iter().flatten().collect()
@@ -131,18 +128,10 @@ impl Hasher for Itself {
     }
 }
 
-/// How much an execution's end says of the test.
-const fn weight(status: AttemptStatus) -> u8 {
-    match status {
-        AttemptStatus::Skipped => 0,
-        AttemptStatus::Interrupted => 1,
-        AttemptStatus::Passed => 2,
-        AttemptStatus::TimedOut | AttemptStatus::Failed => 3,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use assay_domain::attempt::AttemptStatus;
+
     use super::*;
 
     fn execution(statuses: &[AttemptStatus]) -> Vec<Attempt> {

@@ -100,12 +100,8 @@ impl<'a> Execution<'a> {
 
     /// How badly it ended.
     fn severity(&self) -> u8 {
-        match self.attempts.last().map(|attempt| attempt.status) {
-            None | Some(AttemptStatus::Skipped) => 0,
-            Some(AttemptStatus::Interrupted) => 1,
-            Some(AttemptStatus::Passed) => 2,
-            Some(AttemptStatus::Failed | AttemptStatus::TimedOut) => 3,
-        }
+        let last = self.attempts.last();
+        last.map_or(0, |attempt| attempt.status.severity())
     }
 }
 
