@@ -11,8 +11,14 @@
 
 mod configuration;
 mod demo;
+mod evidence;
 mod flow;
+mod imported;
 mod lifecycle;
 mod process;
+mod recount;
+mod refingerprint;
+mod season;
 mod shards;
+mod verdicts;
 mod world;

@@ -12,7 +12,7 @@ pub(crate) struct World {
     pub(crate) project: String,
     pub(crate) folder: tempfile::TempDir,
     /// Dropped last.
-    _database: TestDatabase,
+    pub(crate) database: TestDatabase,
 }
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
             key_id: text(&key["id"]),
             project: text(&project["id"]),
             folder: tempfile::tempdir().unwrap(),
-            _database: database,
+            database,
         }
     }
 

@@ -1,0 +1,234 @@
+//! Every count of a verdict, done again from the test's history as the API tells it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{
+    imported::{Imported, test_of},
+    recount::Recount,
+    season::instant,
+};
+
+#[test]
+fn every_count_can_be_done_again_from_the_history_route_alone() {
+    let imported = Imported::new(4, true);
+    let (live, _) = imported.live();
+    let mut shown = BTreeSet::new();
+    for entry in &live {
+        let history = imported.of_test(&test_of(entry), "?days=30&");
+        let recount = Recount::of(&history, &entry["evidence"]);
+        check_evidence(&recount, entry, &mut shown);
+        check_entry(&recount, entry);
+    }
+    // The status route tells of every other test, too.
+    for (test, verdict) in imported.stored() {
+        let history = imported.of_test(&test, "?days=30&");
+        if verdict["awaitingFirstWrite"] == true {
+            let now = verdict["evaluatedAt"].as_str();
+            assert_eq!(now, None, "{test:?}");
+            continue;
+        }
+        let recount = Recount::of(&history, &verdict["evidence"]);
+        check_evidence(&recount, &verdict, &mut shown);
+        check_figures(&recount, &verdict);
+    }
+    // What no test shows was not checked.
+    for signal in [
+        "consecutive_failures",
+        "failure_rate_broken",
+        "same_sha_flip",
+        "retry_rate",
+        "failure_rate_flaky",
+        "flip_rate",
+        "isolated_failure",
+        "mass_failure",
+        "failing_off_stable",
+        "variant_specific",
+        "resolved",
+    ] {
+        assert!(shown.contains(signal), "no test shows {signal}");
+    }
+}
+
+/// A signal as recounted: its value, the value from which it is active, its runs, the newest first.
+type Shown = (f64, f64, Vec<String>);
+
+fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<String>) {
+    let evidence = &verdict["evidence"];
+    let what = format!("{verdict:#}");
+    assert_eq!(evidence["runsSeen"], recount.seen.len(), "{what}");
+    assert_eq!(evidence["runsSkipped"], recount.skipped, "{what}");
+    assert_eq!(
+        evidence["runsDropped"],
+        recount.seen.len() - recount.considered.len(),
+        "{what}"
+    );
+    let told: BTreeMap<&str, &Value> = evidence["signals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|signal| (signal["signal"].as_str().unwrap(), signal))
+        .collect();
+    let expected = expected(recount, verdict);
+    assert_eq!(
+        told.keys().copied().collect::<Vec<_>>(),
+        expected.keys().copied().collect::<Vec<_>>(),
+        "{what}"
+    );
+    for (signal, (value, threshold, runs)) in expected {
+        let told = told[signal];
+        assert_eq!(told["value"].as_f64(), Some(value), "{signal}: {what}");
+        assert_eq!(told["threshold"].as_f64(), Some(threshold), "{signal}: {what}");
+        assert!(value >= threshold, "{signal}: {what}");
+        assert_eq!(told["runsTotal"], runs.len(), "{signal}: {what}");
+        assert_eq!(
+            told["runs"],
+            json!(runs[..runs.len().min(20)]),
+            "{signal}: {what}"
+        );
+        shown.insert(signal.to_owned());
+    }
+    if let Some(reason) = verdict["statusReason"].as_str() {
+        let detail = told[reason]["detail"].as_str().unwrap();
+        assert!(
+            detail.starts_with(verdict["explanation"].as_str().unwrap()),
+            "{what}"
+        );
+    }
+}
+
+/// The signals that are active by the counts, and by the two probabilities that a reader takes as told.
+fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown> {
+    let real = |count: usize| count as f64;
+    let score = verdict["flakeScore"].as_f64().unwrap();
+    let told = |signal: &str, field: &str| {
+        let signals = verdict["evidence"]["signals"].as_array().unwrap();
+        let told = signals.iter().find(|told| told["signal"] == signal);
+        told.map_or(Value::Null, |told| told[field].clone())
+    };
+    let mut signals: BTreeMap<&'static str, Shown> = BTreeMap::new();
+    let considered = real(recount.considered.len().max(1));
+    let recovered = recount.runs(|seen| seen.recovered());
+    let failed = recount.runs(|seen| seen.failed());
+    let contradictions = recount.contradictions();
+    let episodes = recount.episodes();
+    let incidents = recovered.len() + contradictions.len();
+    let episodic = episodes > 0 && score >= 0.7;
+    let breakage = recount.breakage(&told("consecutive_failures", "runs"));
+    if !recovered.is_empty() {
+        let value = real(recovered.len()) / considered;
+        signals.insert("retry_rate", (value, 1.0 / considered, recovered));
+    }
+    if !contradictions.is_empty() {
+        let runs = recount.newest_first(contradictions.concat());
+        signals.insert("same_sha_flip", (real(contradictions.len()), 1.0, runs));
+    }
+    if episodic {
+        signals.insert("failure_rate_flaky", (score, 0.7, failed.clone()));
+    }
+    let flips = recount.flips();
+    let excess: usize = flips.iter().map(|chain| chain.len().saturating_sub(2)).sum();
+    if excess >= 2 {
+        let (flips, pairs) = (flips.concat(), real(recount.pairs().max(1)));
+        let threshold = real(flips.len() - excess + 2) / pairs;
+        let value = real(flips.len()) / pairs;
+        signals.insert("flip_rate", (value, threshold, recount.newest_first(flips)));
+    }
+    if let Some(streak) = &breakage {
+        signals.insert("consecutive_failures", (real(streak.len()), 2.0, streak.clone()));
+        if let Some(probability) = told("failure_rate_broken", "value").as_f64() {
+            signals.insert("failure_rate_broken", (probability, 0.9, streak.clone()));
+        }
+    }
+    if episodes == 1 && incidents == 0 && !episodic && breakage.is_none() {
+        signals.insert("isolated_failure", (1.0, 1.0, failed));
+    }
+    let mass_failures = recount.mass_failures();
+    if !mass_failures.is_empty() {
+        signals.insert("mass_failure", (real(mass_failures.len()), 1.0, mass_failures));
+    }
+    if let Some(streak) = recount.off_stable() {
+        signals.insert("failing_off_stable", (real(streak.len()), 2.0, streak));
+    }
+    let failing = recount.runs(|seen| seen.any_failed);
+    if failing.len() >= 2 && recount.failing_variants() == 1 && recount.variants() > 1 {
+        signals.insert("variant_specific", (real(failing.len()), 2.0, failing));
+    }
+    // Whether it would be called flaky but for the passes since.
+    let flaky = episodic || (incidents > 0 && score >= 0.35);
+    let (passes, needed) = recount.passes_since();
+    let broken = verdict["status"] == "broken";
+    let enough = recount.considered.len() >= 5 || incidents > 0;
+    if flaky && !broken && enough && passes.len() >= needed {
+        signals.insert("resolved", (real(passes.len()), real(needed), passes));
+    }
+    signals
+}
+
+/// The figures that the status route has as well.
+fn check_figures(recount: &Recount, verdict: &Value) {
+    let what = format!("{verdict:#}");
+    let failing = recount.runs(|seen| seen.any_failed).len();
+    let considered = recount.considered.len();
+    assert_eq!(verdict["runsConsidered"], considered, "{what}");
+    let rate = (considered > 0).then(|| failing as f64 / considered as f64);
+    assert_eq!(verdict["failureRate"].as_f64(), rate, "{what}");
+    let flips = recount.flips().concat().len();
+    let flip_rate = if flips == 0 {
+        0.0
+    } else {
+        flips as f64 / recount.pairs() as f64
+    };
+    assert_eq!(verdict["flipRate"].as_f64(), Some(flip_rate), "{what}");
+    assert_eq!(verdict["failureStreak"], recount.failure_streak(), "{what}");
+    let last = recount.seen.last().map(|seen| {
+        json!({
+            "runId": seen.run, "runNumber": seen.number, "status": seen.status, "startedAt": instant(seen.started_at),
+        })
+    });
+    assert_eq!(verdict["lastRun"], json!(last), "{what}");
+    let signals: BTreeSet<&str> = verdict["evidence"]["signals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|signal| signal["signal"].as_str().unwrap())
+        .collect();
+    let labels = [("flips", "flip_rate"), ("retries", "retry_rate")];
+    let labels: Vec<&str> = labels
+        .into_iter()
+        .filter(|(_, signal)| signals.contains(signal))
+        .map(|(label, _)| label)
+        .collect();
+    assert_eq!(verdict["labels"], json!(labels), "{what}");
+    check_status(recount, verdict, &signals);
+}
+
+/// Whether the verdict is what the counts and the two probabilities make of it.
+fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
+    let score = verdict["flakeScore"].as_f64().unwrap();
+    let incident = signals.contains("retry_rate") || signals.contains("same_sha_flip");
+    let expected = if signals.contains("failure_rate_broken") {
+        "broken"
+    } else if recount.considered.len() < 5 && !incident {
+        "insufficient_data"
+    } else if signals.contains("resolved") {
+        "healthy"
+    } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.35) {
+        "flaky"
+    } else {
+        "healthy"
+    };
+    assert_eq!(verdict["status"], expected, "{verdict:#}");
+}
+
+/// What only the entry of the flaky list has.
+fn check_entry(recount: &Recount, entry: &Value) {
+    check_figures(recount, entry);
+    assert_eq!(entry["runsInWindow"], recount.seen.len(), "{entry:#}");
+    assert_eq!(entry["timeLostMs"].as_u64(), recount.time_lost(), "{entry:#}");
+    assert!(
+        entry["status"] == "flaky" || entry["status"] == "broken",
+        "{entry:#}"
+    );
+}

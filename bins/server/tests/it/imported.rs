@@ -1,0 +1,169 @@
+//! A season as the real command line imported it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
+
+use serde_json::Value;
+
+use crate::{
+    season::{STABLE, Season, identity, instant},
+    world::{World, text},
+};
+
+/// A test by name and file.
+pub(crate) type Test = (String, String);
+
+/// A season in a served database, with the reports that were imported.
+pub(crate) struct Imported {
+    pub(crate) world: World,
+    pub(crate) season: Season,
+    /// By run.
+    pub(crate) run_ids: Vec<String>,
+    /// What evidence of an analysis calls each run, by its first file's name.
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+impl Imported {
+    /// Imports a season that ends now, run by run and shards in any order.
+    pub(crate) fn new(seed: u64, full: bool) -> Self {
+        let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
+        let mut imported = Self {
+            world: World::new(),
+            season: Season::new(seed, now, full),
+            run_ids: Vec::new(),
+            files: BTreeMap::new(),
+        };
+        fs::create_dir(imported.reports()).unwrap();
+        for number in 0..imported.season.runs.len() {
+            if number == imported.season.renamed_after {
+                imported
+                    .world
+                    .cli
+                    .json(&["project", "set", "web", "--stable-branch", STABLE]);
+            }
+            imported.import(number, full);
+        }
+        imported
+    }
+
+    /// The folder of the reports.
+    pub(crate) fn reports(&self) -> PathBuf {
+        self.world.folder.path().join("reports")
+    }
+
+    fn import(&mut self, number: usize, full: bool) {
+        let run = &self.season.runs[number];
+        let mut order: Vec<usize> = (0..run.parts.len()).collect();
+        // A late first shard must not matter.
+        if number % 2 == 1 {
+            order.reverse();
+        }
+        let mut run_id = String::new();
+        for index in order {
+            let name = format!("run-{number:03}-{index}.json");
+            let path = self.reports().join(&name);
+            fs::write(&path, run.report(index).to_string()).unwrap();
+            let mut arguments: Vec<String> = ["import", "--project", "web", path.to_str().unwrap()]
+                .map(str::to_owned)
+                .to_vec();
+            if full {
+                arguments.extend(["--run-key".to_owned(), format!("build-{}", run.build)]);
+            }
+            let flags = [
+                ("--suite", run.suite.map(str::to_owned)),
+                ("--tested-revision", run.tested_revision.clone()),
+                ("--pr", run.pull_request.map(|number| number.to_string())),
+            ];
+            for (flag, value) in flags {
+                if let Some(value) = value {
+                    arguments.extend([flag.to_owned(), value]);
+                }
+            }
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let answer = self.world.cli.json(&arguments);
+            assert_eq!(answer["changed"], true, "{name}");
+            assert_eq!(answer["runNumber"], number + 1, "{name}");
+            run_id = text(&answer["runId"]);
+            self.files.insert(name, run_id.clone());
+        }
+        self.run_ids.push(run_id);
+    }
+
+    /// Every test that a run names.
+    pub(crate) fn tests(&self) -> BTreeSet<Test> {
+        let parts = self.season.runs.iter().flat_map(|run| &run.parts);
+        parts
+            .flat_map(|part| &part.results)
+            .map(|result| identity(result.test))
+            .collect()
+    }
+
+    /// What a route below a test's path answers.
+    pub(crate) fn of_test(&self, (name, file): &Test, rest: &str) -> Value {
+        let encode = |text: &str| -> String {
+            text.bytes()
+                .map(|byte| match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => char::from(byte).to_string(),
+                    other => format!("%{other:02X}"),
+                })
+                .collect()
+        };
+        self.world
+            .get(&format!("/tests/{}{rest}filePath={}", encode(name), encode(file)))
+    }
+
+    /// The stored verdict of every test.
+    pub(crate) fn stored(&self) -> BTreeMap<Test, Value> {
+        let tests = self.tests().into_iter();
+        tests
+            .map(|test| {
+                let verdict = self.of_test(&test, "/status?");
+                (test, verdict)
+            })
+            .collect()
+    }
+
+    /// Every entry of the flaky list with its evidence, in its order, and the count of tests gathering data.
+    pub(crate) fn live(&self) -> (Vec<Value>, u64) {
+        let list = self.world.get("/flaky?explain=true&perPage=50");
+        assert_eq!(list["page"]["pageCount"], 1, "{}", list["page"]);
+        let tests = list["tests"].as_array().unwrap().clone();
+        (tests, list["gatheringDataCount"].as_u64().unwrap())
+    }
+
+    /// The season as a table of attempts.
+    pub(crate) fn table(&self) -> String {
+        let mut rows =
+            "test,file,run,started_at,status,branch,revision,retry,duration_ms,variant\n".to_owned();
+        for (run, id) in self.season.runs.iter().zip(&self.run_ids) {
+            for (test, attempts) in run.attempts() {
+                let (name, file) = identity(test);
+                for (retry, attempt) in attempts.iter().enumerate() {
+                    let cells = [
+                        name.as_str(),
+                        &file,
+                        id,
+                        &instant(attempt.started.unwrap_or(run.started)),
+                        attempt.status,
+                        run.branch.as_deref().unwrap_or_default(),
+                        run.revision().unwrap_or_default(),
+                        &retry.to_string(),
+                        &attempt.duration.map(|ms| ms.to_string()).unwrap_or_default(),
+                        run.suite.unwrap_or_default(),
+                    ];
+                    rows.push_str(&cells.join(","));
+                    rows.push('\n');
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// The test of an answer's entry.
+pub(crate) fn test_of(entry: &Value) -> Test {
+    (text(&entry["testName"]), text(&entry["filePath"]))
+}

@@ -1,0 +1,285 @@
+//! A test's counts from nothing but its history and the runs that the evidence names as dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_domain::timestamp::{DAY_MS, Timestamp};
+use serde_json::{Value, json};
+
+use crate::world::text;
+
+/// One run that did not skip the test.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) run: String,
+    pub(crate) number: i64,
+    pub(crate) started_at: i64,
+    pub(crate) status: String,
+    pub(crate) any_failed: bool,
+    branch: Option<String>,
+    /// None for a run that tells none and shares its code with no other.
+    revision: Option<String>,
+    revision_branch: Option<String>,
+    revision_seen_at: i64,
+    suite: Option<String>,
+    lost_ms: Option<u64>,
+}
+
+/// A branch's code on one suite, its runs in the order of their revisions.
+type Chain<'a> = Vec<&'a Seen>;
+
+/// The counts.
+pub(crate) struct Recount {
+    /// Oldest first.
+    pub(crate) seen: Vec<Seen>,
+    /// Those of them that were not dropped.
+    pub(crate) considered: Vec<Seen>,
+    pub(crate) skipped: usize,
+    stable_branch: String,
+}
+
+impl Seen {
+    fn of(occurrence: &Value) -> Self {
+        let optional = |field: &str| occurrence[field].as_str().map(str::to_owned);
+        Self {
+            run: text(&occurrence["runId"]),
+            number: occurrence["runNumber"].as_i64().unwrap(),
+            started_at: time(&occurrence["startedAt"]),
+            status: text(&occurrence["status"]),
+            any_failed: occurrence["anyFailedAttempt"].as_bool().unwrap(),
+            branch: optional("branch"),
+            revision: optional("testedRevision").or_else(|| optional("commitSha")),
+            revision_branch: optional("revisionBranch"),
+            revision_seen_at: time(&occurrence["revisionSeenAt"]),
+            suite: optional("suite"),
+            lost_ms: occurrence["lostMs"].as_u64(),
+        }
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.status == "failed" || self.status == "timedOut"
+    }
+
+    pub(crate) fn recovered(&self) -> bool {
+        self.any_failed && !self.failed()
+    }
+
+    fn same_code(&self, other: &Self) -> bool {
+        self.revision.is_some() && self.revision == other.revision
+    }
+}
+
+fn time(value: &Value) -> i64 {
+    value.as_str().unwrap().parse::<Timestamp>().unwrap().unix_ms()
+}
+
+impl Recount {
+    /// The counts of the 14 days before the judgement.
+    pub(crate) fn of(history: &Value, evidence: &Value) -> Self {
+        let now = time(&evidence["now"]);
+        let window = now - evidence["windowDays"].as_i64().unwrap() * DAY_MS..=now;
+        let occurrences: Vec<&Value> = history["occurrences"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .filter(|occurrence| window.contains(&time(&occurrence["startedAt"])))
+            .collect();
+        let skips =
+            |occurrence: &&&Value| occurrence["status"] == "skipped" || occurrence["status"] == "interrupted";
+        let seen: Vec<Seen> = occurrences
+            .iter()
+            .filter(|occurrence| !skips(occurrence))
+            .map(|occurrence| Seen::of(occurrence))
+            .collect();
+        let dropped: BTreeSet<&str> = evidence["dropped"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|dropped| dropped["runId"].as_str().unwrap())
+            .collect();
+        Self {
+            skipped: occurrences.len() - seen.len(),
+            considered: seen
+                .iter()
+                .filter(|seen| !dropped.contains(seen.run.as_str()))
+                .cloned()
+                .collect(),
+            seen,
+            stable_branch: text(&history["stableBranch"]),
+        }
+    }
+
+    /// The considered runs of this kind, newest first.
+    pub(crate) fn runs(&self, wanted: impl Fn(&Seen) -> bool) -> Vec<String> {
+        let wanted = self.considered.iter().rev().filter(|seen| wanted(seen));
+        wanted.map(|seen| seen.run.clone()).collect()
+    }
+
+    /// These runs, each once.
+    pub(crate) fn newest_first(&self, runs: Vec<String>) -> Vec<String> {
+        self.runs(|seen| runs.contains(&seen.run))
+    }
+
+    pub(crate) fn mass_failures(&self) -> Vec<String> {
+        let considered: BTreeSet<i64> = self.considered.iter().map(|seen| seen.number).collect();
+        let dropped = self
+            .seen
+            .iter()
+            .rev()
+            .filter(|seen| seen.any_failed && !considered.contains(&seen.number));
+        dropped.map(|seen| seen.run.clone()).collect()
+    }
+
+    /// The chains by suite and branch.
+    fn chains(&self) -> BTreeMap<(Option<&str>, Option<&str>), Chain<'_>> {
+        let mut chains: BTreeMap<_, Chain<'_>> = BTreeMap::new();
+        for seen in &self.considered {
+            let key = (seen.suite.as_deref(), seen.revision_branch.as_deref());
+            chains.entry(key).or_default().push(seen);
+        }
+        for chain in chains.values_mut() {
+            chain.sort_by_key(|seen| (seen.revision_seen_at, seen.started_at, seen.number));
+        }
+        chains
+    }
+
+    /// The runs of each revision of a chain on which it both failed and did not.
+    pub(crate) fn contradictions(&self) -> Vec<Vec<String>> {
+        let chains = self.chains();
+        let revisions = chains
+            .values()
+            .flat_map(|chain| chain.chunk_by(|left, right| left.same_code(right)));
+        revisions
+            .filter(|runs| runs.iter().any(|seen| seen.failed()) && runs.iter().any(|seen| !seen.failed()))
+            .map(|runs| runs.iter().map(|seen| seen.run.clone()).collect())
+            .collect()
+    }
+
+    pub(crate) fn episodes(&self) -> usize {
+        let chains = self.chains();
+        let outcomes = chains.values().flat_map(|chain| {
+            let groups = chain.chunk_by(|left, right| left.failed() == right.failed());
+            groups.map(|group| group[0].failed())
+        });
+        outcomes.filter(|failed| *failed).count()
+    }
+
+    /// By chain, the runs that went otherwise than the one before.
+    pub(crate) fn flips(&self) -> Vec<Vec<String>> {
+        let chains = self.chains();
+        let flips = |chain: &Chain<'_>| -> Vec<String> {
+            let pairs = chain
+                .windows(2)
+                .filter(|pair| pair[0].any_failed != pair[1].any_failed);
+            pairs.map(|pair| pair[1].run.clone()).collect()
+        };
+        chains.values().map(flips).collect()
+    }
+
+    /// How many neighbours the chains have.
+    pub(crate) fn pairs(&self) -> usize {
+        self.chains().values().map(|chain| chain.len() - 1).sum()
+    }
+
+    /// The chain's failed runs at its end.
+    fn streak(chain: &Chain<'_>) -> Vec<String> {
+        let failed = chain.iter().rev().take_while(|seen| seen.failed());
+        failed.map(|seen| seen.run.clone()).collect()
+    }
+
+    /// When the test last ran on a chain, dropped runs included.
+    fn newest(&self, suite: Option<&str>, branch: Option<&str>) -> i64 {
+        let chain = self
+            .seen
+            .iter()
+            .filter(|seen| seen.suite.as_deref() == suite && seen.revision_branch.as_deref() == branch);
+        chain.map(|seen| seen.started_at).max().unwrap_or(i64::MIN)
+    }
+
+    /// The failing ends of the stable chains that are not silent for three days beside their siblings.
+    fn stable_ends(&self) -> Vec<Vec<String>> {
+        let stable = Some(self.stable_branch.as_str());
+        let chains = self.chains();
+        let on_stable = self
+            .seen
+            .iter()
+            .filter(|seen| seen.revision_branch.as_deref() == stable);
+        let newest = on_stable.map(|seen| seen.started_at).max().unwrap_or(i64::MIN);
+        chains
+            .iter()
+            .filter(|((suite, branch), _)| {
+                *branch == stable && newest - self.newest(*suite, *branch) <= 3 * DAY_MS
+            })
+            .map(|(_, chain)| self.newest_first(Self::streak(chain)))
+            .filter(|streak| !streak.is_empty())
+            .collect()
+    }
+
+    /// The streak of two or more failures that ends a stable chain. Where several suites end so, only the model tells
+    /// which is the worst, and the evidence which it chose.
+    pub(crate) fn breakage(&self, told: &Value) -> Option<Vec<String>> {
+        let ends = self.stable_ends().into_iter();
+        let mut ends: Vec<Vec<String>> = ends.filter(|streak| streak.len() >= 2).collect();
+        let told = ends
+            .iter()
+            .position(|end| told == &json!(end[..end.len().min(20)]));
+        (!ends.is_empty()).then(|| ends.swap_remove(told.unwrap_or(0)))
+    }
+
+    /// The longest streak of two or more that ends a chain off the stable branch, where the stable ones pass.
+    pub(crate) fn off_stable(&self) -> Option<Vec<String>> {
+        if !self.stable_ends().is_empty() {
+            return None;
+        }
+        let newest = self.seen.last()?.started_at;
+        let chains = self.chains();
+        let streaks = chains
+            .iter()
+            .filter(|((_, branch), _)| *branch != Some(self.stable_branch.as_str()))
+            .filter(|((suite, branch), _)| newest - self.newest(*suite, *branch) <= 3 * DAY_MS)
+            .map(|(_, chain)| self.newest_first(Self::streak(chain)))
+            .filter(|streak| streak.len() >= 2);
+        streaks.rev().max_by_key(Vec::len)
+    }
+
+    pub(crate) fn failing_variants(&self) -> usize {
+        let failing = self.considered.iter().filter(|seen| seen.any_failed);
+        failing.map(|seen| &seen.suite).collect::<BTreeSet<_>>().len()
+    }
+
+    pub(crate) fn variants(&self) -> usize {
+        let suites = self.considered.iter().map(|seen| &seen.suite);
+        suites.collect::<BTreeSet<_>>().len()
+    }
+
+    /// The runs since the last failure, and how many of them it takes to call the test resolved.
+    pub(crate) fn passes_since(&self) -> (Vec<String>, usize) {
+        let last = self.considered.iter().rposition(|seen| seen.any_failed);
+        let until = last.map_or(0, |last| last + 1);
+        let failing = self.considered.iter().filter(|seen| seen.any_failed).count() as f64;
+        let rate = (failing - 0.5).max(0.0) / (until as f64 + 1.0);
+        let explained = |passes: &usize| (1.0 - rate).powi(*passes as i32) >= 0.002;
+        let needed = (20..10_000)
+            .find(|passes| !explained(passes))
+            .unwrap_or(usize::MAX);
+        let passes = self.considered[until..].iter().rev();
+        (passes.map(|seen| seen.run.clone()).collect(), needed)
+    }
+
+    /// Failed runs at the end of the stable branch's history; of all, where the test never ran there.
+    pub(crate) fn failure_streak(&self) -> usize {
+        let stable = Some(self.stable_branch.as_str());
+        let ever = self.seen.iter().any(|seen| seen.branch.as_deref() == stable);
+        let runs = self
+            .seen
+            .iter()
+            .rev()
+            .filter(|seen| !ever || seen.branch.as_deref() == stable);
+        runs.take_while(|seen| seen.failed()).count()
+    }
+
+    pub(crate) fn time_lost(&self) -> Option<u64> {
+        let timed = self.seen.iter().filter_map(|seen| seen.lost_ms);
+        timed.reduce(|sum, lost| sum + lost)
+    }
+}

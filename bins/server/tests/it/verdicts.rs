@@ -1,0 +1,147 @@
+//! The stored verdict, the live list and the offline analysis of the same results agree to the last digit.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    imported::{Imported, Test, test_of},
+    season::STABLE,
+    world::text,
+};
+
+#[test]
+fn reports_are_judged_alike_in_the_store_live_and_offline() {
+    for seed in [1, 2] {
+        let imported = Imported::new(seed, false);
+        agree(&imported, &imported.reports());
+    }
+}
+
+#[test]
+fn a_table_of_attempts_is_judged_as_the_reports_with_suites_and_pull_requests() {
+    let imported = Imported::new(3, true);
+    let table = imported.world.folder.path().join("attempts.csv");
+    std::fs::write(&table, imported.table()).unwrap();
+    agree(&imported, &table);
+}
+
+/// Compares every field of every test.
+#[track_caller]
+fn agree(imported: &Imported, history: &Path) {
+    let stored = imported.stored();
+    let judged: BTreeMap<&Test, &Value> = stored
+        .iter()
+        .filter(|(_, verdict)| verdict["awaitingFirstWrite"] == false)
+        .collect();
+    let evaluated_at = text(&judged.values().next().unwrap()["evaluatedAt"]);
+    let offline = analyze(imported, history, &evaluated_at);
+    let tests: BTreeMap<Test, &Value> = offline.iter().map(|entry| (test_of(entry), entry)).collect();
+    assert_eq!(
+        judged.keys().copied().collect::<Vec<_>>(),
+        tests.keys().collect::<Vec<_>>()
+    );
+    for (test, verdict) in judged {
+        assert_eq!(verdict["evaluatedAt"].as_str(), Some(evaluated_at.as_str()));
+        assert_stored(test, verdict, tests[test]);
+    }
+
+    let (live, gathering) = imported.live();
+    assert!(live.len() >= 8, "{} of the tests are listed", live.len());
+    let now = text(&live[0]["evidence"]["now"]);
+    let offline = analyze(imported, history, &now);
+    let reported: Vec<&Value> = offline.iter().take_while(|entry| is_reported(entry)).collect();
+    assert_eq!(live.len(), reported.len());
+    for (live, offline) in live.iter().zip(reported) {
+        same(&format!("live {:?}", test_of(live)), live, offline);
+    }
+    let insufficient = offline
+        .iter()
+        .filter(|entry| entry["status"] == "insufficient_data");
+    assert_eq!(gathering, insufficient.count() as u64);
+}
+
+/// The tests of an offline analysis, its runs named as the store names them.
+fn analyze(imported: &Imported, history: &Path, now: &str) -> Vec<Value> {
+    let path = history.to_str().unwrap();
+    let arguments = ["analyze", path, "--now", now, "--stable-branch", STABLE];
+    let analysis = imported.world.cli.json(&arguments);
+    let mut tests = analysis["tests"].as_array().unwrap().clone();
+    for test in &mut tests {
+        test.as_object_mut().unwrap().remove("errors");
+        if let Some(run) = test["lastRun"].get_mut("runId") {
+            rename(imported, run);
+        }
+        let evidence = &mut test["evidence"];
+        for dropped in evidence["dropped"].as_array_mut().unwrap() {
+            rename(imported, &mut dropped["runId"]);
+        }
+        for signal in evidence["signals"].as_array_mut().unwrap() {
+            signal["runs"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .for_each(|run| rename(imported, run));
+        }
+    }
+    tests
+}
+
+/// Names a run by its id that an analysis of reports names by a file.
+fn rename(imported: &Imported, run: &mut Value) {
+    let Some(name) = run.as_str() else { return };
+    let file = Path::new(name).file_name().and_then(|file| file.to_str());
+    if let Some(id) = file.and_then(|file| imported.files.get(file)) {
+        *run = json!(id);
+    }
+}
+
+#[track_caller]
+fn assert_stored(test: &Test, verdict: &Value, offline: &Value) {
+    for field in [
+        "status",
+        "statusReason",
+        "explanation",
+        "labels",
+        "flakeScore",
+        "flipRate",
+        "failureRate",
+        "runsConsidered",
+        "failureStreak",
+        "lastRun",
+        "evidence",
+    ] {
+        same(&format!("{field} of {test:?}"), &verdict[field], &offline[field]);
+    }
+    let signals = verdict["activeSignals"].as_array().unwrap().iter();
+    let mut signals: Vec<&Value> = signals.map(|active| &active["signal"]).collect();
+    let mut offline: Vec<&Value> = std::iter::once(&offline["statusReason"])
+        .filter(|reason| !reason.is_null())
+        .chain(offline["alsoActive"].as_array().unwrap())
+        .collect();
+    signals.sort_by_key(|signal| signal.to_string());
+    offline.sort_by_key(|signal| signal.to_string());
+    assert_eq!(signals, offline, "{test:?}");
+}
+
+/// Compares the text as well, so that numbers agree to the last digit.
+#[track_caller]
+fn same(what: &str, left: &Value, right: &Value) {
+    if let (Value::Object(left), Value::Object(right)) = (left, right) {
+        assert_eq!(
+            left.keys().collect::<Vec<_>>(),
+            right.keys().collect::<Vec<_>>(),
+            "{what}"
+        );
+        for (key, left) in left {
+            same(&format!("{what}: {key}"), left, &right[key]);
+        }
+        return;
+    }
+    assert_eq!(left, right, "{what}");
+    assert_eq!(left.to_string(), right.to_string(), "{what}");
+}
+
+fn is_reported(entry: &Value) -> bool {
+    entry["status"] == "flaky" || entry["status"] == "broken"
+}
