@@ -64,7 +64,8 @@ pub(crate) fn is_time_limit(message: &str) -> bool {
     };
     let line = text::bounded(line, limits::NAME);
     let has = |part: &str| line.contains(part);
-    // In this order: nextest, JUnit 4, JUnit 5, Playwright, Jest (two), Vitest, Mocha, pytest-timeout (two).
+    // In this order: nextest, JUnit 4, JUnit 5, Playwright, Jest (two), Vitest, Mocha, pytest-timeout (two),
+    // Robot Framework.
     line.starts_with("test timeout")
         || has("TestTimedOutException")
         || (has("TimeoutException") && has("timed out after"))
@@ -75,6 +76,7 @@ pub(crate) fn is_time_limit(message: &str) -> bool {
         || (has("Timeout of ") && has("ms exceeded"))
         || has("Failed: Timeout >")
         || has("Failed: Timeout (>")
+        || (line.starts_with("Test timeout ") && line.ends_with(" exceeded."))
 }
 
 #[cfg(test)]
@@ -91,6 +93,7 @@ mod tests {
             "Failed: Timeout (>1.0s) from pytest-timeout.",
             "org.junit.runners.model.TestTimedOutException: test timed out after 5 milliseconds",
             "\n test timeout",
+            "Test timeout 1 second exceeded.",
         ] {
             assert!(is_time_limit(message), "{message}");
         }

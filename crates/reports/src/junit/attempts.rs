@@ -24,7 +24,12 @@ pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: &
         reruns: case.has(ChildKind::Rerun),
     };
     if case.children.is_empty() && case.output.is_empty() {
-        return vec![reading.attempt(status_by_attributes(case), case.time, case.timestamp)];
+        let status = if dialect == Dialect::Vitest && vitest::never_ran(suite, case) {
+            AttemptStatus::Skipped
+        } else {
+            status_by_attributes(case)
+        };
+        return vec![reading.attempt(status, case.time, case.timestamp)];
     }
     reading.of_children(case)
 }

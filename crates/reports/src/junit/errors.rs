@@ -51,6 +51,7 @@ pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDe
         .unwrap_or(&child.message);
     let timed_out = match dialect {
         Dialect::Nextest => child.type_name == "test timeout",
+        Dialect::NodeTest => child.type_name == "testTimeoutFailure",
         Dialect::Surefire | Dialect::Gradle | Dialect::Other => {
             failure::is_time_limit(&child.type_name) || failure::is_time_limit(message)
         }
@@ -58,9 +59,7 @@ pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDe
             failure::is_time_limit(message)
         }
         // None of their words are known to mean it.
-        Dialect::Gotestsum | Dialect::GoJunitReport | Dialect::NodeTest | Dialect::Prove | Dialect::Ctest => {
-            false
-        }
+        Dialect::Gotestsum | Dialect::GoJunitReport | Dialect::Prove | Dialect::Ctest => false,
     };
     if timed_out {
         AttemptStatus::TimedOut
@@ -90,6 +89,7 @@ fn detail(input: &Input<'_>, message: Option<String>, stack: Option<String>) -> 
 fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
     let attribute = written(dialect, &child.message);
     of_dialect(dialect, &attribute, body)
+        .or_else(|| below_test_name(body))
         .or_else(|| first_line(body).and_then(text::message))
         .or_else(|| text::message(&attribute))
         .or_else(|| text::message(&child.type_name))
@@ -127,12 +127,11 @@ fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The first line of a text that says something: PHPUnit's repeats the test's name, and Jest's heading is the same
-/// for every suite that failed to run.
+/// The first line of a text that says something: Jest's heading is the same for every suite that failed to run, and
+/// Catch2's for every exception.
 fn first_line(body: &str) -> Option<&str> {
     let first = text::first_line(body)?;
-    let names_test = first.contains("::") && !first.contains(' ') && first.contains('\\');
-    if names_test || first == "● Test suite failed to run" {
+    if matches!(first, "● Test suite failed to run" | "FAILED:") {
         body.lines()
             .map(str::trim)
             .skip_while(|line| *line != first)
@@ -142,6 +141,30 @@ fn first_line(body: &str) -> Option<&str> {
     } else {
         Some(first)
     }
+}
+
+/// The message in PHPUnit's text: below the test's name, above the trace.
+fn below_test_name(body: &str) -> Option<String> {
+    let body = body.trim_start();
+    let (first, rest) = body.split_once('\n')?;
+    let (class, test) = first.split_once("::")?;
+    let is_name = |text: &str| {
+        text.chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '\\'))
+    };
+    let test = test.split_once(" with data set ").map_or(test, |(test, _)| test);
+    let is_traced = |line: &str| {
+        line.rsplit_once(".php:")
+            .is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if !is_name(class) || !is_name(test.trim_end()) || !rest.lines().any(|line| is_traced(line.trim_end())) {
+        return None;
+    }
+    let told: Vec<&str> = rest
+        .lines()
+        .take_while(|line| !is_traced(line.trim_end()))
+        .collect();
+    text::message(told.join("\n").trim())
 }
 
 /// A Rust panic without its backtrace.

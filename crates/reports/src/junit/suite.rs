@@ -19,6 +19,8 @@ pub(super) struct Suite<'a> {
     pub(super) dialect: Dialect,
     /// A `testsuites` element, which only gathers others.
     pub(super) gathers: bool,
+    /// Whether its time, or one around it, is finer than milliseconds.
+    pub(super) fine_clock: bool,
 }
 
 impl<'a> Suite<'a> {
@@ -32,6 +34,7 @@ impl<'a> Suite<'a> {
             timestamp: None,
             dialect: Dialect::Other,
             gathers: tag.name == "testsuites",
+            fine_clock: false,
         };
         for (key, value) in tag.attributes() {
             match key {
@@ -43,6 +46,11 @@ impl<'a> Suite<'a> {
                 _ => {}
             }
         }
+        suite.fine_clock = around.is_some_and(|around| around.fine_clock)
+            || suite
+                .time
+                .and_then(|time| time.split_once('.'))
+                .is_some_and(|(_, decimals)| decimals.len() > 3);
         suite.dialect = Dialect::of_suite(&tag, &suite.name, around.map(|around| around.dialect));
         suite
     }

@@ -1,6 +1,14 @@
-//! How many attempts Vitest's failures are.
+//! Which of Vitest's cases ran, and how many attempts their failures are.
 
 use assay_domain::attempt::ErrorDetail;
+
+use super::{case::Case, suite::Suite};
+
+/// Whether a case without an outcome is one that never ran, as behind `--bail`: Vitest lists it like one that passed,
+/// but took no time at all. Vitest 1 measures in whole milliseconds, which tells nothing.
+pub(super) fn never_ran(suite: &Suite<'_>, case: &Case<'_>) -> bool {
+    suite.fine_clock && case.time == Some("0")
+}
 
 /// Groups the errors of a case into attempts. Vitest lists all errors of all attempts in one row: an error at a place
 /// where the attempt already has one begins the next attempt, which takes soft assertions for what they are.

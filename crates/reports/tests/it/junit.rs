@@ -1,7 +1,7 @@
 //! JUnit XML: real reports, each checked against the suite in testdata/reports/suites that made it, and samples of
 //! what tools without a suite there write.
 
-use assay_domain::run::RunState;
+use assay_domain::{attempt::AttemptStatus, run::RunState};
 use assay_reports::{KnownFiles, Options, Report};
 
 use crate::{
@@ -234,4 +234,85 @@ fn a_case_that_stands_twice_is_a_retry_only_where_the_tool_reports_retries_so() 
         )),
         "passed failed"
     );
+}
+
+#[test]
+fn vitests_cases_behind_a_bail_are_skipped_where_its_clock_tells() {
+    let report = |total: &str| {
+        let text = format!(
+            r#"<testsuites name="vitest tests" tests="3" failures="1" errors="0" time="{total}">
+            <testsuite name="h/slow.test.js" timestamp="2026-11-20T23:25:10.851Z" hostname="vm" tests="3" failures="1" errors="0" skipped="0" time="{total}">
+            <testcase classname="h/slow.test.js" name="first" time="0.802"></testcase>
+            <testcase classname="h/slow.test.js" name="second" time="0.815"><failure message="bail here" type="Error">Error: bail here</failure></testcase>
+            <testcase classname="h/slow.test.js" name="third" time="0"></testcase>
+            </testsuite></testsuites>"#
+        );
+        let report = support::plain(vec![support::inline("junit.xml", text)]).unwrap();
+        let ends: Vec<AttemptStatus> = report
+            .tests
+            .iter()
+            .map(|test| test.attempts.last().unwrap().status)
+            .collect();
+        ends
+    };
+    let (passed, failed) = (AttemptStatus::Passed, AttemptStatus::Failed);
+    assert_eq!(report("1.626721594"), [passed, failed, AttemptStatus::Skipped]);
+    assert_eq!(report("1.625"), [passed, failed, passed]);
+}
+
+/// The one test's status and first message in a suite without a known writer.
+fn told_by(case: &str) -> (AttemptStatus, String) {
+    let text = format!(r#"<testsuite name="s">{case}</testsuite>"#);
+    let report = plain(vec![support::inline("junit.xml", text)]).unwrap();
+    let last = report.tests[0].attempts.last().unwrap();
+    let message = last.errors[0].message.clone().unwrap();
+    (last.status, message)
+}
+
+#[test]
+fn phpunits_message_is_below_the_tests_name_with_and_without_a_namespace() {
+    for name in [
+        "FooTest::testFail",
+        r"Acme\Shop\FooTest::testFail",
+        "FooTest::testFail with data set \"a/b\" ('a/b')",
+    ] {
+        let (_, message) = told_by(&format!(
+            r#"<testcase name="testFail" class="FooTest" classname="FooTest"><failure
+            type="PHPUnit\Framework\ExpectationFailedException">{}
+not same
+Failed asserting that 2 is identical to 1.
+
+/app/FooTest.php:4
+/app/Base.php:9</failure></testcase>"#,
+            name.replace('"', "&quot;")
+        ));
+        assert_eq!(message, "not same\nFailed asserting that 2 is identical to 1.");
+    }
+}
+
+#[test]
+fn a_catch2_exception_is_told_by_its_own_words() {
+    let (_, message) = told_by(
+        "<testcase classname='c.global' name='throws'><error type='TEST_CASE'>\nFAILED:\nboom\nat c.cc:4\n</error></testcase>",
+    );
+    assert_eq!(message, "boom");
+}
+
+#[test]
+fn the_time_limits_of_node_and_robot_are_time_outs() {
+    let (status, _) = told_by(
+        "<testcase name='slow' classname='test'><failure type='testTimeoutFailure' message='test timed out after 200ms'/></testcase>",
+    );
+    assert_eq!(
+        status,
+        AttemptStatus::Failed,
+        "node:test writes no suite around it"
+    );
+    let node = r#"<testsuites><testcase name="slow" classname="test"><failure type="testTimeoutFailure" message="test timed out after 200ms"/></testcase></testsuites>"#;
+    let report = plain(vec![support::inline("junit.xml", node)]).unwrap();
+    assert_eq!(report.tests[0].attempts[0].status, AttemptStatus::TimedOut);
+    let (status, _) = told_by(
+        "<testcase name='Slow' classname='T'><failure message='Test timeout 1 second exceeded.' type='AssertionError'/></testcase>",
+    );
+    assert_eq!(status, AttemptStatus::TimedOut);
 }
