@@ -50,7 +50,7 @@ struct TestResult {
     name: Option<String>,
     #[serde(deserialize_with = "json::text")]
     full_name: Option<String>,
-    #[serde(deserialize_with = "json::list")]
+    #[serde(deserialize_with = "json::texts")]
     title_path: Vec<String>,
     #[serde(deserialize_with = "json::text")]
     status: Option<String>,

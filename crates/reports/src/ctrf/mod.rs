@@ -60,6 +60,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             .push("Vitest's CTRF names groups in place of their tests; import Vitest's JSON instead.".into());
     }
     report.cut_off(parsed.cut_at);
+    report.another_behind(parsed.another_at);
     Ok(report)
 }
 

@@ -70,6 +70,7 @@ pub(super) struct Test {
     pub(super) browser: Option<String>,
     #[serde(deserialize_with = "json::number")]
     pub(super) retries: Option<f64>,
+    #[serde(deserialize_with = "json::flag")]
     pub(super) flaky: Option<bool>,
     /// The attempts before the final one.
     #[serde(deserialize_with = "json::list")]

@@ -44,7 +44,9 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             .as_deref()
             .filter(|name| !name.trim().is_empty())
             .map(|name| input.stored_path(name));
-        for test in &file.assertion_results {
+        // jest-junit, asked to report files that failed to load, adds a nameless test to what other reporters see.
+        let named = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
+        for test in file.assertion_results.iter().filter(named) {
             let parts = test
                 .ancestor_titles
                 .iter()
@@ -78,6 +80,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         ));
     }
     report.cut_off(parsed.cut_at);
+    report.another_behind(parsed.another_at);
     Ok(report)
 }
 

@@ -10,7 +10,9 @@ use crate::json;
 pub(super) struct Run {
     #[serde(deserialize_with = "json::number")]
     pub(super) start_time: Option<f64>,
+    #[serde(deserialize_with = "json::flag")]
     pub(super) success: Option<bool>,
+    #[serde(deserialize_with = "json::flag")]
     pub(super) was_interrupted: Option<bool>,
     /// Only Jest counts these.
     pub(super) num_runtime_error_test_suites: Option<IgnoredAny>,
@@ -39,7 +41,7 @@ pub(super) struct TestFile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Assertion {
-    #[serde(deserialize_with = "json::list")]
+    #[serde(deserialize_with = "json::texts")]
     pub(super) ancestor_titles: Vec<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) title: Option<String>,
@@ -49,15 +51,15 @@ pub(super) struct Assertion {
     pub(super) duration: Option<f64>,
     #[serde(deserialize_with = "json::number")]
     pub(super) start_at: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
+    #[serde(deserialize_with = "json::texts")]
     pub(super) failure_messages: Vec<String>,
     /// Attempts, the final one included.
     #[serde(deserialize_with = "json::number")]
     pub(super) invocations: Option<f64>,
     /// The stack of each earlier attempt.
-    #[serde(deserialize_with = "json::list")]
+    #[serde(deserialize_with = "json::texts")]
     pub(super) retry_reasons: Vec<String>,
     /// The same as printed, with a code frame.
-    #[serde(deserialize_with = "json::list")]
+    #[serde(deserialize_with = "json::texts")]
     pub(super) retry_messages: Vec<String>,
 }

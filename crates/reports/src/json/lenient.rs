@@ -1,6 +1,6 @@
 //! Fields that are read whatever type a tool gives them.
 
-use std::fmt;
+use std::{fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
@@ -17,6 +17,11 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     deserializer.deserialize_any(Lenient::<f64>::new())
 }
 
+/// A truth value, also where a report writes it as text; none for anything else.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    Ok(text(deserializer)?.and_then(|text| text.parse().ok()))
+}
+
 /// A whole number from 1, as lines, columns and indexes are; none for anything else.
 pub(crate) fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     Ok(number(deserializer)?.and_then(|number| {
@@ -31,56 +36,79 @@ pub(crate) fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     }))
 }
 
-/// A list, empty where a report has null or anything else instead.
+/// A list without its nulls, empty where a report has null or anything else instead.
 pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    struct List<T>(std::marker::PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
-        type Value = Vec<T>;
+    deserializer.deserialize_any(List::<Option<T>, T>(PhantomData))
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list")
-        }
+/// A list of texts; an element that is none is an empty one, so that the others keep their places.
+pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    deserializer.deserialize_any(List::<TextOrNone, String>(PhantomData))
+}
 
-        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
-            let mut list = Vec::new();
-            while let Some(element) = elements.next_element()? {
-                list.push(element);
-            }
-            Ok(list)
-        }
+/// An element of a list of texts.
+struct TextOrNone(Option<String>);
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<T>, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok(Vec::new())
-        }
-
-        fn visit_str<E>(self, _: &str) -> Result<Vec<T>, E> {
-            Ok(Vec::new())
-        }
-
-        fn visit_bool<E>(self, _: bool) -> Result<Vec<T>, E> {
-            Ok(Vec::new())
-        }
-
-        fn visit_f64<E>(self, _: f64) -> Result<Vec<T>, E> {
-            Ok(Vec::new())
-        }
-
-        fn visit_i64<E>(self, _: i64) -> Result<Vec<T>, E> {
-            Ok(Vec::new())
-        }
-
-        fn visit_u64<E>(self, _: u64) -> Result<Vec<T>, E> {
-            Ok(Vec::new())
-        }
-
-        fn visit_unit<E>(self) -> Result<Vec<T>, E> {
-            Ok(Vec::new())
-        }
+impl<'de> Deserialize<'de> for TextOrNone {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer).map(Self)
     }
-    deserializer.deserialize_any(List(std::marker::PhantomData))
+}
+
+impl From<TextOrNone> for Option<String> {
+    fn from(TextOrNone(text): TextOrNone) -> Self {
+        Some(text.unwrap_or_default())
+    }
+}
+
+/// Reads a list of `T` from what may stand for one in a report.
+struct List<E, T>(PhantomData<(E, T)>);
+
+impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = elements.next_element::<E>()? {
+            list.extend(element.into());
+        }
+        Ok(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<T>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Vec::new())
+    }
+
+    fn visit_str<X>(self, _: &str) -> Result<Vec<T>, X> {
+        Ok(Vec::new())
+    }
+
+    fn visit_bool<X>(self, _: bool) -> Result<Vec<T>, X> {
+        Ok(Vec::new())
+    }
+
+    fn visit_f64<X>(self, _: f64) -> Result<Vec<T>, X> {
+        Ok(Vec::new())
+    }
+
+    fn visit_i64<X>(self, _: i64) -> Result<Vec<T>, X> {
+        Ok(Vec::new())
+    }
+
+    fn visit_u64<X>(self, _: u64) -> Result<Vec<T>, X> {
+        Ok(Vec::new())
+    }
+
+    fn visit_unit<X>(self) -> Result<Vec<T>, X> {
+        Ok(Vec::new())
+    }
 }
 
 /// What a scalar can be read as.
@@ -121,11 +149,11 @@ impl Scalar for f64 {
     }
 }
 
-struct Lenient<T>(std::marker::PhantomData<T>);
+struct Lenient<T>(PhantomData<T>);
 
 impl<T> Lenient<T> {
     const fn new() -> Self {
-        Self(std::marker::PhantomData)
+        Self(PhantomData)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use self::walk::{length, mend};
 pub(crate) use self::{
-    lenient::{list, number, ordinal, text},
+    lenient::{flag, list, number, ordinal, text, texts},
     walk::keys,
 };
 use crate::{input::Input, report::ReadError};
@@ -22,6 +22,8 @@ pub(crate) struct Parsed<T> {
     pub(crate) value: T,
     /// The line where the file was cut off, where it was.
     pub(crate) cut_at: Option<usize>,
+    /// The line where another report begins behind it, which was not read.
+    pub(crate) another_at: Option<usize>,
 }
 
 /// How a format is read from a JSON file.
@@ -44,15 +46,19 @@ pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Res
         return Err(input.broken(1, shape.format, problem));
     };
     let mut text = Cow::Borrowed(input.text.get(start..).unwrap_or_default());
-    let mut value = first_value(&text);
+    let mut value = first_value_and_length(&text);
     if value.as_ref().is_err_and(|error| !error.is_eof())
         && let Some(mended) = surrogate::replaced(&text)
     {
-        value = first_value(&mended);
+        value = first_value_and_length(&mended);
         text = Cow::Owned(mended);
     }
     match value {
-        Ok(value) => Ok(Parsed { value, cut_at: None }),
+        Ok((value, length)) => Ok(Parsed {
+            value,
+            cut_at: None,
+            another_at: another(input.text, start, &text, length, shape.key),
+        }),
         Err(error) if error.is_eof() => {
             let cut = 1 + input.text.matches('\n').count();
             let mended = mend(&text, shape.whole).and_then(|text| first_value(&text).ok());
@@ -60,6 +66,7 @@ pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Res
                 .map(|value| Parsed {
                     value,
                     cut_at: Some(cut),
+                    another_at: None,
                 })
                 .ok_or_else(|| {
                     input.broken(
@@ -79,6 +86,25 @@ pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Res
 /// The first JSON value of a text, whatever follows it.
 pub(crate) fn first_value<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     T::deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// The first JSON value of a text and how many bytes it takes.
+fn first_value_and_length<T: DeserializeOwned>(text: &str) -> Result<(T, usize), serde_json::Error> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    match values.next() {
+        Some(value) => Ok((value?, values.byte_offset())),
+        // An error of an empty text.
+        None => first_value(text).map(|value| (value, text.len())),
+    }
+}
+
+/// The line of the file where another report begins behind the one at `start`, which takes the first bytes of `text`.
+fn another(file: &str, start: usize, text: &str, length: usize, key: &str) -> Option<usize> {
+    let behind = text.get(length..).filter(|rest| !rest.trim().is_empty())?;
+    let at = self::start(behind, key)?;
+    let before = [file.get(..start), text.get(..length), behind.get(..at)];
+    let breaks = before.iter().flatten().map(|part| part.matches('\n').count());
+    Some(1 + breaks.sum::<usize>())
 }
 
 /// The byte where the outermost object with the key begins.
@@ -202,6 +228,30 @@ mod tests {
             message,
             "r.json:1: not a readable sample report: the file ends before its first test; its writer was stopped"
         );
+    }
+
+    #[test]
+    fn another_report_behind_the_first_is_noticed() {
+        let another = |text: &str| {
+            let input = Input {
+                name: "r.json",
+                text,
+                root: None,
+                known_files: None,
+            };
+            let shape = Shape {
+                format: "sample",
+                key: "tests",
+                whole: "tests",
+            };
+            parse::<File>(&input, shape).unwrap().another_at
+        };
+        assert_eq!(
+            another("log\n{\"tests\":\n[]}\nDone {ok}\n {\"a\":{\"tests\":[]}}"),
+            None
+        );
+        assert_eq!(another("log\n{\"tests\":\n[]}\nDone\n{\"tests\":[]}"), Some(5));
+        assert_eq!(another("{\"tests\":[]}{\"tests\":[]}"), Some(1));
     }
 
     #[test]

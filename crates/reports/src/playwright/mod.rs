@@ -64,6 +64,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         ));
     }
     report.cut_off(parsed.cut_at);
+    report.another_behind(parsed.another_at);
     Ok(report)
 }
 

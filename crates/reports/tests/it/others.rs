@@ -255,3 +255,49 @@ fn a_folder_of_allure_or_surefire_results_is_one_run_among_others() {
         ]
     );
 }
+
+#[test]
+fn an_error_without_text_in_vitest_1_is_still_a_failure() {
+    let text = json!({
+        "numTotalTestSuites": 1, "success": false, "testResults": [{
+            "name": "/shop/a.test.js", "status": "failed", "message": "", "assertionResults": [
+                {"ancestorTitles": [""], "title": "throws undefined", "status": "failed", "failureMessages": [null]},
+                {"ancestorTitles": ["", null], "title": "passes", "status": "passed", "failureMessages": []},
+                null,
+            ],
+        }],
+    });
+    let report = plain(vec![support::inline("vitest.json", text.to_string())]).unwrap();
+    let ends: Vec<_> = report
+        .tests
+        .iter()
+        .map(|test| (test.test.name.as_str(), test.attempts.last().unwrap().status))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            ("throws undefined", AttemptStatus::Failed),
+            ("passes", AttemptStatus::Passed)
+        ]
+    );
+}
+
+#[test]
+fn the_nameless_test_that_jest_junit_adds_to_a_file_that_failed_to_load_is_none() {
+    let text = json!({
+        "numRuntimeErrorTestSuites": 1, "success": false, "testResults": [{
+            "name": "/shop/load.test.js", "status": "failed",
+            "message": "  ● Test suite failed to run\n\n    Cannot find module './missing'",
+            "assertionResults": [{
+                "ancestorTitles": [], "duration": 0, "status": "error",
+                "failureMessages": ["  ● Test suite failed to run\n\n    Cannot find module './missing'"],
+            }],
+        }],
+    });
+    let report = plain(vec![support::inline("jest.json", text.to_string())]).unwrap();
+    assert!(report.tests.is_empty(), "{:?}", report.tests);
+    assert_eq!(
+        report.errors[0].message.as_deref(),
+        Some("Cannot find module './missing'")
+    );
+}
