@@ -221,7 +221,7 @@ impl Run {
                 });
             }
             18 => build % 5 == 4,
-            19 => build % 2 == 0,
+            19 => build.is_multiple_of(2),
             20 if build >= 54 => !off_stable,
             20 => {
                 return Some(if chance(30) {
