@@ -193,11 +193,17 @@ fn status(told: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
     let raw = told.raw_status.as_deref().map(str::to_ascii_lowercase);
     match (told.status.as_deref(), raw.as_deref()) {
         (_, Some("interrupted")) => AttemptStatus::Interrupted,
+        (Some("passed"), _) if never_stopped(told) => AttemptStatus::Interrupted,
         (Some("passed"), _) => AttemptStatus::Passed,
         (Some("failed"), Some("timedout" | "timed_out" | "timeout")) => AttemptStatus::TimedOut,
         (Some("failed"), _) => failure::status(error.map(std::slice::from_ref).unwrap_or_default()),
         (_, _) => AttemptStatus::Skipped,
     }
+}
+
+/// pytest's reporter, stopped in a test, writes it as passed at the beginning of time.
+fn never_stopped(told: &Test) -> bool {
+    told.stop == Some(0.0) && told.duration.is_some_and(|duration| duration < 0.0)
 }
 
 fn between(start: Option<Timestamp>, stop: Option<f64>) -> Option<u64> {

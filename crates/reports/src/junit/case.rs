@@ -52,6 +52,11 @@ impl<'a> Case<'a> {
         self.classname.as_deref().unwrap_or_default()
     }
 
+    /// Whether nothing tells which test it is: neither a name nor a class name, nor an outcome.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.name.is_empty() && self.classname.is_none() && self.children.is_empty()
+    }
+
     /// CTest writes an empty failure beside its status, and what happened only to the output.
     pub(super) fn explains_itself_in_its_output(&self) -> bool {
         self.status == "fail"

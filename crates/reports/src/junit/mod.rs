@@ -57,6 +57,8 @@ struct Reading<'a> {
     roots: usize,
     suites_seen: usize,
     cut_off: bool,
+    /// pytest was stopped in a test, which then has no name.
+    stopped: bool,
     span: Span,
     names: Names<'a>,
     tests: Repeats,
@@ -95,6 +97,7 @@ impl<'a> Reading<'a> {
             roots: 0,
             suites_seen: 0,
             cut_off: false,
+            stopped: false,
             span: Span::default(),
             names: Names::default(),
             tests: Repeats::for_file(input.text.len()),
@@ -237,6 +240,10 @@ impl<'a> Reading<'a> {
         }
         self.span.case(&self.case);
         let dialect = Dialect::of_case(suite, &self.case);
+        if dialect == Dialect::Pytest && self.case.is_nameless() {
+            self.stopped = true;
+            return Ok(());
+        }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         let execution = attempts::of(&self.input, dialect, suite, &self.case);
         self.tests.add(dialect, suite.number, test, execution);
@@ -287,6 +294,12 @@ impl<'a> Reading<'a> {
                 self.input.name, self.roots
             ));
         }
+        if self.stopped {
+            warnings.push(format!(
+                "{}: pytest was stopped in a test, whose name the report does not tell",
+                self.input.name
+            ));
+        }
         Ok(Report {
             format: Format::Junit,
             context: RunContext::default(),
@@ -294,7 +307,7 @@ impl<'a> Reading<'a> {
             shard: None,
             started_at: self.span.started_at(),
             finished_at: self.span.finished_at(),
-            state: if self.cut_off {
+            state: if self.cut_off || self.stopped {
                 RunState::Interrupted
             } else {
                 RunState::Completed

@@ -301,3 +301,14 @@ fn the_nameless_test_that_jest_junit_adds_to_a_file_that_failed_to_load_is_none(
         Some("Cannot find module './missing'")
     );
 }
+
+#[test]
+fn a_test_that_pytests_ctrf_never_stopped_was_interrupted() {
+    let text = json!({"reportFormat": "CTRF", "results": {"tool": {"name": "pytest"}, "tests": [
+        {"name": "tests/test_ok.py::test_int", "status": "passed", "duration": -1795217881693i64,
+         "start": 1795217881693i64, "stop": 0, "suite": ["tests/test_ok.py"], "filePath": "tests/test_ok.py"},
+    ]}});
+    let report = plain(vec![support::inline("ctrf.json", text.to_string())]).unwrap();
+    assert_eq!(report.tests[0].attempts[0].status, AttemptStatus::Interrupted);
+    assert_eq!(report.state, RunState::Interrupted);
+}
