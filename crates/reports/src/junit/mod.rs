@@ -240,8 +240,9 @@ impl<'a> Reading<'a> {
         }
         self.span.case(&self.case);
         let dialect = Dialect::of_case(suite, &self.case);
-        if dialect == Dialect::Pytest && self.case.is_nameless() {
-            self.stopped = true;
+        // pytest leaves a nameless case as the last one where it was stopped, and in between where a worker crashed.
+        self.stopped = dialect == Dialect::Pytest && self.case.is_nameless();
+        if self.stopped {
             return Ok(());
         }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);

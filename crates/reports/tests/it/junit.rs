@@ -319,9 +319,23 @@ fn the_time_limits_of_node_and_robot_are_time_outs() {
 
 #[test]
 fn the_nameless_case_of_a_stopped_pytest_is_no_test_that_passed() {
-    let text = r#"<testsuites name="pytest tests"><testsuite name="pytest" errors="0" failures="0" skipped="0" tests="2" time="0.277" timestamp="2026-11-20T23:38:01.636989+00:00" hostname="vm"><testcase classname="tests.test_ok" name="test_a" time="0.001" /><testcase time="0.000" /></testsuite></testsuites>"#;
-    let report = plain(vec![support::inline("junit.xml", text)]).unwrap();
-    assert_eq!(names(&report), ["tests.test_ok > test_a"]);
-    assert_eq!(report.state, RunState::Interrupted);
-    assert_eq!(report.warnings.len(), 1);
+    let (named, nameless) = (
+        r#"<testcase classname="tests.test_ok" name="test_a" time="0.001" />"#,
+        r#"<testcase time="0.000" />"#,
+    );
+    let report = |cases: [&str; 2]| {
+        let text = format!(
+            r#"<testsuites name="pytest tests"><testsuite name="pytest" tests="2" time="0.277">{}</testsuite></testsuites>"#,
+            cases.concat()
+        );
+        let report = plain(vec![support::inline("junit.xml", text)]).unwrap();
+        assert_eq!(names(&report), ["tests.test_ok > test_a"]);
+        (report.state, report.warnings.len())
+    };
+    assert_eq!(report([named, nameless]), (RunState::Interrupted, 1));
+    assert_eq!(
+        report([nameless, named]),
+        (RunState::Completed, 0),
+        "a rerun of what crashed its worker"
+    );
 }
