@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use assay_flakiness::Thresholds;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod breakdown;
 mod latency;
 mod load;
 mod population;
@@ -38,7 +39,7 @@ enum Command {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
-        /// Also tells recall by true rate.
+        /// Also tells recall by true rate, precision by score and the errors by kind of test.
         #[arg(long)]
         rates: bool,
         /// Thresholds to try: the score with a contradiction, the score without, the episodes without.

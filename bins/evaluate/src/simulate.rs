@@ -12,6 +12,7 @@ use assay_flakiness::{
 };
 
 use crate::{
+    breakdown::Breakdown,
     population::Name,
     results::by_test,
     rival::{Rival, is_broken},
@@ -57,6 +58,7 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
     rows.extend(Rival::ALL.iter().map(|rival| (rival.name(), Row::default())));
     let mut by_rate = RATES.map(|rate| (rate, Calls::default()));
     let mut bands = [(0_u32, 0_u32); 4];
+    let mut breakdown = Breakdown::default();
     for seed in seeds {
         let world = World::new(&name.population(), *seed);
         let stable_runs: Vec<f64> = world
@@ -84,6 +86,10 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
                 let sensitive = called
                     .first()
                     .and_then(|called| called.get(ordinal).copied().flatten());
+                let visible = results
+                    .iter()
+                    .filter(|result| (result.failed || result.recovered) && !outages.contains(&result.run));
+                breakdown.add(test, truth, sensitive.map(|(status, _)| status), visible.count());
                 if let Nature::Flaky { rate, from: 0.0, .. } = test.nature
                     && truth == Truth::Flaky
                     && !test.sparse
@@ -106,7 +112,7 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
             }
         }
     }
-    render(name, &rows, rates.then_some((by_rate, bands)))
+    render(name, &rows, rates.then_some((by_rate, bands, breakdown)))
 }
 
 fn statuses(history: &History, now: Timestamp, thresholds: Thresholds) -> Vec<Option<(VerdictStatus, f64)>> {
@@ -154,7 +160,7 @@ fn rival_status(
     }
 }
 
-type Details = ([(f64, Calls); RATES.len()], [(u32, u32); 4]);
+type Details = ([(f64, Calls); RATES.len()], [(u32, u32); 4], Breakdown);
 
 fn render(name: Name, rows: &[(&str, Row)], details: Option<Details>) -> String {
     let mut table = format!(
@@ -168,7 +174,7 @@ fn render(name: Name, rows: &[(&str, Row)], details: Option<Details>) -> String 
             row.flaky, row.broken, row.sparse
         );
     }
-    if let Some((by_rate, bands)) = details {
+    if let Some((by_rate, bands, breakdown)) = details {
         let recalls: Vec<String> = by_rate
             .iter()
             .map(|(rate, calls)| format!("{:.1} % {:.2}", rate * 100.0, calls.recall()))
@@ -182,6 +188,7 @@ fn render(name: Name, rows: &[(&str, Row)], details: Option<Details>) -> String 
             })
             .collect();
         let _ = writeln!(table, "  truly flaky by score: {}", shares.join(", "));
+        let _ = write!(table, "{breakdown}");
     }
     table
 }

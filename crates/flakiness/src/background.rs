@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::{
     config::MASS_FAILURE,
     numbers::{at, count},
-    timeline::{Entry, Timeline},
+    timeline::{Entry, Lane, Timeline},
 };
 
 /// A streak longer than this is an established breakage and no sign of a bad run.
@@ -14,6 +14,10 @@ const FRESH: u8 = 3;
 const USUAL_RUNS: usize = 20;
 /// A run is never blamed for more than this share of its failures.
 const AT_MOST: f64 = 0.95;
+/// A test of which so many failing streaks began outside large crowds keeps failing of itself: it recovered in between.
+const RECURRING: u8 = 3;
+/// A run with a background from here on is a large crowd: more probably than not its failures are its own.
+const LARGE_CROWD: f64 = 0.5;
 /// Excess failures at which the blame is an eighth, whatever the size of the suite.
 const HALFWAY: f64 = 10.0;
 
@@ -34,17 +38,12 @@ impl Background {
         let mut beta = vec![0.0; timeline.entries.len()];
         let mut kind = Kind::new(timeline.words);
         for lane in &timeline.lanes {
-            // Push and pull-request runs of a variant fail in ways of their own.
-            for on_stable_branch in [true, false] {
-                kind.clear();
-                let entries = timeline.entries.get(lane.positions.clone()).unwrap_or_default();
-                let betas = beta.get_mut(lane.positions.clone()).unwrap_or_default();
-                for (entry, beta) in entries.iter().zip(betas) {
-                    if entry.on_stable_branch == on_stable_branch {
-                        let fresh = kind.take_in(timeline, entry);
-                        *beta = kind.background(fresh, || timeline.count_seen(entry.observed));
-                    }
-                }
+            let betas = beta.get_mut(lane.positions.clone()).unwrap_or_default();
+            kind.begin_lane();
+            kind.measure(timeline, lane, betas);
+            // A cluster that fails again and again is no bad run: such tests are no excess when measured anew.
+            if kind.find_recurring() {
+                kind.measure(timeline, lane, betas);
             }
         }
         let mass_failure: Vec<bool> = beta.iter().map(|beta| *beta >= MASS_FAILURE).collect();
@@ -75,6 +74,19 @@ struct Kind {
     failing_now: Vec<u64>,
     /// The fresh failures of the latest runs.
     usual: VecDeque<u32>,
+    /// How many of each test's failing streaks began outside large crowds, on all runs of the variant.
+    streaks_begun: Vec<u8>,
+    /// The tests that keep failing and are no sign of a bad run.
+    recurring: Vec<bool>,
+}
+
+/// The fresh failures of a run.
+#[derive(Debug, Default)]
+struct Fresh {
+    /// How many.
+    all: u32,
+    /// Those of tests that keep failing.
+    recurring: u32,
 }
 
 impl Kind {
@@ -84,7 +96,55 @@ impl Kind {
             failing: vec![0; words],
             failing_now: vec![0; words],
             usual: VecDeque::with_capacity(USUAL_RUNS + 1),
+            streaks_begun: vec![0; words * at(u64::BITS)],
+            recurring: vec![false; words * at(u64::BITS)],
         }
+    }
+
+    /// Forgets which tests keep failing.
+    fn begin_lane(&mut self) {
+        self.streaks_begun.fill(0);
+        self.recurring.fill(false);
+    }
+
+    /// Measures the runs of a variant, the excess of those tests aside that keep failing.
+    fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, betas: &mut [f64]) {
+        let entries = timeline.entries.get(lane.positions.clone()).unwrap_or_default();
+        // Push and pull-request runs of a variant fail in ways of their own.
+        for on_stable_branch in [true, false] {
+            self.clear();
+            for (entry, beta) in entries.iter().zip(&mut *betas) {
+                if entry.on_stable_branch == on_stable_branch {
+                    let fresh = self.take_in(timeline, entry);
+                    *beta = self.background(&fresh, || timeline.count_seen(entry.observed));
+                    if *beta < LARGE_CROWD {
+                        self.count_streaks(entry);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts the failing streaks that begin in a run.
+    fn count_streaks(&mut self, entry: &Entry<'_>) {
+        for failure in &*entry.failures {
+            let test = at(failure.test);
+            if self.streaks.get(test) == Some(&1)
+                && let Some(begun) = self.streaks_begun.get_mut(test)
+            {
+                *begun = begun.saturating_add(1);
+            }
+        }
+    }
+
+    /// Marks the tests that keep failing in the runs just measured; whether there are any.
+    fn find_recurring(&mut self) -> bool {
+        let mut found = false;
+        for (recurring, begun) in self.recurring.iter_mut().zip(&self.streaks_begun) {
+            *recurring = *begun >= RECURRING;
+            found |= *recurring;
+        }
+        found
     }
 
     fn clear(&mut self) {
@@ -94,12 +154,16 @@ impl Kind {
     }
 
     /// Counts the fresh failures of a run and brings the streaks up to date.
-    fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>) -> u32 {
-        let mut fresh = 0;
+    fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>) -> Fresh {
+        let mut fresh = Fresh::default();
         for failure in &*entry.failures {
             if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
                 *streak = streak.saturating_add(1);
-                fresh += u32::from(*streak <= FRESH);
+                if *streak <= FRESH {
+                    let recurring = self.recurring.get(at(failure.test)).copied().unwrap_or(false);
+                    fresh.all += 1;
+                    fresh.recurring += u32::from(recurring);
+                }
             }
             if let Some(word) = self.failing_now.get_mut(at(failure.test / u64::BITS)) {
                 *word |= 1 << (failure.test % u64::BITS);
@@ -123,14 +187,14 @@ impl Kind {
         fresh
     }
 
-    /// The background of a run with `fresh` new failures among `tests`, which then joins the usual runs.
-    fn background(&mut self, fresh: u32, tests: impl Fn() -> u32) -> f64 {
+    /// The background of a run with `fresh` failures among `tests`, which then joins the usual runs.
+    fn background(&mut self, fresh: &Fresh, tests: impl Fn() -> u32) -> f64 {
         let usual = self.median();
         if self.usual.len() == USUAL_RUNS {
             self.usual.pop_front();
         }
-        self.usual.push_back(fresh);
-        let excess = f64::from(fresh) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
+        self.usual.push_back(fresh.all);
+        let excess = f64::from(fresh.all - fresh.recurring) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
         if excess <= 0.0 {
             return 0.0;
         }

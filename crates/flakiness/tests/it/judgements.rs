@@ -175,6 +175,45 @@ fn an_outage_is_nobodys_flake() {
 }
 
 #[test]
+fn a_crowd_that_fails_again_and_again_is_flaky_and_no_outage() {
+    // Of 601 tests fifteen others fail together with test 0: a mass failure when it happens once.
+    let crowd = |text: &str, red: &[i32]| {
+        let mut story = Story::new().on("main", "", text).among(600, &[]);
+        for run in &mut story.history.runs {
+            if red.contains(&run.run.number) {
+                run.failures.clear();
+                (0..=15).for_each(|test| add(run, test, 'F'));
+            }
+        }
+        story.verdict()
+    };
+    let once = crowd("20P F 20P", &[21]);
+    assert_eq!(
+        (once.status, once.reason),
+        (VerdictStatus::Healthy, Some(Signal::MassFailure))
+    );
+    let twice = crowd("20P F 9P F 20P", &[21, 31]);
+    assert_eq!(twice.reason, Some(Signal::MassFailure));
+    let again = crowd("20P F 9P F 9P F 20P", &[21, 31, 41]);
+    assert_eq!(
+        (again.status, again.reason),
+        (VerdictStatus::Flaky, Some(Signal::FailureRateFlaky))
+    );
+}
+
+#[test]
+fn an_outage_that_strikes_again_stays_an_outage() {
+    let verdict = Story::new()
+        .on("main", "", "20P F 9P F 9P F 20P")
+        .among(40, &[21, 31, 41])
+        .verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Healthy, Some(Signal::MassFailure))
+    );
+}
+
+#[test]
 fn an_established_breakage_of_many_tests_is_no_outage() {
     let outages: Vec<i32> = (21..=30).collect();
     let verdict = Story::new()

@@ -93,15 +93,41 @@ fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32>) {
 }
 
 fn backgrounds(rows: &mut [Row]) {
+    // Tests by variant of which three failing streaks began outside large crowds.
+    let mut begun: BTreeMap<(String, u32), u32> = BTreeMap::new();
+    for (row, (beta, began)) in rows.iter().zip(measured(rows, &BTreeSet::new())) {
+        for test in began.into_iter().filter(|_| beta < 0.5) {
+            *begun.entry((row.variant.clone(), test)).or_default() += 1;
+        }
+    }
+    let recurring = begun
+        .into_iter()
+        .filter(|(_, streaks)| *streaks >= 3)
+        .map(|(test, _)| test)
+        .collect();
+    let betas = measured(rows, &recurring);
+    for (row, (beta, _)) in rows.iter_mut().zip(betas) {
+        row.beta = beta;
+    }
+}
+
+/// The beta of each row, `recurring` tests being no excess, and the tests whose failing streak began there.
+fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<u32>)> {
     let mut streaks: BTreeMap<(bool, String, u32), u32> = BTreeMap::new();
     let mut earlier: BTreeMap<(bool, String), Vec<f64>> = BTreeMap::new();
+    let mut measured = Vec::new();
     for row in rows {
         let kind = (row.branch.as_deref() == Some("main"), row.variant.clone());
-        let mut fresh = 0;
+        let (mut fresh, mut excess, mut began) = (0, 0, Vec::new());
         for (test, (letter, _)) in &row.results {
             let streak = streaks.entry((kind.0, kind.1.clone(), *test)).or_default();
             *streak = if *letter == 'P' { 0 } else { *streak + 1 };
+            let recurs = recurring.contains(&(row.variant.clone(), *test));
             fresh += u32::from((1..=3).contains(streak));
+            excess += u32::from((1..=3).contains(streak) && !recurs);
+            if *streak == 1 {
+                began.push(*test);
+            }
         }
         let before = earlier.entry(kind).or_default();
         let mut last: Vec<f64> = before.iter().rev().take(20).copied().collect();
@@ -111,14 +137,18 @@ fn backgrounds(rows: &mut [Row]) {
             n if n % 2 == 1 => last[n / 2],
             n => (last[n / 2 - 1] + last[n / 2]) / 2.0,
         };
-        let fresh = f64::from(fresh);
-        let e = f64::max(0.0, fresh - 1.0 - median - 2.0 * (median + 1.0).sqrt());
-        row.beta = f64::min(
+        let e = f64::max(
+            0.0,
+            f64::from(excess) - 1.0 - median - 2.0 * (median + 1.0).sqrt(),
+        );
+        let beta = f64::min(
             0.95,
             f64::max(e / row.results.len() as f64, (e / (e + 10.0)).powi(3)),
         );
-        before.push(fresh);
+        measured.push((beta, began));
+        before.push(f64::from(fresh));
     }
+    measured
 }
 
 /// The chain of a row: its variant, and the branch that its revision belongs to.

@@ -1,0 +1,96 @@
+//! Which kinds of tests the errors are made of.
+
+use std::{collections::BTreeMap, fmt};
+
+use assay_flakiness::domain::verdict::VerdictStatus;
+
+use crate::{
+    truth::{Nature, Test, Truth},
+    world::DAYS,
+};
+
+/// The right and wrong flaky verdicts by kind of test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Breakdown {
+    kinds: BTreeMap<(&'static str, bool), Kind>,
+}
+
+/// The verdicts on tests of a kind, those aside on which reasonable people differ.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kind {
+    /// Truly flaky.
+    flaky: u32,
+    /// Truly flaky and not called so.
+    missed: u32,
+    /// Missed tests that failed at most so often in the window, mass failures aside: never, once.
+    missed_unseen: [u32; 2],
+    /// Not flaky.
+    others: u32,
+    /// Not flaky but called so.
+    false_alarms: u32,
+}
+
+impl Breakdown {
+    /// Adds a verdict on a test that failed `visible` times in the window, mass failures aside.
+    pub(crate) fn add(&mut self, test: &Test, truth: Truth, called: Option<VerdictStatus>, visible: usize) {
+        let flaky = called == Some(VerdictStatus::Flaky);
+        let kind = self.kinds.entry((kind(test), test.sparse)).or_default();
+        match truth {
+            Truth::Either => {}
+            Truth::Flaky => {
+                kind.flaky += 1;
+                if !flaky {
+                    kind.missed += 1;
+                    if let Some(unseen) = kind.missed_unseen.get_mut(visible) {
+                        *unseen += 1;
+                    }
+                }
+            }
+            // A flaky test that broke may be called either.
+            Truth::Broken if test.nature != Nature::Stable => {}
+            Truth::Healthy | Truth::Broken => {
+                kind.others += 1;
+                kind.false_alarms += u32::from(flaky);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ((name, sparse), kind) in &self.kinds {
+            let [never, once] = kind.missed_unseen;
+            writeln!(
+                f,
+                "  {name:<13}{} flaky {:>4}, missed {:>4} ({never} never seen to fail, {once} once); other {:>6}, false alarms {:>3}",
+                if *sparse { " sparse" } else { "       " },
+                kind.flaky,
+                kind.missed,
+                kind.others,
+                kind.false_alarms
+            )?;
+        }
+        let sum = |count: fn(&Kind) -> u32| self.kinds.values().map(count).sum::<u32>();
+        let (flaky, invisible) = (sum(|kind| kind.flaky), sum(|kind| kind.missed_unseen[0]));
+        let recall = f64::from(flaky - invisible) / f64::from(flaky.max(1));
+        writeln!(
+            f,
+            "  {invisible} of {flaky} never failed outside mass failures: recall <= {recall:.3}, F1 <= {:.3}",
+            2.0 * recall / (1.0 + recall)
+        )
+    }
+}
+
+fn kind(test: &Test) -> &'static str {
+    match test.nature {
+        Nature::Stable if test.breakages.is_empty() => "stable",
+        Nature::Stable => "breaking",
+        Nature::Flaky { .. } if !test.breakages.is_empty() => "flaky, broken",
+        Nature::Flaky { from, .. } if from > 0.0 => "onset",
+        Nature::Flaky { until, .. } if until < DAYS => "fixed",
+        Nature::Flaky { rate, .. } if rate < 0.015 => "rare",
+        Nature::Flaky { .. } => "flaky",
+        Nature::Bursty { .. } => "bursty",
+        Nature::Cluster { .. } => "cluster",
+    }
+}
