@@ -2,7 +2,7 @@
 //!
 //! A [`Collector`] takes recordings of reports and rows of CSV as they come and keeps of each run only what the
 //! engine and the page need: bitmaps, and the few results that are no plain pass. [`Collector::judge`] makes an
-//! [`Analysis`] of it, which serializes to JSON and renders to one self-contained page ([`page`]).
+//! [`Analysis`] of it, which serializes to JSON and renders to one self-contained page ([`page()`]).
 //!
 //! The observations are built by the same function as the store's, so that an offline verdict equals a stored one
 //! of the same results and time.
