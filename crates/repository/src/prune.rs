@@ -16,7 +16,7 @@ use crate::{
     Database,
     column::{At, long_count, word},
     pool::Read,
-    schema::{attempt, organization, project, result, run, run_pack, shard, signature, test, verdict},
+    schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
 };
 
 /// How many runs, and about how many results, are deleted in one transaction, which holds up the project's imports.
@@ -185,12 +185,6 @@ fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> Read<()> {
         .filter(verdict::project_id.eq(project))
         .filter(verdict::test.eq_any(gone))
         .execute(connection)?;
-    let occurrences = attempt::table
-        .filter(attempt::project_id.eq(project))
-        .filter(attempt::signature.eq(diesel::NullableExpressionMethods::nullable(signature::ordinal)));
-    diesel::delete(signature::table)
-        .filter(signature::project_id.eq(project))
-        .filter(not(exists(occurrences)))
-        .execute(connection)?;
+    crate::signature::delete_orphans(connection, project)?;
     Ok(())
 }

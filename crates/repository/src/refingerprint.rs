@@ -11,7 +11,6 @@ use assay_domain::{
 use diesel::{
     ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
     RunQueryDsl,
-    dsl::{exists, not},
     sql_types::{Array, Integer, Nullable, SmallInt, Uuid as SqlUuid},
 };
 use serde_json::Value;
@@ -189,13 +188,7 @@ impl<'a> Grouping<'a> {
                 .execute(connection)?;
         }
         let renamed = self.store_aliases(connection)?;
-        let occurrences = attempt::table
-            .filter(attempt::project_id.eq(project))
-            .filter(attempt::signature.eq(diesel::NullableExpressionMethods::nullable(signature::ordinal)));
-        diesel::delete(signature::table)
-            .filter(signature::project_id.eq(project))
-            .filter(not(exists(occurrences)))
-            .execute(connection)?;
+        crate::signature::delete_orphans(connection, project)?;
         Ok(Refingerprinted {
             attempts: self.attempts,
             changed: self.changed,

@@ -12,9 +12,9 @@ use assay_domain::{
     window::Window,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
-    QueryResult, Queryable, RunQueryDsl,
-    dsl::{count_star, max, min},
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
+    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    dsl::{count_star, exists, max, min, not},
 };
 use uuid::Uuid;
 
@@ -104,18 +104,26 @@ fn named_by(connection: &mut PgConnection, project: Uuid, asked: &str) -> Read<O
         ))
         .first(connection)
         .optional()?;
-    let head = |(ordinal, fingerprint, title, category): (i32, String, String, String)| {
-        let category = word("category", &category)?;
-        Ok((
-            ordinal,
-            Head {
-                fingerprint,
-                title,
-                category,
-            },
-        ))
+    let Some((ordinal, fingerprint, title, category)) = found else {
+        return Ok(None);
     };
-    Ok(found.map(head).transpose().map_err(|error: StoreError| error)?)
+    let head = Head {
+        fingerprint,
+        title,
+        category: word("category", &category)?,
+    };
+    Ok(Some((ordinal, head)))
+}
+
+/// Deletes the signatures that nothing has.
+pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
+    let occurrences = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::signature.eq(signature::ordinal.nullable()));
+    diesel::delete(signature::table)
+        .filter(signature::project_id.eq(project))
+        .filter(not(exists(occurrences)))
+        .execute(connection)
 }
 
 /// What a signature is called.
