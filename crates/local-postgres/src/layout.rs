@@ -23,7 +23,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of the cluster in `dir`, which is made if it is not there.
+    /// The layout of the cluster in `dir`, which is made if it is not there. What only Postgres uses is made by
+    /// [`Layout::make_private`], behind the gate.
     pub(crate) fn of(dir: &Path) -> Result<Self, ClusterError> {
         let make = |dir: &Path| {
             fs::create_dir_all(dir).map_err(|source| ClusterError::io("make the folder", dir, source))?;
@@ -36,19 +37,23 @@ impl Layout {
             // Root's own folders are closed to the user that Postgres runs as.
             base = make(&Path::new("/var/lib/assay").join(short_name(&base)))?;
         }
-        let own = base.join("postgres");
-        private_dir(&own, account)?;
-        let mut socket_dir = own.join("socket");
+        let mut socket_dir = base.join("postgres").join("socket");
         if socket(&socket_dir).as_os_str().len() >= LONGEST_SOCKET_PATH {
             // Not the environment's temporary folder: every program must come to the same place.
             socket_dir = Path::new("/tmp").join(format!("assay-{}", short_name(&base)));
         }
-        private_dir(&socket_dir, account)?;
         Ok(Self {
             base,
             socket_dir,
             account,
         })
+    }
+
+    /// Makes the folders that only Postgres's user may enter. To be called behind the gate: between being made and
+    /// being given to that user, a folder looks like a stranger's to another program.
+    pub(crate) fn make_private(&self) -> Result<(), ClusterError> {
+        private_dir(&self.base.join("postgres"), self.account)?;
+        private_dir(&self.socket_dir, self.account)
     }
 
     /// The cluster's folder.

@@ -84,6 +84,7 @@ impl Cluster {
     pub fn start(dir: &Path, settings: &Settings) -> Result<Self, ClusterError> {
         let layout = Layout::of(dir)?;
         let _gate = layout.lock_gate()?;
+        layout.make_private()?;
         let lease = layout.open_lock("users.lock")?;
         lease
             .lock_shared()
