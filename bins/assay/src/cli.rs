@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    analyze::AnalyzeArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand,
-    prune::PruneArgs, refingerprint::RefingerprintArgs,
+    analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
+    key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
+    refingerprint::RefingerprintArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -17,10 +18,16 @@ A first report, from nothing:
   assay import --project storefront test-results/
   assay key create --org \"Example Shop\" --days 90
 
+No database at hand:
+  assay analyze test-results/
+
 In scripts, --json prints one object on standard output:
   ORG=$(assay org create \"Example Shop\" --json | jq -r .id)
 
-Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
+Something is wrong:
+  assay doctor
+
+`assay COMMAND --help` shows a command's options and examples. Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
 
 /// Keeps CI test results: organizations, projects, keys, reports.
 ///
@@ -38,6 +45,7 @@ pub(crate) struct Cli {
 
 /// What every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Print one JSON object on standard output instead of text for people
     #[arg(long, global = true)]
@@ -76,6 +84,13 @@ impl Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Bring the database's schema up to date
+    ///
+    /// Safe to run from several places at once: one does it, the others wait. A private database is brought up to date by
+    /// every command by itself.
+    #[command(after_help = "\
+Examples:
+  assay migrate
+  assay migrate --database-url postgresql://assay:secret@db.example.org/assay")]
     Migrate,
     /// Organizations and their plans
     #[command(subcommand)]
@@ -91,7 +106,13 @@ pub(crate) enum Command {
     // Its text stands at the arguments.
     Analyze(Box<AnalyzeArgs>),
     // Its text stands at the arguments.
+    Doctor(DoctorArgs),
+    // Its text stands at the arguments.
     Prune(PruneArgs),
     // Its text stands at the arguments.
     Refingerprint(RefingerprintArgs),
+    // Its text stands at the arguments.
+    Completions(CompletionsArgs),
+    // Its text stands at the arguments.
+    Man(ManArgs),
 }

@@ -29,16 +29,25 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Opened> {
     } else if !assay_repository::pending(&url)?.is_empty() {
         bail!("the database's schema is not up to date; run `assay migrate`");
     }
-    let options = PoolOptions {
-        size: CONNECTIONS,
-        statement_timeout: PATIENCE,
-        ..PoolOptions::default()
-    };
-    let database = Database::connect(&url, options)?;
+    let database = Database::connect(&url, options())?;
     Ok(Opened {
         database,
         _cluster: cluster,
     })
+}
+
+/// How a command connects.
+pub(crate) fn options() -> PoolOptions {
+    PoolOptions {
+        size: CONNECTIONS,
+        statement_timeout: PATIENCE,
+        ..PoolOptions::default()
+    }
+}
+
+/// How the private cluster is run.
+pub(crate) fn private_settings() -> Settings {
+    Settings::new(environment::pg_bin(), environment::path())
 }
 
 /// Brings the schema up to date and says what was done.
@@ -52,8 +61,7 @@ fn locate(global: &Global) -> anyhow::Result<(String, Option<Cluster>)> {
     if let Some(url) = global.database_url() {
         return Ok((url.to_owned(), None));
     }
-    let settings = Settings::new(environment::pg_bin(), environment::path());
-    let cluster = Cluster::start(&global.data_dir, &settings)
+    let cluster = Cluster::start(&global.data_dir, &private_settings())
         .with_context(|| format!("the private database in {}", global.data_dir.display()))?;
     Ok((cluster.url("assay"), Some(cluster)))
 }

@@ -1,60 +1,87 @@
-//! Organizations and projects, named by id or by an unambiguous name.
+//! Organizations, projects and keys, named by id or by an unambiguous name.
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use assay_domain::{
-    id::{OrganizationId, ProjectId},
+    id::{KeyId, OrganizationId, ProjectId},
     project::{Organization, ProjectEntry},
     store::Administration,
 };
 
+use crate::suggest::closest;
+
 /// The organization of this id, else of this name.
 pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Result<Organization> {
-    let all = store.organizations()?;
-    if let Ok(id) = text.parse::<OrganizationId>()
-        && let Some(found) = all.iter().find(|organization| organization.id == id)
-    {
-        return Ok(found.clone());
-    }
-    let named: Vec<_> = all
-        .into_iter()
-        .filter(|organization| organization.name == text)
-        .collect();
-    only(named, text, "organization", "org list", |organization| {
-        organization.id.to_string()
-    })
+    let mut all = store.organizations()?;
+    let id = text.parse::<OrganizationId>().ok();
+    let of = |organization: &Organization| (organization.id.to_string(), organization.name.clone());
+    let named: Vec<_> = all.iter().map(of).collect();
+    let place = only(text, id.map(|id| id.to_string()), &named, "organization", "org")?;
+    Ok(all.swap_remove(place))
 }
 
 /// The project of this id, else of this name in any organization.
 pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<ProjectEntry> {
-    let all = store.all_projects()?;
-    if let Ok(id) = text.parse::<ProjectId>()
-        && let Some(found) = all.iter().find(|project| project.id == id)
-    {
-        return Ok(found.clone());
-    }
-    let named: Vec<_> = all.into_iter().filter(|project| project.name == text).collect();
-    only(named, text, "project", "project list", |project| {
-        project.id.to_string()
-    })
+    let mut all = store.all_projects()?;
+    let id = text.parse::<ProjectId>().ok();
+    let of = |project: &ProjectEntry| (project.id.to_string(), project.name.clone());
+    let named: Vec<_> = all.iter().map(of).collect();
+    let place = only(text, id.map(|id| id.to_string()), &named, "project", "project")?;
+    Ok(all.swap_remove(place))
 }
 
-fn only<T>(
-    mut named: Vec<T>,
+/// The error that no key has this id, with the one that may be meant.
+pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<anyhow::Error> {
+    let mut ids = Vec::new();
+    for organization in store.organizations()? {
+        ids.extend(store.keys(organization.id)?.iter().map(|key| key.id.to_string()));
+    }
+    let id = id.to_string();
+    // Ids of one day are alike anyhow: only a slip of a few characters counts.
+    let slip = ids.iter().find(|other| strsim::levenshtein(&id, other) <= 3);
+    let meant = slip.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+    Ok(anyhow!(
+        "no key has the id {id}; {meant}`assay key list` shows them"
+    ))
+}
+
+/// The place of the only one with this id, else of this name. What is asked for is an id and a name each.
+fn only(
     text: &str,
+    id: Option<String>,
+    all: &[(String, String)],
     noun: &str,
-    list: &str,
-    id: impl Fn(&T) -> String,
-) -> anyhow::Result<T> {
-    match (named.pop(), named.as_slice()) {
-        (Some(found), []) => Ok(found),
-        (Some(last), others) => {
-            let ids: Vec<_> = others.iter().chain([&last]).map(id).collect();
+    group: &str,
+) -> anyhow::Result<usize> {
+    if let Some(place) = all.iter().position(|(other, _)| Some(other) == id.as_ref()) {
+        return Ok(place);
+    }
+    let named: Vec<usize> = (0..)
+        .zip(all)
+        .filter(|(_, (_, name))| name == text)
+        .map(|(place, _)| place)
+        .collect();
+    match named.as_slice() {
+        [only] => Ok(*only),
+        [] if all.is_empty() => {
+            bail!("there is no {noun} yet; `assay {group} create --help` tells how to make one")
+        }
+        [] => {
+            let meant = closest(text, all.iter().map(|(_, name)| name.as_str()))
+                .map(|meant| format!("did you mean {meant:?}? "))
+                .unwrap_or_default();
+            bail!("no {noun} has the id or name {text:?}; {meant}`assay {group} list` shows them")
+        }
+        several => {
+            let ids: Vec<_> = several
+                .iter()
+                .filter_map(|place| all.get(*place))
+                .map(|(id, _)| id.as_str())
+                .collect();
             bail!(
                 "{} {noun}s are named {text:?}; give the id of one: {}",
                 ids.len(),
                 ids.join(", ")
             )
         }
-        (None, _) => bail!("no {noun} has the id or name {text:?}; `assay {list}` shows them"),
     }
 }

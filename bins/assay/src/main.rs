@@ -6,16 +6,27 @@ mod checkout;
 mod cli;
 mod clock;
 mod commands;
+mod confirm;
 mod database;
 mod environment;
+mod help;
 mod lookup;
 mod output;
+mod progress;
 mod sources;
+mod suggest;
+mod table;
+mod terminal;
 mod values;
+mod when;
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
-use clap::Parser as _;
+use anstyle::{AnsiColor, Style};
+use clap::FromArgMatches as _;
 
 use crate::cli::Cli;
 
@@ -23,14 +34,23 @@ fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .format_timestamp(None)
         .init();
-    match commands::run(Cli::parse()) {
+    let command_line = help::command();
+    let cli = Cli::from_arg_matches(&command_line.get_matches()).unwrap_or_else(|error| error.exit());
+    match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("assay: {error:#}");
+            complain(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says on standard error what went wrong.
+fn complain(error: &anyhow::Error) {
+    let style: Style = AnsiColor::Red.on_default().bold();
+    // Nothing is left to tell it to where standard error is gone, too; the exit status still says it.
+    let _ = writeln!(terminal::err(), "{style}assay:{style:#} {error:#}");
 }
 
 /// Whether the reader of our output has gone, as `head` does once it has seen enough.

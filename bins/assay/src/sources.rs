@@ -2,16 +2,19 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal as _, Read as _},
+    io::{self, Read as _},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::{Context as _, bail, ensure};
 use assay_domain::timestamp::Timestamp;
 use assay_reports::{Format, SourceFile};
-use indicatif::{ProgressBar, ProgressStyle};
 use walkdir::WalkDir;
+
+use crate::{
+    cli::Global,
+    progress::{self, Unit},
+};
 
 /// Most files that one import looks at.
 const MOST_FILES: usize = 50_000;
@@ -26,9 +29,14 @@ const FOREIGN: &[&str] = &["node_modules", "__pycache__"];
 
 /// Reads the reports that `paths` name. What a folder holds beside reports is skipped with a word on standard
 /// error; a file that was named must be a report.
-pub(crate) fn read(paths: &[PathBuf], format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
+pub(crate) fn read(
+    global: &Global,
+    paths: &[PathBuf],
+    format: Option<Format>,
+) -> anyhow::Result<Vec<SourceFile>> {
     let candidates = candidates(paths, &[])?;
-    let bar = progress(candidates.len());
+    let files = u64::try_from(candidates.len())?;
+    let bar = progress::bar(global, "reading", files, Unit::Things("files"));
     let mut files = Vec::new();
     let mut skipped = Vec::new();
     for candidate in &candidates {
@@ -190,17 +198,4 @@ fn listed(paths: &[PathBuf]) -> String {
         .map(|path| path.display().to_string())
         .collect();
     names.join(", ")
-}
-
-/// A bar on a terminal, where there is enough to wait for.
-fn progress(files: usize) -> ProgressBar {
-    if files < 20 || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(u64::try_from(files).unwrap_or(u64::MAX));
-    if let Ok(style) = ProgressStyle::with_template("reading {bar:40} {pos}/{len} files") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

@@ -1,7 +1,12 @@
 //! Values of flags, parsed once at the edge.
 
-use assay_domain::{recording::ShardIndex, timestamp::Timestamp};
+use assay_access::lifetime::Lifetime;
+use assay_domain::{
+    plan::Plan, recording::ShardIndex, run::CiProvider, settings::ChatEvent, timestamp::Timestamp,
+};
 use assay_ingest::BadText;
+use assay_reports::Format;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Most shards of one run.
 const MOST_SHARDS: u32 = 10_000;
@@ -11,6 +16,60 @@ const LONGEST_LINE: usize = 500;
 const LONGEST_MESSAGE: usize = 10_000;
 /// Longest run key, in characters; a suite's name is added to it.
 const LONGEST_RUN_KEY: usize = 400;
+
+/// A plan.
+pub(crate) fn plan() -> impl TypedValueParser<Value = Plan> {
+    let help = |plan: Plan| match plan {
+        Plan::Free => "No read API",
+        Plan::Standard => "60 days of results",
+        Plan::Pro => "90 days of results",
+    };
+    let words = Plan::ALL
+        .iter()
+        .map(move |plan| PossibleValue::new(plan.as_str()).help(help(*plan)));
+    PossibleValuesParser::new(words).try_map(|word| word.parse::<Plan>())
+}
+
+/// How long a read key works, in days.
+pub(crate) fn lifetime() -> impl TypedValueParser<Value = Lifetime> {
+    PossibleValuesParser::new(["30", "60", "90", "180"]).try_map(|word| word.parse::<Lifetime>())
+}
+
+/// A CI service.
+pub(crate) fn provider() -> impl TypedValueParser<Value = CiProvider> {
+    PossibleValuesParser::new(CiProvider::ALL.iter().map(|word| word.as_str()))
+        .try_map(|word| word.parse::<CiProvider>())
+}
+
+/// An event that the chat integration tells of.
+pub(crate) fn chat_event() -> impl TypedValueParser<Value = ChatEvent> {
+    PossibleValuesParser::new(ChatEvent::ALL.iter().map(|word| word.as_str()))
+        .try_map(|word| word.parse::<ChatEvent>())
+}
+
+/// The words for a report's format, with `auto` and `more` before them.
+pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
+    let help = |format: Format| match format {
+        Format::Playwright => "Playwright's JSON reporter",
+        Format::Junit => "JUnit XML of every dialect",
+        Format::Ctrf => "Common Test Report Format",
+        Format::Jest => "Jest's and Vitest's JSON",
+        Format::Go => "go test -json",
+        Format::Trx => "Visual Studio test results",
+        Format::Allure => "A folder of Allure results",
+    };
+    let auto = PossibleValue::new("auto").help("By each file's content");
+    let named = Format::ALL.iter().map(|format| {
+        let word = PossibleValue::new(format.as_str()).help(help(*format));
+        match format {
+            Format::Jest => word.alias("vitest"),
+            Format::Playwright | Format::Junit | Format::Ctrf | Format::Go | Format::Trx | Format::Allure => {
+                word
+            }
+        }
+    });
+    PossibleValuesParser::new([auto].into_iter().chain(more).chain(named))
+}
 
 /// A name: 1 to 200 characters on one line.
 pub(crate) fn name(text: &str) -> Result<String, BadText> {

@@ -70,6 +70,16 @@ impl Binaries {
         }
     }
 
+    /// Where they lie.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Their major version.
+    pub(crate) const fn major(&self) -> u32 {
+        self.major
+    }
+
     /// The path of one of the programs.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.folder.join(name)

@@ -14,6 +14,7 @@ mod error;
 mod init;
 mod install;
 mod layout;
+mod look;
 mod postmaster;
 mod probe;
 
@@ -26,6 +27,7 @@ use std::{
 
 pub use error::ClusterError;
 pub use install::{Installer, install};
+pub use look::{Found, look};
 
 use layout::Layout;
 use postmaster::Postmaster;

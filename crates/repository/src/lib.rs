@@ -10,6 +10,7 @@ mod administration;
 mod attempt;
 mod browser;
 mod column;
+mod diagnosis;
 mod history;
 mod key;
 mod migrate;
@@ -42,7 +43,8 @@ use diesel::{
 };
 use uuid::ContextV7;
 
-pub use migrate::{migrate, pending, revert_all};
+pub use diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize};
+pub use migrate::{Standing, migrate, pending, revert_all};
 pub use pool::PoolOptions;
 
 /// A store of results in Postgres, shared by any number of threads.

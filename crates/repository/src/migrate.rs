@@ -36,6 +36,39 @@ pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
     missing.map_err(failed)
 }
 
+/// How a database's schema stands to this program's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The newest migration that both know, if any.
+    pub newest: Option<String>,
+    /// Migrations that are yet to be applied, oldest first.
+    pub pending: Vec<String>,
+    /// Versions that a newer program applied, oldest first.
+    pub unknown: Vec<String>,
+}
+
+/// How the schema behind this connection stands to this program's. Changes nothing.
+pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreError> {
+    let wanted: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
+        .map_err(failed)?
+        .iter()
+        .map(|migration| (migration.name().version().to_string(), migration.name().to_string()))
+        .collect();
+    let mut present = present(connection).map_err(|error| failed(Box::new(error)))?;
+    present.sort_unstable();
+    let is_present = |version: &String| present.contains(version);
+    let (applied, pending): (Vec<_>, Vec<_>) = wanted.iter().partition(|(version, _)| is_present(version));
+    Ok(Standing {
+        newest: applied.last().map(|(_, name)| name.clone()),
+        pending: pending.into_iter().map(|(_, name)| name.clone()).collect(),
+        unknown: present
+            .iter()
+            .filter(|version| wanted.iter().all(|(known, _)| known != *version))
+            .cloned()
+            .collect(),
+    })
+}
+
 /// Undoes every migration, with everything stored. Only for the tests of the migrations.
 #[doc(hidden)]
 pub fn revert_all(url: &str) -> Result<Vec<String>, StoreError> {
@@ -61,15 +94,7 @@ type BadMigrations = Box<dyn std::error::Error + Send + Sync>;
 
 /// The names of the migrations that the database does not have. By reading alone, which a standby allows, too.
 fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, BadMigrations>> {
-    let was_migrated: bool = diesel::select(sql::<Bool>(
-        "to_regclass('__diesel_schema_migrations') IS NOT NULL",
-    ))
-    .get_result(connection)?;
-    let present: Vec<String> = if was_migrated {
-        applied::table.select(applied::version).load(connection)?
-    } else {
-        Vec::new()
-    };
+    let present = present(connection)?;
     Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|wanted| {
         wanted
             .iter()
@@ -77,6 +102,19 @@ fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, Bad
             .map(|migration| migration.name().to_string())
             .collect()
     }))
+}
+
+/// The versions that the database has.
+fn present(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    let was_migrated: bool = diesel::select(sql::<Bool>(
+        "to_regclass('__diesel_schema_migrations') IS NOT NULL",
+    ))
+    .get_result(connection)?;
+    if was_migrated {
+        applied::table.select(applied::version).load(connection)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 fn connect(url: &str) -> Result<PgConnection, StoreError> {

@@ -12,10 +12,16 @@ use assay_domain::{
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
 use assay_reports::{Format, ci::CiContext};
-use clap::Args;
+use clap::{Args, builder::TypedValueParser as _};
 use serde_json::json;
 
-use crate::{checkout::Checkout, cli::Global, clock, database, environment, lookup, output, sources, values};
+use crate::{
+    checkout::Checkout, cli::Global, clock, database, environment, lookup, output, progress, sources, values,
+};
+
+/// Headings of the help.
+const RUN: &str = "The run (told by CI's variables unless given)";
+const CODE: &str = "The code (told by CI's variables unless given)";
 
 const EXAMPLES: &str = "\
 All files named in one call make one run (or one shard of one), stored whole or not at all.
@@ -46,64 +52,68 @@ pub(crate) struct ImportArgs {
     /// The project's id or name
     #[arg(long)]
     project: String,
-    /// The report's format; auto looks at the content
-    #[arg(long, default_value = "auto", value_parser = parse_format)]
-    format: FormatChoice,
     /// Show what would be stored and where each value comes from; store nothing
     #[arg(long)]
     dry_run: bool,
-    /// The checkout that the report's files lie in, to store their paths relative to it
-    #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
     /// Ignore CI's environment variables
     #[arg(long)]
     no_ci: bool,
+    /// The report's format
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = values::formats(None).try_map(|word| parse_format(&word)),
+        help_heading = "The report"
+    )]
+    format: FormatChoice,
+    /// The checkout that the report's files lie in, to store their paths relative to it
+    #[arg(long, value_name = "DIR", help_heading = "The report")]
+    root: Option<PathBuf>,
     #[command(flatten)]
     run: RunFlags,
 }
 
 /// What the user says of the run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The run")]
 struct RunFlags {
     /// What all shards of one run share; without it CI's build, else the content
-    #[arg(long, value_name = "KEY", value_parser = values::run_key)]
+    #[arg(long, value_name = "KEY", value_parser = values::run_key, help_heading = RUN)]
     run_key: Option<String>,
     /// Which shard this is, such as 2/5
-    #[arg(long, value_name = "I/N", value_parser = values::shard)]
+    #[arg(long, value_name = "I/N", value_parser = values::shard, help_heading = RUN)]
     shard: Option<ShardIndex>,
     /// The suite or job, where several share one build: each is a run of its own
-    #[arg(long, value_parser = values::line)]
+    #[arg(long, value_parser = values::line, help_heading = RUN)]
     suite: Option<String>,
     /// The branch
-    #[arg(long, value_parser = values::name)]
+    #[arg(long, value_parser = values::name, help_heading = CODE)]
     branch: Option<String>,
     /// The commit that was checked out
-    #[arg(long, value_name = "SHA", value_parser = values::line)]
+    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
     commit: Option<String>,
     /// For a pull request, the head behind a merge commit
-    #[arg(long, value_name = "SHA", value_parser = values::line)]
+    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
     tested_revision: Option<String>,
     /// The commit's message
-    #[arg(long, value_parser = values::message)]
+    #[arg(long, value_parser = values::message, help_heading = CODE)]
     message: Option<String>,
     /// The commit's author
-    #[arg(long, value_parser = values::line)]
+    #[arg(long, value_parser = values::line, help_heading = CODE)]
     author: Option<String>,
     /// The pull request's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..), help_heading = CODE)]
     pr: Option<i64>,
     /// The pull request's title
-    #[arg(long, value_name = "TITLE", value_parser = values::line)]
+    #[arg(long, value_name = "TITLE", value_parser = values::line, help_heading = CODE)]
     pr_title: Option<String>,
-    /// The CI service: github-actions, gitlab-ci, circleci, buildkite, jenkins, azure-pipelines, bitbucket-pipelines, teamcity, other
-    #[arg(long, value_name = "PROVIDER")]
+    /// The CI service
+    #[arg(long, value_name = "PROVIDER", value_parser = values::provider(), help_heading = RUN)]
     ci: Option<CiProvider>,
     /// When the run started (RFC 3339); every time of the report moves with it
-    #[arg(long, value_name = "TIME", value_parser = values::timestamp)]
+    #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
     started_at: Option<Timestamp>,
     /// How long the run took, in milliseconds
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=31_536_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=31_536_000_000), help_heading = RUN)]
     duration_ms: Option<u64>,
 }
 
@@ -146,7 +156,7 @@ fn parse_format(text: &str) -> Result<FormatChoice, String> {
 pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let now = clock::now();
     let (dry_run, project) = (args.dry_run, args.project.clone());
-    let prepared = prepare(args, now).context("nothing was stored")?;
+    let prepared = prepare(global, args, now).context("nothing was stored")?;
     warn(&prepared.warnings);
     if dry_run {
         return show(global, &prepared);
@@ -155,8 +165,11 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let opened = database::open(global)?;
     let store: &dyn Administration = &opened.database;
     let project = lookup::project(store, &project)?;
+    let storing = progress::spinner(global, format!("storing {}", in_words(&prepared.counts())));
     let imported = assay_ingest::import(&opened.database, &Engine::default(), project.id, &prepared, now)
-        .context("nothing was stored")?;
+        .context("nothing was stored");
+    storing.finish_and_clear();
+    let imported = imported?;
     let replaced = replaced_notice(&project.name, &imported);
     warn(&replaced);
     let warnings: Vec<_> = prepared.warnings.iter().chain(&replaced).collect();
@@ -192,13 +205,13 @@ fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
 }
 
 /// Reads the reports and decides between flags, variables and what the reports say.
-fn prepare(args: ImportArgs, now: Timestamp) -> anyhow::Result<Prepared> {
+fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<Prepared> {
     let (ci, job_started_at) = match args.no_ci {
         true => (CiContext::default(), None),
         false => (environment::ci_context(), environment::job_started_at()),
     };
     let checkout = Checkout::of(args.root.as_deref(), &ci)?;
-    let sources = sources::read(&args.paths, args.format.0)?;
+    let sources = sources::read(global, &args.paths, args.format.0)?;
     let files = Files::of(&sources);
     let known_files = checkout.known_files(args.format.0, &sources);
     let report = assay_reports::read(sources, &checkout.options(args.format.0, known_files.as_ref()))?;

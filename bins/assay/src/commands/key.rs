@@ -5,13 +5,22 @@ use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
     id::KeyId,
     key::{KeyEntry, KeyKind},
+    project::ProjectEntry,
     store::Administration,
     timestamp::Timestamp,
 };
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::{cli::Global, clock, database, lookup, output};
+use crate::{
+    cli::Global,
+    clock,
+    confirm::confirm,
+    database, lookup, output,
+    table::{Cell, Tone},
+    values,
+    when::{on_day, when},
+};
 
 /// `assay key`.
 #[derive(Debug, Subcommand)]
@@ -21,35 +30,52 @@ pub(crate) enum KeyCommand {
     /// A read key reads every project of its organization over HTTP. There is no renewal: make a new one and revoke
     /// the old one.
     #[command(after_help = "\
-Example:
+Examples:
+  assay key create --org \"Example Shop\" --days 90
   KEY=$(assay key create --org \"Example Shop\" --days 90 --json | jq -r .key)
   curl -H \"Authorization: Bearer $KEY\" http://127.0.0.1:8080/api/v1/projects")]
     Create {
         /// The organization's id or name
         #[arg(long)]
         org: String,
-        /// How long it works: 30, 60, 90 or 180 days
-        #[arg(long)]
+        /// How many days it works
+        #[arg(long, value_parser = values::lifetime())]
         days: Lifetime,
     },
     /// Make a key that sends reports to one project; it is shown this once
     ///
     /// The read API refuses it.
+    #[command(after_help = "Example:\n  assay key create-ingest --project storefront")]
     CreateIngest {
         /// The project's id or name
         #[arg(long)]
         project: String,
     },
-    /// List the keys of an organization and its projects, oldest first
+    /// List keys, oldest first
+    ///
+    /// Only how a key begins is known, never the whole.
+    #[command(after_help = "\
+Examples:
+  assay key list
+  assay key list --org \"Example Shop\" --json | jq -r '.keys[] | select(.revokedAt == null) | .id'")]
     List {
-        /// The organization's id or name
+        /// Only those of this organization and its projects: its id or name
         #[arg(long)]
-        org: String,
+        org: Option<String>,
     },
     /// Revoke a key, at once and on every server
+    ///
+    /// It cannot be undone, so a terminal is asked first. Without a terminal nobody is asked.
+    #[command(after_help = "\
+Examples:
+  assay key revoke 019aa3f4-5b1c-7def-8a3b-0123456789ab
+  assay key revoke --yes 019aa3f4-5b1c-7def-8a3b-0123456789ab")]
     Revoke {
         /// The key's id, as `assay key list` shows it
         key_id: KeyId,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 
@@ -61,17 +87,27 @@ pub(crate) fn run(global: &Global, command: KeyCommand) -> anyhow::Result<()> {
     match command {
         KeyCommand::Create { org, days } => create_read(global, store, &org, days, now),
         KeyCommand::CreateIngest { project } => create_ingest(global, store, &project, now),
-        KeyCommand::List { org } => list(global, store, &org, now),
-        KeyCommand::Revoke { key_id } => {
-            ensure!(
-                store.revoke_key(key_id, now).context("revoking a key")?,
-                "no key has the id {key_id}; `assay key list` shows them"
-            );
-            output::print(global.json, &json!({ "id": key_id, "revoked": true }), || {
-                format!("The key {key_id} is revoked")
-            })
-        }
+        KeyCommand::List { org } => list(global, store, org.as_deref(), now),
+        KeyCommand::Revoke { key_id, yes } => revoke(global, store, key_id, yes, now),
     }
+}
+
+fn revoke(
+    global: &Global,
+    store: &dyn Administration,
+    id: KeyId,
+    yes: bool,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    confirm(yes, || {
+        format!("Revoke the key {id} for good? Whoever uses it is refused at once.")
+    })?;
+    if !store.revoke_key(id, now).context("revoking a key")? {
+        return Err(lookup::no_key(store, id)?);
+    }
+    output::print(global.json, &json!({ "id": id, "revoked": true }), || {
+        format!("The key {id} is revoked")
+    })
 }
 
 fn create_read(
@@ -94,10 +130,11 @@ fn create_read(
     let value = json!({ "id": new.id, "key": secret.reveal(), "expiresAt": expires_at });
     output::print(global.json, &value, || {
         format!(
-            "{}\n\nThis read key of {:?} is shown only now. Its id is {}; it works until {expires_at}.",
+            "{}\n\nThis read key of {:?} is shown only now. Its id is {}; it works until {}.",
             secret.reveal(),
             organization.name,
-            new.id
+            new.id,
+            when(expires_at, now)
         )
     })
 }
@@ -126,37 +163,65 @@ fn create_ingest(
     })
 }
 
-fn list(global: &Global, store: &dyn Administration, org: &str, now: Timestamp) -> anyhow::Result<()> {
-    let organization = lookup::organization(store, org)?;
-    let keys = store.keys(organization.id)?;
-    output::print(global.json, &json!({ "keys": keys }), || {
+fn list(
+    global: &Global,
+    store: &dyn Administration,
+    org: Option<&str>,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let organizations = match org {
+        Some(org) => vec![lookup::organization(store, org)?],
+        None => store.organizations()?,
+    };
+    let mut keys = Vec::new();
+    for organization in &organizations {
+        let of_it = store.keys(organization.id)?;
+        keys.extend(of_it.into_iter().map(|key| (organization.name.clone(), key)));
+    }
+    let projects = store.all_projects()?;
+    let entries: Vec<&KeyEntry> = keys.iter().map(|(_, key)| key).collect();
+    output::print(global.json, &json!({ "keys": entries }), || {
         if keys.is_empty() {
-            return format!(
-                "{:?} has no keys yet; `assay key create` makes one.",
-                organization.name
-            );
+            return "No key yet. Make one to read with: assay key create --org ORG --days 90".to_owned();
         }
         output::table(
-            &["ID", "KIND", "BEGINS", "STATE", "EXPIRES", "LAST USED", "PROJECT"],
-            keys.iter().map(|key| row(key, now)),
+            &[
+                "ORGANIZATION",
+                "FOR",
+                "BEGINS",
+                "STATE",
+                "EXPIRES",
+                "LAST USED",
+                "ID",
+            ],
+            keys.iter().map(|(organization, key)| {
+                let of = |project: &&ProjectEntry| Some(project.id) == key.project_id;
+                row(organization, key, projects.iter().find(of), now)
+            }),
         )
     })
 }
 
-fn row(key: &KeyEntry, now: Timestamp) -> Vec<String> {
+fn row(organization: &str, key: &KeyEntry, project: Option<&ProjectEntry>, now: Timestamp) -> Vec<Cell> {
     let expired = key.expires_at.is_some_and(|at| at <= now);
     let state = match key.revoked_at {
-        Some(_) => "revoked",
-        None if expired => "expired",
-        None => "valid",
+        Some(_) => Cell::new("revoked", Tone::Faint),
+        None if expired => Cell::new("expired", Tone::Bad),
+        None => Cell::new("valid", Tone::Good),
     };
+    let purpose = match (key.kind, project) {
+        (KeyKind::Read, _) => "reading".to_owned(),
+        (KeyKind::Ingest, Some(project)) => format!("sending to {}", project.name),
+        (KeyKind::Ingest, None) => "sending".to_owned(),
+    };
+    let used = key.last_used_on.as_deref().map(|day| on_day(day, now));
     vec![
-        key.id.to_string(),
-        key.kind.to_string(),
-        key.prefix.clone(),
-        state.to_owned(),
-        key.expires_at.map_or_else(String::new, |at| at.to_string()),
-        key.last_used_on.clone().unwrap_or_default(),
-        key.project_id.map_or_else(String::new, |id| id.to_string()),
+        organization.into(),
+        purpose.into(),
+        key.prefix.as_str().into(),
+        state,
+        key.expires_at.map_or_else(String::new, |at| when(at, now)).into(),
+        used.unwrap_or_default().into(),
+        key.id.to_string().into(),
     ]
 }

@@ -1,8 +1,11 @@
 //! The commands, one file a group.
 
 pub(crate) mod analyze;
+pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod key;
+pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod org;
 pub(crate) mod project;
@@ -21,7 +24,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Key(command) => key::run(&global, command),
         Command::Import(args) => import::run(&global, *args),
         Command::Analyze(args) => analyze::run(&global, &args),
+        Command::Doctor(args) => doctor::run(&global, &args),
         Command::Prune(args) => prune::run(&global, &args),
         Command::Refingerprint(args) => refingerprint::run(&global, &args),
+        Command::Completions(args) => completions::run(&global, &args),
+        Command::Man(args) => man::run(&global, &args),
     }
 }

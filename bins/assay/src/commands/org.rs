@@ -5,7 +5,7 @@ use assay_domain::{plan::Plan, project::Organization, store::Administration};
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::{cli::Global, clock, database, lookup, output, values};
+use crate::{cli::Global, clock, database, lookup, output, values, when::when};
 
 /// `assay org`.
 #[derive(Debug, Subcommand)]
@@ -14,22 +14,34 @@ pub(crate) enum OrgCommand {
     ///
     /// Its read keys cover all of its projects. The plan decides how long results are visible (free and standard 60
     /// days, pro 90) and whether the read API answers at all (not under free).
-    #[command(after_help = "Example:\n  assay org create \"Example Shop\" --plan pro")]
+    #[command(after_help = "\
+Examples:
+  assay org create \"Example Shop\" --plan pro
+  ORG=$(assay org create \"Example Shop\" --plan pro --json | jq -r .id)")]
     Create {
         /// Its name, 1 to 200 characters
         #[arg(value_parser = values::name)]
         name: String,
-        /// What it pays for: free, standard or pro
-        #[arg(long, value_name = "PLAN", default_value_t = Plan::Free)]
+        /// What it pays for
+        #[arg(long, value_name = "PLAN", default_value_t = Plan::Free, value_parser = values::plan())]
         plan: Plan,
     },
     /// List the organizations, oldest first
+    #[command(after_help = "\
+Examples:
+  assay org list
+  assay org list --json | jq -r '.organizations[].name'")]
     List,
     /// Change an organization's plan, at once and on every server
+    ///
+    /// A shorter retention hides what is older at once; the next `assay prune` deletes it, and until then a longer one shows
+    /// it again.
+    #[command(after_help = "Example:\n  assay org set-plan \"Example Shop\" standard")]
     SetPlan {
         /// The organization's id or name
         org: String,
-        /// free, standard or pro
+        /// The new plan
+        #[arg(value_parser = values::plan())]
         plan: Plan,
     },
 }
@@ -43,26 +55,29 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
             let made = store.create_organization(&name, plan, clock::now())?;
             let human = || {
                 format!(
-                    "Made the organization {:?} ({}) with the id {}",
-                    made.name, made.plan, made.id
+                    "Made the organization {:?} ({}) with the id {}\nNext: assay project create --org {} NAME",
+                    made.name,
+                    made.plan,
+                    made.id,
+                    output::shell_word(&made.name)
                 )
             };
             output::print(global.json, &entry(&made), human)
         }
         OrgCommand::List => {
-            let all = store.organizations()?;
+            let (all, now) = (store.organizations()?, clock::now());
             let human = || {
                 if all.is_empty() {
-                    return "No organizations yet; `assay org create NAME` makes one.".to_owned();
+                    return "No organization yet. Make one: assay org create NAME --plan pro".to_owned();
                 }
                 output::table(
-                    &["ID", "NAME", "PLAN", "CREATED"],
+                    &["NAME", "PLAN", "CREATED", "ID"],
                     all.iter().map(|o| {
                         vec![
-                            o.id.to_string(),
                             o.name.clone(),
                             o.plan.to_string(),
-                            o.created_at.to_string(),
+                            when(o.created_at, now),
+                            o.id.to_string(),
                         ]
                     }),
                 )

@@ -9,15 +9,16 @@ use assay_flakiness::Engine;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::{cli::Global, clock, database, lookup, output, values};
+use crate::{cli::Global, clock, database, lookup, output, values, when::when};
 
 /// `assay project`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProjectCommand {
     /// Make a project in an organization
-    #[command(
-        after_help = "Example:\n  assay project create --org \"Example Shop\" storefront --stable-branch main"
-    )]
+    #[command(after_help = "\
+Examples:
+  assay project create --org \"Example Shop\" storefront
+  assay project create --org \"Example Shop\" backend --stable-branch trunk")]
     Create {
         /// The organization's id or name
         #[arg(long)]
@@ -29,16 +30,21 @@ pub(crate) enum ProjectCommand {
         #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
         stable_branch: String,
     },
-    /// List an organization's projects, oldest first
+    /// List projects, oldest first
+    #[command(after_help = "\
+Examples:
+  assay project list
+  assay project list --org \"Example Shop\" --json | jq -r '.projects[].id'")]
     List {
-        /// The organization's id or name
+        /// Only those of this organization: its id or name
         #[arg(long)]
-        org: String,
+        org: Option<String>,
     },
     /// Change a project's configuration; what is not named stays
-    #[command(
-        after_help = "Example:\n  assay project set storefront --chat-events run_failed,test_flaky --pr-comments on"
-    )]
+    #[command(after_help = "\
+Examples:
+  assay project set storefront --stable-branch release
+  assay project set storefront --chat-events run_failed,test_flaky --pr-comments on")]
     Set(SetArgs),
 }
 
@@ -58,12 +64,13 @@ struct ChangeFlags {
     /// The branch that releases are made from
     #[arg(long, value_name = "BRANCH", value_parser = values::name)]
     stable_branch: Option<String>,
-    /// What the chat integration tells of: run_failed, run_recovered, test_flaky, test_broken, new_error
+    /// What the chat integration tells of, separated by commas
     #[arg(
         long,
         value_name = "EVENTS",
         value_delimiter = ',',
-        conflicts_with = "no_chat"
+        conflicts_with = "no_chat",
+        value_parser = values::chat_event()
     )]
     chat_events: Option<Vec<ChatEvent>>,
     /// Remove the chat integration
@@ -109,36 +116,52 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
             let value = json!({ "id": made.id, "name": made.name, "stableBranch": made.stable_branch });
             output::print(global.json, &value, || {
                 format!(
-                    "Made the project {:?} of {:?} with the id {}",
-                    made.name, organization.name, made.id
+                    "Made the project {:?} of {:?} with the id {}\nNext: assay import --project {} PATH",
+                    made.name,
+                    organization.name,
+                    made.id,
+                    output::shell_word(&made.name)
                 )
             })
         }
-        ProjectCommand::List { org } => {
-            let organization = lookup::organization(store, &org)?;
-            let all = store.projects_of(organization.id)?;
-            output::print(global.json, &json!({ "projects": all }), || {
-                if all.is_empty() {
-                    return format!(
-                        "{:?} has no projects yet; `assay project create` makes one.",
-                        organization.name
-                    );
-                }
-                output::table(
-                    &["ID", "NAME", "STABLE BRANCH", "CREATED"],
-                    all.iter().map(|p| {
-                        vec![
-                            p.id.to_string(),
-                            p.name.clone(),
-                            p.stable_branch.clone(),
-                            p.created_at.to_string(),
-                        ]
-                    }),
-                )
-            })
-        }
+        ProjectCommand::List { org } => list(global, store, org.as_deref()),
         ProjectCommand::Set(args) => set(global, store, args),
     }
+}
+
+fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyhow::Result<()> {
+    let organizations = match org {
+        Some(org) => vec![lookup::organization(store, org)?],
+        None => store.organizations()?,
+    };
+    let mut all = Vec::new();
+    for organization in &organizations {
+        let of_it = store.projects_of(organization.id)?;
+        all.extend(
+            of_it
+                .into_iter()
+                .map(|project| (organization.name.clone(), project)),
+        );
+    }
+    let entries: Vec<_> = all.iter().map(|(_, project)| project).collect();
+    let now = clock::now();
+    output::print(global.json, &json!({ "projects": entries }), || {
+        if all.is_empty() {
+            return "No project yet. Make one: assay project create --org ORG NAME".to_owned();
+        }
+        output::table(
+            &["NAME", "ORGANIZATION", "STABLE BRANCH", "CREATED", "ID"],
+            all.iter().map(|(organization, project)| {
+                vec![
+                    project.name.clone(),
+                    organization.clone(),
+                    project.stable_branch.clone(),
+                    when(project.created_at, now),
+                    project.id.to_string(),
+                ]
+            }),
+        )
+    })
 }
 
 fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {

@@ -14,6 +14,11 @@ use crate::{cli::Global, clock, database, output};
 /// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route; this
 /// deletes them. On a terminal it shows what would go and asks first.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  assay prune --dry-run
+  Daily, from cron, where nobody is asked:
+    15 4 * * *  assay prune --json >> /var/log/assay-prune.log")]
 pub(crate) struct PruneArgs {
     /// Only count what would be deleted
     #[arg(long)]

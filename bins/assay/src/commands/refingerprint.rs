@@ -6,13 +6,21 @@ use assay_fingerprint::{Fingerprinter, VERSION};
 use clap::Args;
 use serde_json::json;
 
-use crate::{cli::Global, database, lookup, output};
+use crate::{
+    cli::Global,
+    database, lookup, output,
+    progress::{self, Unit},
+};
 
 /// Group stored errors anew with this version's algorithm
 ///
 /// A new version of Assay may recognise errors differently, but never regroups what is stored by itself. This does, from the
 /// stored errors, in one transaction a project. Former fingerprints keep answering.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  assay refingerprint
+  assay refingerprint --project storefront")]
 pub(crate) struct RefingerprintArgs {
     /// The project's id or name; without it every project
     #[arg(long)]
@@ -28,12 +36,20 @@ pub(crate) fn run(global: &Global, args: &RefingerprintArgs) -> anyhow::Result<(
         None => store.all_projects()?,
     };
     let mut done = Vec::new();
+    let bar = progress::bar(
+        global,
+        "regrouping",
+        u64::try_from(projects.len())?,
+        Unit::Things("projects"),
+    );
     for project in projects {
         let Some(result) = store.refingerprint(project.id, &Fingerprinter)? else {
             bail!("the project {:?} was deleted meanwhile", project.name);
         };
         done.push((project, result));
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     let listed: Vec<_> = done
         .iter()
         .map(

@@ -4,6 +4,7 @@
 //! the header is not counted: it is refused anyway, at no cost.
 
 mod in_process;
+mod ping;
 mod redis;
 
 use std::{future::Future, pin::Pin};
@@ -12,6 +13,7 @@ use assay_domain::timestamp::Timestamp;
 
 pub use self::{
     in_process::InProcess,
+    ping::{RedisUnreachable, ping},
     redis::{BadRedisUrl, Redis},
 };
 

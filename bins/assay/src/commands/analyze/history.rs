@@ -3,9 +3,8 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, BufReader, IsTerminal as _, Read},
+    io::{self, BufReader, Read},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -14,12 +13,14 @@ use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
 use assay_reports::{Format, NamedReport, SourceFile, ci::CiContext};
 use flate2::read::MultiGzDecoder;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use super::{AnalyzeArgs, Reading};
 use crate::{
     checkout::Checkout,
+    cli::Global,
+    progress::{self, Unit},
     sources::{self, Candidate},
 };
 
@@ -29,9 +30,15 @@ const AT_A_TIME: usize = 32;
 const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
 
 /// Reads everything that the arguments name into the collector.
-pub(super) fn read(args: &AnalyzeArgs, collector: &mut Collector, now: Timestamp) -> anyhow::Result<()> {
+pub(super) fn read(
+    global: &Global,
+    args: &AnalyzeArgs,
+    collector: &mut Collector,
+    now: Timestamp,
+) -> anyhow::Result<()> {
     let candidates = sources::candidates(&args.paths, &["csv"])?;
-    let bar = progress(&candidates);
+    let bytes = candidates.iter().map(size).sum();
+    let bar = progress::bar(global, "reading", bytes, Unit::Bytes);
     let ci = CiContext::default();
     let reader = Reader {
         reading: args.format,
@@ -290,17 +297,4 @@ const fn richness(format: Format) -> u8 {
 
 fn size(candidate: &Candidate) -> u64 {
     std::fs::metadata(&candidate.path).map_or(0, |metadata| metadata.len())
-}
-
-/// A bar on a terminal, by bytes.
-fn progress(candidates: &[Candidate]) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(candidates.iter().map(size).sum());
-    if let Ok(style) = ProgressStyle::with_template("reading {bar:40} {bytes}/{total_bytes} {msg}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

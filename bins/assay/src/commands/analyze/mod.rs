@@ -12,9 +12,12 @@ use anyhow::ensure;
 use assay_analysis::{Analysis, Collector};
 use assay_domain::timestamp::Timestamp;
 use assay_reports::Format;
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValue, TypedValueParser as _},
+};
 
-use crate::{cli::Global, clock, values};
+use crate::{cli::Global, clock, terminal, values};
 
 const EXAMPLES: &str = "\
 Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml and the shards of one
@@ -39,8 +42,12 @@ pub(crate) struct AnalyzeArgs {
     /// Reports or CSV histories: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The format: auto, csv, or one of `assay import`
-    #[arg(long, default_value = "auto", value_parser = parse_format)]
+    /// The format
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = values::formats(Some(csv_word())).try_map(|word| parse_format(&word))
+    )]
     format: Reading,
     /// The time of the judgement (RFC 3339); the newest run's start unless given
     #[arg(long, value_name = "TIME", value_parser = values::timestamp)]
@@ -78,6 +85,10 @@ enum Reading {
     Report(Format),
 }
 
+fn csv_word() -> PossibleValue {
+    PossibleValue::new("csv").help("A history, one attempt a row")
+}
+
 fn parse_format(text: &str) -> Result<Reading, String> {
     match text {
         "auto" => Ok(Reading::Auto),
@@ -97,7 +108,7 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         (true, Output::Html) => anyhow::bail!("--json and --output html are two answers; ask for one"),
     };
     let mut collector = Collector::new(&args.stable_branch);
-    history::read(args, &mut collector, clock::now())?;
+    history::read(global, args, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     tell_branches(&collector);
     let analysis = collector.judge(args.now)?;
@@ -121,9 +132,13 @@ fn tell_branches(collector: &Collector) {
 }
 
 fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(io::stdout());
     match output {
-        Output::Table => out.write_all(table::table(analysis).as_bytes())?,
+        Output::Table => {
+            let mut shown = terminal::out();
+            shown.write_all(table::table(analysis).as_bytes())?;
+            shown.flush()?;
+        }
         Output::Json => {
             serde_json::to_writer(&mut out, analysis).map_err(io::Error::from)?;
             out.write_all(b"\n")?;

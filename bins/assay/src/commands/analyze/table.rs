@@ -3,7 +3,10 @@
 use assay_analysis::{Analysis, Judged, Outcome};
 use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
 
-use crate::output;
+use crate::{
+    output,
+    table::{Cell, Tone},
+};
 
 /// How many of a test's newest runs are drawn.
 const DRAWN_RUNS: usize = 24;
@@ -36,7 +39,7 @@ pub(super) fn table(analysis: &Analysis) -> String {
     )
 }
 
-fn row(analysis: &Analysis, judged: &Judged) -> Vec<String> {
+fn row(analysis: &Analysis, judged: &Judged) -> Vec<Cell> {
     let VerdictEntry {
         status,
         figures,
@@ -44,30 +47,37 @@ fn row(analysis: &Analysis, judged: &Judged) -> Vec<String> {
         ..
     } = &judged.entry;
     vec![
-        status.to_string(),
-        name(&judged.entry),
-        format!("{:.2}", figures.flake_score),
-        failed(figures),
-        figures.time_lost_ms.map_or(String::new(), lost),
-        analysis.recent(judged, DRAWN_RUNS).into_iter().map(bar).collect(),
-        printable(explanation),
+        Cell::new(status.to_string(), tone(*status)),
+        name(&judged.entry).into(),
+        format!("{:.2}", figures.flake_score).into(),
+        failed(figures).into(),
+        figures.time_lost_ms.map_or(String::new(), lost).into(),
+        analysis
+            .recent(judged, DRAWN_RUNS)
+            .into_iter()
+            .map(bar)
+            .collect::<String>()
+            .into(),
+        explanation.as_str().into(),
     ]
 }
 
 /// The name, with its file where that tells more.
 fn name(entry: &VerdictEntry) -> String {
-    let name = printable(&entry.test_name);
+    let name = &entry.test_name;
     match &entry.file_path {
-        Some(file) if !entry.test_name.contains(file.as_str()) => format!("{name} ({})", printable(file)),
-        Some(_) | None => name,
+        Some(file) if !entry.test_name.contains(file.as_str()) => format!("{name} ({file})"),
+        Some(_) | None => name.clone(),
     }
 }
 
-/// A report's text must not move the cursor or colour the terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+const fn tone(status: VerdictStatus) -> Tone {
+    match status {
+        VerdictStatus::Broken => Tone::Bad,
+        VerdictStatus::Flaky => Tone::Doubtful,
+        VerdictStatus::Healthy => Tone::Good,
+        VerdictStatus::InsufficientData => Tone::Faint,
+    }
 }
 
 fn failed(figures: &Figures) -> String {

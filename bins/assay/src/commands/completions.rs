@@ -1,0 +1,48 @@
+//! `assay completions`: what a shell completes the command line with.
+
+use std::io::{self, Write as _};
+
+use clap::Args;
+use clap_complete::{Shell, generate};
+use serde_json::json;
+
+use crate::{cli::Global, help};
+
+const EXAMPLES: &str = "\
+Examples, each for the shells that are started from then on:
+  bash:        assay completions bash > ~/.local/share/bash-completion/completions/assay
+  zsh:         assay completions zsh > ~/.zfunc/_assay        (with fpath+=~/.zfunc before compinit in ~/.zshrc)
+  fish:        assay completions fish > ~/.config/fish/completions/assay.fish
+  elvish:      assay completions elvish >> ~/.config/elvish/rc.elv
+  PowerShell:  assay completions powershell >> $PROFILE
+
+For the one that runs now, in bash:
+  source <(assay completions bash)";
+
+/// Print what a shell completes the command line with
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Runs `assay completions`.
+pub(crate) fn run(global: &Global, args: &CompletionsArgs) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut help::command(), "assay", &mut script);
+    let mut out = io::stdout().lock();
+    if global.json {
+        let script = String::from_utf8(script)?;
+        writeln!(
+            out,
+            "{}",
+            json!({ "shell": args.shell.to_string(), "script": script })
+        )?;
+    } else {
+        out.write_all(&script)?;
+    }
+    out.flush()?;
+    Ok(())
+}

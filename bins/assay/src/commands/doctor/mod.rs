@@ -1,0 +1,148 @@
+//! `assay doctor`: whether everything is as it should be, and what to do where it is not.
+
+mod check;
+mod server;
+mod stored;
+mod surroundings;
+
+use anyhow::bail;
+use assay_domain::store::StoreError;
+use assay_repository::{Database, Inspection};
+use clap::Args;
+use serde_json::json;
+
+use self::check::{Check, Status};
+use crate::{cli::Global, clock, database, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay doctor
+  In cron, which mails what is printed on failure:
+    assay doctor --json > /tmp/doctor.json || cat /tmp/doctor.json
+  In a script, what is to be done:
+    assay doctor --json | jq -r '.checks[] | select(.status != \"ok\") | .advice[]'
+
+Exit status: 0 where everything works, warnings included, else 1.";
+
+/// Look whether everything is as it should be, and say what to do
+///
+/// Looks at the database and its version, the schema, the roles and what they may do, the clocks, keys that are about to
+/// expire, results past their retention, stale verdicts, sizes, the private database's state and disk, and Redis
+/// where it is used. Changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    /// The Redis that the servers share the rate limit in
+    #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
+    redis_url: Option<String>,
+}
+
+/// Runs `assay doctor`.
+pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
+    let mut checks = examine(global);
+    let redis = args
+        .redis_url
+        .as_deref()
+        .map(str::trim)
+        .filter(|url| !url.is_empty());
+    checks.extend(redis.map(surroundings::redis));
+    let worst = checks
+        .iter()
+        .map(|check| check.status)
+        .max()
+        .unwrap_or(Status::Ok);
+    output::print(global.json, &json!({ "status": worst, "checks": checks }), || {
+        checks.iter().map(Check::lines).collect()
+    })?;
+    let failed = checks.iter().filter(|check| check.status == Status::Fail).count();
+    if failed > 0 {
+        bail!("{} failed", output::count(u64::try_from(failed)?, "check"));
+    }
+    Ok(())
+}
+
+/// Everything about the database, as far as it can be reached.
+fn examine(global: &Global) -> Vec<Check> {
+    let Some(url) = global.database_url() else {
+        let (check, cluster) = surroundings::private(&global.data_dir, &database::private_settings());
+        let mut checks = vec![check];
+        if let Some(cluster) = cluster {
+            checks.push(surroundings::disk(cluster.base()));
+            checks.extend(connected(&cluster.url("assay"), true));
+        }
+        return checks;
+    };
+    connected(url, false)
+}
+
+/// Everything behind a connection string.
+fn connected(url: &str, is_private: bool) -> Vec<Check> {
+    let mut inspection = match Inspection::connect(url) {
+        Ok(inspection) => inspection,
+        Err(error) => {
+            let advice = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
+            return vec![Check::unanswered("postgres", &error).worse(Status::Fail, None, advice)];
+        }
+    };
+    let mut checks = Vec::new();
+    let facts = inspection.server();
+    checks.push(answered("postgres", facts.as_ref().map(server::version)));
+    let standing = inspection.schema();
+    checks.push(answered(
+        "schema",
+        standing
+            .as_ref()
+            .map(|standing| server::schema(standing, is_private)),
+    ));
+    let before = clock::now();
+    let database_clock = inspection.clock();
+    let after = clock::now();
+    checks.push(answered(
+        "clock",
+        database_clock
+            .as_ref()
+            .map(|at| server::clock(before, *at, after)),
+    ));
+    if let Ok(facts) = &facts {
+        let sizes = server::sizes(facts, &mut inspection);
+        checks.push(answered("size", sizes.as_ref().map(Check::clone)));
+    }
+    // What is stored can only be read in the form that this program knows.
+    if standing.is_ok_and(|standing| standing.pending.is_empty()) {
+        checks.extend(stored(&mut inspection, url, is_private));
+    }
+    checks
+}
+
+/// What is stored.
+fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check> {
+    let rights = inspection.rights(server::known_roles());
+    let mut checks = vec![answered(
+        "roles",
+        rights.as_ref().map(|rights| server::roles(rights, is_private)),
+    )];
+    if !rights.is_ok_and(|rights| rights.iter().any(|role| role.is_connected && role.reads)) {
+        return checks;
+    }
+    let now = clock::now();
+    match Database::connect(url, database::options()) {
+        Ok(database) => {
+            for (name, check) in [
+                ("keys", stored::keys(&database, now)),
+                ("retention", stored::retention(&database, now)),
+            ] {
+                checks.push(answered(name, check.as_ref().map(Check::clone)));
+            }
+        }
+        Err(error) => checks.push(Check::unanswered("keys", &error)),
+    }
+    match stored::projects(inspection, now) {
+        Ok(of_projects) => checks.extend(of_projects),
+        Err(error) => checks.push(Check::unanswered("verdicts", &error)),
+    }
+    checks
+}
+
+fn answered(check: &'static str, answer: Result<Check, &StoreError>) -> Check {
+    answer.unwrap_or_else(|error| Check::unanswered(check, error))
+}

@@ -1,0 +1,245 @@
+//! Postgres itself: its version, our schema in it, roles, clocks and sizes.
+
+use assay_domain::{store::StoreError, timestamp::Timestamp};
+use assay_repository::{Inspection, Rights, ServerFacts, Standing};
+
+use super::check::{Check, Status};
+use crate::{output, when::length};
+
+/// The oldest version that the schema is written for.
+const OLDEST: i32 = 15;
+/// The roles that the programs should connect as; the migrations make them.
+pub(super) const SERVER_ROLE: &str = "assay_server";
+const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer"];
+/// How far two clocks may differ before it is told, and before it is wrong, in milliseconds.
+const SKEW_NOTED_MS: i64 = 2_000;
+const SKEW_WRONG_MS: i64 = 60_000;
+
+/// The server's version, and who is connected to it.
+pub(super) fn version(facts: &ServerFacts) -> Check {
+    let found = format!(
+        "Postgres {}, database {} as role {}{}",
+        facts.version,
+        facts.database,
+        facts.role,
+        if facts.is_standby {
+            ", a standby: it can be read, not written"
+        } else {
+            ""
+        }
+    );
+    let mut check = Check::ok("postgres", found);
+    if facts.version_number / 10_000 < OLDEST {
+        let advice = format!("upgrade Postgres to {OLDEST} or newer");
+        check = check.worse(Status::Fail, None, advice);
+    }
+    if facts.encoding != "UTF8" {
+        let found = format!(
+            "its encoding is {}, in which not every test name can be stored",
+            facts.encoding
+        );
+        let advice = "make the database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
+        check = check.worse(Status::Fail, found, advice);
+    }
+    check
+}
+
+/// Whether the schema is this program's. A private database is brought up to date by every other command.
+pub(super) fn schema(standing: &Standing, is_private: bool) -> Check {
+    let newest = standing.newest.as_deref().unwrap_or("none");
+    match (standing.pending.as_slice(), standing.unknown.as_slice()) {
+        ([], []) => Check::ok("schema", format!("up to date: {newest}")),
+        ([], unknown) => Check::warn(
+            "schema",
+            format!(
+                "newer than this program, which does not know {}",
+                unknown.join(", ")
+            ),
+            "update assay and assay-server; while both versions run it works, if the release notes say so",
+        ),
+        (pending, _) if is_private => Check::warn(
+            "schema",
+            format!("behind by {}", pending.join(", ")),
+            "nothing: the next command or server that uses it brings it up to date",
+        ),
+        (pending, _) => Check::fail(
+            "schema",
+            format!("behind by {}", pending.join(", ")),
+            "assay migrate",
+        ),
+    }
+}
+
+/// What the connected role and the programs' own may do.
+pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
+    let mut check = Check::ok("roles", rights.iter().map(told).collect::<Vec<_>>().join("; "));
+    for role in rights {
+        if !role.reads {
+            check = check.worse(
+                Status::Fail,
+                format!("{} may not read the results", role.role),
+                format!("GRANT {SERVER_ROLE} TO {}", quoted(&role.role)),
+            );
+        }
+        if role.is_connected && role.superuser && !is_private {
+            check = check.worse(
+                Status::Warn,
+                format!("{} is a superuser, which no program of Assay needs to be", role.role),
+                format!(
+                    "let assay-server connect as a role of its own: CREATE ROLE web LOGIN PASSWORD '…' IN ROLE {SERVER_ROLE}"
+                ),
+            );
+        }
+        if role.role == SERVER_ROLE && (role.records || role.administers) {
+            check = check.worse(
+                Status::Warn,
+                format!("{SERVER_ROLE} may write what the server only ever reads"),
+                format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA public FROM {SERVER_ROLE}"),
+            );
+        }
+    }
+    check
+}
+
+/// The roles that are asked for beside the connected one.
+pub(super) const fn known_roles() -> &'static [&'static str] {
+    ROLES
+}
+
+fn told(rights: &Rights) -> String {
+    let can = [
+        (rights.reads, "read"),
+        (rights.records, "import"),
+        (rights.administers, "administer"),
+        (rights.migrates, "migrate"),
+    ];
+    let can: Vec<_> = can
+        .iter()
+        .filter(|(can, _)| *can)
+        .map(|(_, word)| *word)
+        .collect();
+    let can = if can.is_empty() {
+        "do nothing".to_owned()
+    } else {
+        can.join(", ")
+    };
+    format!(
+        "{}{} may {can}",
+        rights.role,
+        if rights.is_connected { " (connected)" } else { "" }
+    )
+}
+
+fn quoted(role: &str) -> String {
+    format!("\"{}\"", role.replace('"', "\"\""))
+}
+
+/// How far this machine's clock and the database's differ: `before` and `after` were read around the question.
+pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) -> Check {
+    let round_trip = after.since_ms(before).max(0);
+    // The database read its clock at an unknown moment between the two.
+    let skew = database.since_ms(before.plus_ms(round_trip / 2));
+    let certain = (skew.abs() - round_trip / 2).max(0);
+    if certain < SKEW_NOTED_MS {
+        return Check::ok("clock", "this machine and the database agree");
+    }
+    let found = format!(
+        "this machine is {} {} the database",
+        length(certain),
+        if skew > 0 { "behind" } else { "ahead of" }
+    );
+    let advice = "set both clocks by NTP (timedatectl set-ntp true): periods, expiries and verdicts count from the machine's own";
+    if certain < SKEW_WRONG_MS {
+        Check::warn("clock", found, advice)
+    } else {
+        Check::fail("clock", found, advice)
+    }
+}
+
+/// What is taken on the disk.
+pub(super) fn sizes(facts: &ServerFacts, inspection: &mut Inspection) -> Result<Check, StoreError> {
+    let largest: Vec<_> = inspection
+        .largest_tables()?
+        .iter()
+        .map(|table| format!("{} {}", table.name, output::bytes(table.bytes)))
+        .collect();
+    let largest = match largest.as_slice() {
+        [] => String::new(),
+        some => format!("; the largest: {}", some.join(", ")),
+    };
+    Ok(Check::ok(
+        "size",
+        format!("{}{largest}", output::bytes(facts.size_bytes)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_agree_within_the_round_trip() {
+        let at = Timestamp::from_unix_ms;
+        assert_eq!(clock(at(0), at(1_900), at(0)).status, Status::Ok);
+        assert_eq!(clock(at(0), at(9_000), at(10_000)).status, Status::Ok);
+        assert_eq!(clock(at(0), at(5_000), at(0)).status, Status::Warn);
+        let ahead = clock(at(200_000), at(0), at(200_010));
+        assert_eq!(ahead.status, Status::Fail);
+        assert!(ahead.lines().contains("3 min ahead of"), "{}", ahead.lines());
+    }
+
+    #[test]
+    fn a_schema_is_behind_ahead_or_right() {
+        let standing = |pending: &[&str], unknown: &[&str]| Standing {
+            newest: Some("1_create".to_owned()),
+            pending: pending.iter().map(ToString::to_string).collect(),
+            unknown: unknown.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(schema(&standing(&[], &[]), false).status, Status::Ok);
+        assert_eq!(schema(&standing(&[], &["3"]), false).status, Status::Warn);
+        assert_eq!(schema(&standing(&["2_more"], &[]), true).status, Status::Warn);
+        assert_eq!(schema(&standing(&["2_more"], &["3"]), false).status, Status::Fail);
+    }
+
+    #[test]
+    fn a_server_that_may_write_is_told() {
+        let rights = |role: &str, records| Rights {
+            role: role.to_owned(),
+            is_connected: role == "me",
+            superuser: false,
+            reads: true,
+            records,
+            administers: false,
+            migrates: false,
+        };
+        assert_eq!(
+            roles(&[rights("me", true), rights(SERVER_ROLE, false)], false).status,
+            Status::Ok
+        );
+        assert_eq!(
+            roles(&[rights("me", true), rights(SERVER_ROLE, true)], false).status,
+            Status::Warn
+        );
+        let blind = Rights {
+            reads: false,
+            ..rights("me", false)
+        };
+        assert_eq!(roles(&[blind], false).status, Status::Fail);
+    }
+
+    #[test]
+    fn a_server_must_be_new_enough_and_store_every_text() {
+        let facts = |version_number, encoding: &str| ServerFacts {
+            database: "d".to_owned(),
+            role: "r".to_owned(),
+            version: "x".to_owned(),
+            version_number,
+            encoding: encoding.to_owned(),
+            is_standby: false,
+            size_bytes: 0,
+        };
+        assert_eq!(version(&facts(150_004, "UTF8")).status, Status::Ok);
+        assert_eq!(version(&facts(140_019, "UTF8")).status, Status::Fail);
+        assert_eq!(version(&facts(180_000, "LATIN1")).status, Status::Fail);
+    }
+}

@@ -1,0 +1,185 @@
+//! What is stored: keys, what is past its retention, verdicts and packs.
+
+use assay_domain::{
+    key::{KeyEntry, KeyKind},
+    project::Organization,
+    store::{Administration, StoreError},
+    timestamp::{DAY_MS, Timestamp},
+};
+use assay_repository::{Inspection, ProjectState};
+
+use super::check::{Check, Status};
+use crate::{
+    output::{count, shell_word},
+    when::{distance, when},
+};
+
+/// How long before its expiry a key is told of, in days.
+const SOON_DAYS: i64 = 14;
+/// How long results may lie past their retention before somebody forgot to prune, in days.
+const PRUNED_WITHIN_DAYS: i64 = 2;
+/// After how many days without an import somebody should look whether CI still sends.
+const SILENT_DAYS: i64 = 7;
+/// How many things of one kind are named.
+const NAMED: usize = 10;
+
+/// Whether each organization whose plan has the read API has a key for it, and which are about to expire.
+pub(super) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
+    let organizations = store.organizations()?;
+    if organizations.is_empty() {
+        return Ok(Check::warn(
+            "keys",
+            "no organization yet",
+            "assay org create NAME --plan pro",
+        ));
+    }
+    let mut valid = 0;
+    let mut findings = Vec::new();
+    for organization in &organizations {
+        let mut keys = store.keys(organization.id)?;
+        keys.retain(|key| key.kind == KeyKind::Read && key.revoked_at.is_none());
+        valid += keys.iter().filter(|key| !is_expired(key, now)).count();
+        findings.extend(of_organization(organization, &keys, now));
+    }
+    let summary = format!(
+        "{}, {}",
+        count(long(organizations.len()), "organization"),
+        count(long(valid), "valid read key")
+    );
+    let mut check = Check::ok("keys", summary);
+    let unnamed = findings.len().saturating_sub(NAMED);
+    for (found, advice) in findings.into_iter().take(NAMED) {
+        check = check.worse(Status::Warn, found, advice);
+    }
+    if unnamed > 0 {
+        check = check.worse(Status::Warn, format!("and {unnamed} more"), "assay key list");
+    }
+    Ok(check)
+}
+
+/// What is to be said of an organization's read keys, none of them revoked, each with what to do.
+fn of_organization(organization: &Organization, keys: &[KeyEntry], now: Timestamp) -> Vec<(String, String)> {
+    if !organization.plan.has_read_api() {
+        return Vec::new();
+    }
+    let name = &organization.name;
+    let renew = format!("assay key create --org {} --days 90", shell_word(name));
+    let (expired, valid): (Vec<_>, Vec<_>) = keys.iter().partition(|key| is_expired(key, now));
+    if valid.is_empty() {
+        let last = expired.iter().filter_map(|key| key.expires_at).max();
+        let found = match last {
+            Some(at) => format!(
+                "{name:?} has no valid read key: the last expired {}",
+                distance(at, now)
+            ),
+            None => format!("{name:?} has no read key"),
+        };
+        return vec![(found, renew)];
+    }
+    let soon = now.plus_days(SOON_DAYS);
+    let ends_soon = |key: &&&KeyEntry| key.expires_at.is_some_and(|at| at <= soon);
+    let told = |key: &&KeyEntry| {
+        let at = key.expires_at.map(|at| when(at, now)).unwrap_or_default();
+        (
+            format!(
+                "the key {}… of {name:?} expires {at}; there is no renewal",
+                key.prefix
+            ),
+            renew.clone(),
+        )
+    };
+    valid.iter().filter(ends_soon).map(told).collect()
+}
+
+fn is_expired(key: &KeyEntry, now: Timestamp) -> bool {
+    key.expires_at.is_some_and(|at| at <= now)
+}
+
+/// Whether what is past its retention is deleted regularly.
+pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
+    // A little later than the retention: somebody who prunes daily has nothing to do.
+    let due = store.prune(now.plus_days(-PRUNED_WITHIN_DAYS), true)?;
+    let (runs, results) = due.iter().fold((0, 0), |(runs, results), of| {
+        (runs + of.runs, results + of.results)
+    });
+    Ok(if runs == 0 {
+        Check::ok(
+            "retention",
+            "nothing is stored for long past its plan's retention",
+        )
+    } else {
+        Check::warn(
+            "retention",
+            format!(
+                "{} with {} are past their plan's retention: no longer shown, still stored",
+                count(runs, "run"),
+                count(results, "result")
+            ),
+            "assay prune (daily, from cron or a systemd timer)",
+        )
+    })
+}
+
+/// Whether every project's verdicts are of late.
+pub(super) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
+    let all = inspection.projects()?;
+    Ok(vec![verdicts(&all, now), packs(&all)])
+}
+
+fn verdicts(all: &[ProjectState], now: Timestamp) -> Check {
+    let runs: i64 = all.iter().map(|project| project.runs).sum();
+    let mut check = Check::ok(
+        "verdicts",
+        format!(
+            "{} with {}",
+            count(long(all.len()), "project"),
+            count(u64::try_from(runs).unwrap_or_default(), "run")
+        ),
+    );
+    if all.is_empty() {
+        return check.worse(Status::Ok, None, "assay project create --org ORG NAME");
+    }
+    let limit = SILENT_DAYS * DAY_MS;
+    let stale = |project: &&ProjectState| {
+        project.runs > 0 && project.evaluated_at.is_none_or(|at| now.since_ms(at) > limit)
+    };
+    let stale: Vec<_> = all.iter().filter(stale).collect();
+    for project in stale.iter().take(NAMED) {
+        let age = project.evaluated_at.map_or_else(
+            || "never judged".to_owned(),
+            |at| format!("judged {}", distance(at, now)),
+        );
+        check = check.worse(
+            Status::Warn,
+            format!("{:?} was {age}, at its last import", project.name),
+            "see whether CI still runs `assay import`",
+        );
+    }
+    match stale.len().saturating_sub(NAMED) {
+        0 => check,
+        more => check.worse(Status::Warn, format!("and {more} more"), ""),
+    }
+}
+
+fn packs(all: &[ProjectState]) -> Check {
+    let missing: Vec<_> = all.iter().filter(|project| project.without_pack > 0).collect();
+    let mut check = Check::ok("packs", "every run has what the engine reads of it");
+    if let [first, ..] = missing.as_slice() {
+        let runs: i64 = missing.iter().map(|project| project.without_pack).sum();
+        check = Check::fail(
+            "packs",
+            format!(
+                "{} of {} without a pack (the first is {:?}): the flaky list misses them",
+                count(u64::try_from(runs).unwrap_or_default(), "run"),
+                count(long(missing.len()), "project"),
+                first.name
+            ),
+            "assay rebuild",
+        );
+    }
+    check
+}
+
+fn long(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

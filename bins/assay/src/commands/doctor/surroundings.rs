@@ -1,0 +1,85 @@
+//! What lies around the database: the private cluster, its disk, Redis.
+
+use std::path::Path;
+
+use assay_local_postgres::{Cluster, Found, Settings, look};
+
+use super::check::{Check, Status};
+use crate::output::bytes;
+
+/// The least that should be free on the private cluster's disk.
+const LEAST_FREE: u64 = 1 << 30;
+
+/// The private cluster, running, and how it was found; without one, why.
+pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
+    let shown = dir.display();
+    match look(dir, settings) {
+        Ok(Found::Cluster { .. }) => {}
+        Ok(Found::Nothing { programs, version }) => {
+            let found = format!(
+                "ASSAY_DATABASE_URL is not set and {shown} holds no database yet; Postgres {version} in {} would make it",
+                programs.display()
+            );
+            let advice = "assay org create NAME --plan pro (which makes it), or set ASSAY_DATABASE_URL, or ASSAY_DATA_DIR";
+            return (Check::warn("private", found, advice), None);
+        }
+        Err(error) => return (Check::unanswered("private", &error), None),
+    }
+    match Cluster::start(dir, settings) {
+        Ok(cluster) => {
+            let found = format!(
+                "the private database in {} {}",
+                cluster.base().display(),
+                if cluster.started_here() {
+                    "was stopped, and is again after this look"
+                } else {
+                    "is running"
+                }
+            );
+            (Check::ok("private", found), Some(cluster))
+        }
+        Err(error) => (Check::unanswered("private", &error), None),
+    }
+}
+
+/// How much is free where the private cluster lies.
+pub(super) fn disk(base: &Path) -> Check {
+    match rustix::fs::statvfs(base) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let all = disk.f_blocks.saturating_mul(disk.f_frsize);
+            let found = format!("{} of {} are free", bytes(signed(free)), bytes(signed(all)));
+            if free < LEAST_FREE {
+                Check::warn(
+                    "disk",
+                    found,
+                    "make room, or `assay prune`: Postgres stops when its disk is full",
+                )
+            } else {
+                Check::ok("disk", found)
+            }
+        }
+        Err(error) => Check::unanswered("disk", &error),
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Whether the Redis of the rate limit answers.
+pub(super) fn redis(url: &str) -> Check {
+    match assay_access::limit::ping(url) {
+        Ok(()) => Check::ok("redis", "answers"),
+        // The server counts in its own process then: it works, with a looser limit.
+        Err(error) => {
+            let mut check = Check::unanswered("redis", &error);
+            check.status = Status::Warn;
+            check.worse(
+                Status::Warn,
+                "while it is away each server counts the limit for itself".to_owned(),
+                "start Redis, or correct ASSAY_REDIS_URL",
+            )
+        }
+    }
+}

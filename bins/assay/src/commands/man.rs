@@ -1,0 +1,88 @@
+//! `assay man`: the manual's pages.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use clap::{Args, Command};
+use clap_mangen::Man;
+use serde_json::json;
+
+use crate::{cli::Global, help, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  Read the page of this program:
+    assay man | man -l -
+  Install the pages of all commands, then read one:
+    assay man --output ~/.local/share/man/man1
+    man assay-import";
+
+/// Print the manual's page, or write the pages of all commands into a folder
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// Write a page a command into this folder, which is made where it is not there
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `assay man`.
+pub(crate) fn run(global: &Global, args: &ManArgs) -> anyhow::Result<()> {
+    let mut command = help::command().disable_help_subcommand(true);
+    command.build();
+    match &args.output {
+        Some(folder) => write(global, &command, folder),
+        None => print(global, command),
+    }
+}
+
+fn print(global: &Global, command: Command) -> anyhow::Result<()> {
+    let page = page(command)?;
+    let mut out = io::stdout().lock();
+    if global.json {
+        writeln!(out, "{}", json!({ "page": String::from_utf8(page)? }))?;
+    } else {
+        out.write_all(&page)?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn write(global: &Global, command: &Command, folder: &Path) -> anyhow::Result<()> {
+    let doing = |path: &Path| path.display().to_string();
+    fs::create_dir_all(folder).with_context(|| doing(folder))?;
+    let mut files = Vec::new();
+    for command in all(command) {
+        let name = command
+            .get_display_name()
+            .unwrap_or(command.get_name())
+            .to_owned();
+        let path = folder.join(format!("{name}.1"));
+        fs::write(&path, page(command)?).with_context(|| doing(&path))?;
+        files.push(path.display().to_string());
+    }
+    output::print(global.json, &json!({ "files": files }), || {
+        format!(
+            "Wrote {} into {}",
+            output::count(u64::try_from(files.len()).unwrap_or(u64::MAX), "page"),
+            folder.display()
+        )
+    })
+}
+
+/// A command and all below it.
+fn all(command: &Command) -> Vec<Command> {
+    let below = command.get_subcommands().flat_map(all);
+    [command.clone()].into_iter().chain(below).collect()
+}
+
+fn page(command: Command) -> anyhow::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    // Nobody's date: the same program writes the same page.
+    Man::new(command).render(&mut page)?;
+    Ok(page)
+}

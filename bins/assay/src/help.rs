@@ -1,0 +1,126 @@
+//! How the program's own help lists the commands: by what they are for.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _, builder::StyledStr};
+
+use crate::cli::Cli;
+
+/// The commands by what they are for, in the order of their first use.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Reports", &["import", "analyze"]),
+    ("Administration", &["org", "project", "key"]),
+    (
+        "The database",
+        &["migrate", "doctor", "prune", "refingerprint", "rebuild"],
+    ),
+    ("This program", &["completions", "man", "help"]),
+];
+
+/// The command line with its help.
+pub(crate) fn command() -> Command {
+    let command = Cli::command();
+    let template = template(&command);
+    command.help_template(template)
+}
+
+/// The help's layout. Clap lists commands under one heading only; everything else it writes itself.
+fn template(command: &Command) -> StyledStr {
+    let (heading, word) = (
+        command.get_styles().get_header(),
+        command.get_styles().get_literal(),
+    );
+    let mut text = String::from("{before-help}{about-with-newline}\n{usage-heading} {usage}\n");
+    let (mut built, names) = (command.clone(), names(command));
+    // Adds `help`, which is no command of ours.
+    built.build();
+    let width = names.iter().map(String::len).max().unwrap_or_default();
+    for (title, members) in GROUPS {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{heading}{title}:{heading:#}");
+        for name in *members {
+            if let Some(member) = built.find_subcommand(name) {
+                let about = member.get_about().map(ToString::to_string).unwrap_or_default();
+                let _ = writeln!(
+                    text,
+                    "  {word}{name}{word:#}{:1$}  {about}",
+                    "",
+                    width - name.len()
+                );
+            }
+        }
+    }
+    let _ = write!(text, "\n{heading}Options:{heading:#}\n{{options}}{{after-help}}");
+    text.into()
+}
+
+fn names(command: &Command) -> Vec<String> {
+    command
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .chain(["help".to_owned()])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn each_command_stands_in_one_group() {
+        for name in names(&command()) {
+            let groups = GROUPS
+                .iter()
+                .filter(|(_, members)| members.contains(&name.as_str()))
+                .count();
+            assert_eq!(groups, 1, "{name}");
+        }
+    }
+
+    /// Every command that does something, with its words.
+    fn leaves(command: &Command, words: &str, into: &mut Vec<(String, Command)>) {
+        for command in command.get_subcommands() {
+            let words = format!("{words} {}", command.get_name());
+            if command.has_subcommands() {
+                leaves(command, &words, into);
+            } else {
+                into.push((words, command.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn each_command_shows_an_example_of_itself() {
+        let mut all = Vec::new();
+        leaves(&command(), "assay", &mut all);
+        assert!(all.len() > 10, "{}", all.len());
+        for (words, command) in all {
+            let after = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(after.contains("Example"), "{words}: no example");
+            assert!(after.contains(&words), "{words}: {after}");
+        }
+    }
+
+    #[test]
+    fn each_option_says_what_it_is() {
+        let mut all = Vec::new();
+        leaves(&command(), "assay", &mut all);
+        for (words, command) in all {
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{words} {}: no help",
+                    argument.get_id()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! How far long work has come: a bar with rate and time left, for somebody who watches.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{cli::Global, terminal};
+
+/// How often a bar moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Files, runs and the like, in the plural.
+    Things(&'static str),
+    /// Bytes.
+    Bytes,
+}
+
+/// A bar over so much work; invisible with `--json` and where standard error is no terminal.
+pub(crate) fn bar(global: &Global, doing: &'static str, length: u64, unit: Unit) -> ProgressBar {
+    if !is_shown(global) {
+        return ProgressBar::hidden();
+    }
+    let template = match unit {
+        Unit::Things(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {per_sec}, {eta} left",
+        Unit::Bytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {binary_bytes_per_sec}, {eta} left",
+    };
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    let bar = styled(bar, template).with_prefix(doing);
+    match unit {
+        Unit::Things(name) => bar.set_message(name),
+        Unit::Bytes => {}
+    }
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// Something that moves while work of unknown length goes on.
+pub(crate) fn spinner(global: &Global, doing: impl Into<String>) -> ProgressBar {
+    if !is_shown(global) {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let bar = styled(bar, "{spinner} {msg}, {elapsed}").with_message(doing.into());
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+fn is_shown(global: &Global) -> bool {
+    !global.json && terminal::is_watched()
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        // Unreachable: the templates are the ones above. Indicatif's own style would do.
+        Err(_) => bar,
+    }
+}

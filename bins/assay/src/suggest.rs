@@ -1,0 +1,43 @@
+//! What somebody may have meant who mistyped a name.
+
+/// Least likeness of two names of which one may be meant for the other, from 0 to 1.
+const ALIKE: f64 = 0.75;
+
+/// The name most like `text`, where one is alike enough. Letters' case does not count.
+pub(crate) fn closest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let text = text.to_lowercase();
+    names
+        .into_iter()
+        .map(|name| (likeness(&text, &name.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, name)| name)
+}
+
+/// Two measures, as each knows other slips: a letter left out early on, and two words swapped.
+fn likeness(a: &str, b: &str) -> f64 {
+    strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_known_and_other_names_are_not() {
+        let names = ["shop", "storefront", "Example Shop", "backend"];
+        for (slip, meant) in [
+            ("shp", "shop"),
+            ("Shop", "shop"),
+            ("sohp", "shop"),
+            ("store-front", "storefront"),
+            ("example-shop", "Example Shop"),
+            ("bakcend", "backend"),
+        ] {
+            assert_eq!(closest(slip, names), Some(meant), "{slip}");
+        }
+        for other in ["", "x", "payments", "019aa3f4-5b1c-7def-8a3b-0123456789ab"] {
+            assert_eq!(closest(other, names), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Tables that fit the terminal.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{
+    Attribute, CellAlignment, Color, ColumnConstraint, ContentArrangement, Row, Table as Drawing, presets,
+};
+
+use crate::terminal;
+
+/// The least that is worth showing of a text that is cut off, in columns.
+const LEAST: usize = 12;
+/// Between two columns.
+const GAP: u16 = 2;
+
+/// One value, and how it is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+/// How a value is meant; a colour on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Nothing special.
+    Plain,
+    /// As it should be.
+    Good,
+    /// To be looked at.
+    Doubtful,
+    /// Not as it should be.
+    Bad,
+    /// Not important.
+    Faint,
+}
+
+impl Cell {
+    /// A value that is meant so.
+    pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self {
+            text: text.into(),
+            tone,
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+impl Tone {
+    const fn color(self) -> Option<AnsiColor> {
+        match self {
+            Self::Plain => None,
+            Self::Good => Some(AnsiColor::Green),
+            Self::Doubtful => Some(AnsiColor::Yellow),
+            Self::Bad => Some(AnsiColor::Red),
+            Self::Faint => Some(AnsiColor::BrightBlack),
+        }
+    }
+
+    /// The text in this tone.
+    pub(crate) fn paint(self, text: &str) -> String {
+        let style = self.color().map_or(Style::new(), |color| color.on_default());
+        format!("{style}{text}{style:#}")
+    }
+}
+
+/// A table without lines, columns of numbers to the right; empty cells show a dash. On a terminal that is too narrow
+/// long texts are cut off with an ellipsis; ids and numbers never are. Where even that does not fit, each row becomes a
+/// block of lines. Elsewhere nothing is cut, each row being one line.
+pub(crate) fn table<C: Into<Cell>>(header: &[&str], rows: impl IntoIterator<Item = Vec<C>>) -> String {
+    let rows = rows
+        .into_iter()
+        .map(|row| row.into_iter().map(|cell| printable(cell.into())).collect())
+        .collect();
+    let table = Table { header, rows };
+    table.within(terminal::width())
+}
+
+/// What came from a report or a name must not move the cursor or colour the terminal.
+fn printable(cell: Cell) -> Cell {
+    let text: String = cell
+        .text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let text = if text.is_empty() { "-".to_owned() } else { text };
+    Cell { text, ..cell }
+}
+
+struct Table<'a> {
+    header: &'a [&'a str],
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table<'_> {
+    /// The text for a terminal of this many columns, or of any width.
+    fn within(&self, columns: Option<usize>) -> String {
+        let mut drawing = self.drawing();
+        let widths: Vec<usize> = drawing
+            .column_max_content_widths()
+            .into_iter()
+            .map(usize::from)
+            .collect();
+        let gaps = usize::from(GAP) * widths.len().saturating_sub(1);
+        let natural: usize = widths.iter().sum::<usize>() + gaps;
+        let Some(columns) = columns.filter(|columns| natural > *columns) else {
+            drawing.set_content_arrangement(ContentArrangement::Disabled);
+            return lines(&drawing);
+        };
+        let rigid: Vec<bool> = (0..)
+            .zip(&widths)
+            .map(|(i, width)| self.is_rigid(i, *width))
+            .collect();
+        let needed: usize = widths
+            .iter()
+            .zip(&rigid)
+            .map(|(width, rigid)| if *rigid { *width } else { LEAST })
+            .sum();
+        if needed + gaps > columns {
+            return self.blocks();
+        }
+        for (column, _) in drawing.column_iter_mut().zip(&rigid).filter(|(_, rigid)| **rigid) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+        drawing
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            // The gap behind the last column may lie beyond the edge: nothing is written there.
+            .set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
+        lines(&drawing)
+    }
+
+    /// Whether a column keeps its width: short ones, numbers, and ids, which are there to be copied.
+    fn is_rigid(&self, column: usize, width: usize) -> bool {
+        let is_id = |text: &str| text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+        width <= LEAST || self.is_numeric(column) || cells.any(|cell| is_id(&cell.text))
+    }
+
+    fn is_numeric(&self, column: usize) -> bool {
+        let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.all(|cell| cell.text.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    fn drawing(&self) -> Drawing {
+        let mut drawing = Drawing::new();
+        drawing.load_style(presets::NOTHING).enforce_styling();
+        drawing.set_header(
+            self.header
+                .iter()
+                .map(|title| comfy_table::Cell::new(title).add_attribute(Attribute::Bold)),
+        );
+        for row in &self.rows {
+            let mut drawn = Row::from(row.iter().map(Cell::drawn).collect::<Vec<_>>());
+            drawn.max_height(1);
+            drawing.add_row(drawn);
+        }
+        for (index, column) in (0..).zip(drawing.column_iter_mut()) {
+            column.set_padding((0, GAP));
+            if self.is_numeric(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        drawing
+    }
+
+    /// Each row as a block of lines, a value each.
+    fn blocks(&self) -> String {
+        let width = self
+            .header
+            .iter()
+            .map(|title| title.chars().count())
+            .max()
+            .unwrap_or_default();
+        let bold = Style::new().bold();
+        let block = |row: &Vec<Cell>| -> String {
+            let line = |(title, cell): (&&str, &Cell)| {
+                let value = cell.tone.paint(&cell.text);
+                format!("{bold}{title:width$}{bold:#}  {value}\n")
+            };
+            self.header.iter().zip(row).map(line).collect()
+        };
+        self.rows.iter().map(block).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Cell {
+    fn drawn(&self) -> comfy_table::Cell {
+        let cell = comfy_table::Cell::new(&self.text);
+        match self.tone {
+            Tone::Plain => cell,
+            Tone::Good => cell.fg(Color::DarkGreen),
+            Tone::Doubtful => cell.fg(Color::DarkYellow),
+            Tone::Bad => cell.fg(Color::DarkRed),
+            Tone::Faint => cell.fg(Color::DarkGrey),
+        }
+    }
+}
+
+fn lines(drawing: &Drawing) -> String {
+    drawing
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "019aa3f4-5b1c-7def-8a3b-0123456789ab";
+
+    fn drawn(rows: &[[&str; 3]], columns: Option<usize>) -> String {
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(|text| printable((*text).into())).collect())
+            .collect();
+        let text = Table {
+            header: &["NAME", "RUNS", "ID"],
+            rows,
+        }
+        .within(columns);
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn what_fits_is_whole_and_numbers_stand_right() {
+        let expected = format!("NAME  RUNS  ID\nshop     7  {ID}\nweb    120  {ID}\n");
+        assert_eq!(
+            drawn(&[["shop", "7", ID], ["web", "120", ID]], Some(80)),
+            expected
+        );
+        assert_eq!(drawn(&[["shop", "7", ID], ["web", "120", ID]], None), expected);
+    }
+
+    #[test]
+    fn a_long_name_gives_way_and_an_id_never_does() {
+        let name = "a-storefront-with-a-name-that-nobody-would-ever-type";
+        let text = drawn(&[[name, "7", ID], ["web", "", ID]], Some(66));
+        assert!(
+            text.contains(ID) && text.contains('…') && !text.contains(name),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 66), "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(drawn(&[[name, "7", ID]], None).contains(name));
+    }
+
+    #[test]
+    fn wide_characters_count_double() {
+        let name = "店铺".repeat(20);
+        let text = drawn(&[[&name, "7", ID]], Some(70));
+        let row = text.lines().nth(1).unwrap();
+        assert!(row.contains('…') && row.ends_with(ID), "{text}");
+        let wide = row.chars().filter(|c| "店铺".contains(*c)).count();
+        assert!(row.chars().count() + wide <= 70, "{text}");
+    }
+
+    #[test]
+    fn a_terminal_too_narrow_for_columns_gets_lines() {
+        let text = drawn(&[["a name of some length", "7", ID], ["web", "8", ID]], Some(40));
+        let expected =
+            format!("NAME  a name of some length\nRUNS  7\nID    {ID}\n\nNAME  web\nRUNS  8\nID    {ID}\n");
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn control_characters_do_nothing() {
+        assert!(drawn(&[["a\u{1b}[31mb\nc", "7", ID]], None).contains("a [31mb c"));
+    }
+}

@@ -1,0 +1,23 @@
+//! Whether Redis answers, for an operator who asks.
+
+use std::time::Duration;
+
+use redis::{Client, RedisError};
+
+/// How long Redis may take for each step.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the Redis at `url` for an answer.
+pub fn ping(url: &str) -> Result<(), RedisUnreachable> {
+    let ask = || {
+        let mut connection = Client::open(url)?.get_connection_with_timeout(PATIENCE)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
+        redis::cmd("PING").query::<String>(&mut connection)
+    };
+    ask().map(drop).map_err(RedisUnreachable)
+}
+
+/// Redis did not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("Redis did not answer")]
+pub struct RedisUnreachable(#[source] RedisError);

@@ -1,0 +1,39 @@
+//! Looking at what there is, without starting anything.
+
+use std::path::{Path, PathBuf};
+
+use crate::{ClusterError, Settings, binaries::Binaries, layout::Layout};
+
+/// What there is of a private cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// It was made, and runs or not.
+    Cluster {
+        /// The folder that it lies in.
+        base: PathBuf,
+    },
+    /// It was not made yet; these programs would make it.
+    Nothing {
+        /// The folder of Postgres's programs.
+        programs: PathBuf,
+        /// Their major version.
+        version: u32,
+    },
+}
+
+/// What there is of a cluster in `dir`; an error where there is none and none could be made.
+pub fn look(dir: &Path, settings: &Settings) -> Result<Found, ClusterError> {
+    if dir.is_dir() {
+        let layout = Layout::of(dir)?;
+        if layout.data().join("PG_VERSION").is_file() {
+            return Ok(Found::Cluster {
+                base: layout.base().to_path_buf(),
+            });
+        }
+    }
+    let binaries = Binaries::find(settings, dir)?;
+    Ok(Found::Nothing {
+        programs: binaries.folder().to_path_buf(),
+        version: binaries.major(),
+    })
+}

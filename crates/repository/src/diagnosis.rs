@@ -1,0 +1,239 @@
+//! What an operator asks of a database that may not be as it should: reading only, and each question by itself, so that
+//! one that cannot be answered keeps none of the others from it.
+//!
+//! The statements are raw: they ask Postgres's catalogs, which no schema of ours describes.
+
+use assay_domain::{store::StoreError, timestamp::Timestamp};
+use diesel::{
+    Connection, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
+    connection::SimpleConnection,
+    sql_query,
+    sql_types::{BigInt, Bool, Integer, Nullable, Text, Timestamptz},
+};
+
+use crate::{
+    column::At,
+    migrate::{self, Standing},
+    pool::with_timeouts,
+};
+
+/// How long one question may take, in milliseconds.
+const PATIENCE_MS: u32 = 60_000;
+
+/// A connection to a database in whatever state it is.
+pub struct Inspection(PgConnection);
+
+impl std::fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Inspection")
+    }
+}
+
+/// The server, and who is connected to what.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct ServerFacts {
+    /// The database's name.
+    #[diesel(sql_type = Text)]
+    pub database: String,
+    /// The role that is connected.
+    #[diesel(sql_type = Text)]
+    pub role: String,
+    /// The server's version, such as `15.12 (Debian 15.12-0+deb12u2)`.
+    #[diesel(sql_type = Text)]
+    pub version: String,
+    /// The same as a number: 150012.
+    #[diesel(sql_type = Integer)]
+    pub version_number: i32,
+    /// The encoding that texts are stored in.
+    #[diesel(sql_type = Text)]
+    pub encoding: String,
+    /// Whether it replays another server and takes no writes.
+    #[diesel(sql_type = Bool)]
+    pub is_standby: bool,
+    /// What the whole database takes on the disk, in bytes.
+    #[diesel(sql_type = BigInt)]
+    pub size_bytes: i64,
+}
+
+/// What a role may do.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct Rights {
+    /// Its name.
+    #[diesel(sql_type = Text)]
+    pub role: String,
+    /// Whether it is the one that is connected.
+    #[diesel(sql_type = Bool)]
+    pub is_connected: bool,
+    /// Whether nothing is checked for it.
+    #[diesel(sql_type = Bool)]
+    pub superuser: bool,
+    /// Whether it may read what the read API answers.
+    #[diesel(sql_type = Bool)]
+    pub reads: bool,
+    /// Whether it may store results.
+    #[diesel(sql_type = Bool)]
+    pub records: bool,
+    /// Whether it may make organizations and keys.
+    #[diesel(sql_type = Bool)]
+    pub administers: bool,
+    /// Whether it may change the schema.
+    #[diesel(sql_type = Bool)]
+    pub migrates: bool,
+}
+
+/// What one table takes on the disk, indexes included; partitions count to their table.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct TableSize {
+    /// The table's name.
+    #[diesel(sql_type = Text)]
+    pub name: String,
+    /// Its size in bytes.
+    #[diesel(sql_type = BigInt)]
+    pub bytes: i64,
+}
+
+/// What stands of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectState {
+    /// Its name.
+    pub name: String,
+    /// Its logical runs.
+    pub runs: i64,
+    /// Runs without the pack that the engine reads.
+    pub without_pack: i64,
+    /// When the stored verdicts were judged, if they ever were.
+    pub evaluated_at: Option<Timestamp>,
+}
+
+#[derive(QueryableByName)]
+struct Clock {
+    #[diesel(sql_type = Timestamptz)]
+    clock: At,
+}
+
+#[derive(QueryableByName)]
+struct ProjectRow {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = BigInt)]
+    runs: i64,
+    #[diesel(sql_type = BigInt)]
+    without_pack: i64,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    evaluated_at: Option<At>,
+}
+
+impl Inspection {
+    /// Connects to the database of this connection string, whatever its schema.
+    pub fn connect(url: &str) -> Result<Self, StoreError> {
+        let mut connection = PgConnection::establish(&with_timeouts(url))
+            .map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+        // Read-only, so that no look can ever change what it looks at.
+        connection
+            .batch_execute(&format!(
+                "SET statement_timeout = {PATIENCE_MS}; SET default_transaction_read_only = on; \
+                 SET client_min_messages = warning; SET timezone = 'UTC'"
+            ))
+            .map_err(|error| failed("connecting", error))?;
+        Ok(Self(connection))
+    }
+
+    /// The server's clock.
+    pub fn clock(&mut self) -> Result<Timestamp, StoreError> {
+        let row: Clock = self.one("reading the clock", "SELECT clock_timestamp() AS clock")?;
+        Ok(row.clock.0)
+    }
+
+    /// The server, and who is connected to what.
+    pub fn server(&mut self) -> Result<ServerFacts, StoreError> {
+        self.one(
+            "reading the server's version",
+            "SELECT current_database()::text AS database, current_user::text AS role,
+                    current_setting('server_version') AS version,
+                    current_setting('server_version_num')::integer AS version_number,
+                    current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS is_standby,
+                    pg_database_size(current_database()) AS size_bytes",
+        )
+    }
+
+    /// How the database's schema stands to this program's.
+    pub fn schema(&mut self) -> Result<Standing, StoreError> {
+        migrate::standing(&mut self.0)
+    }
+
+    /// What the connected role may do, and each of the named ones that exists. The tables must be there.
+    pub fn rights(&mut self, roles: &[&str]) -> Result<Vec<Rights>, StoreError> {
+        sql_query(
+            "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
+                    role.rolsuper AS superuser,
+                    has_table_privilege(role.oid, 'result', 'SELECT')
+                        AND has_table_privilege(role.oid, 'verdict', 'SELECT') AS reads,
+                    has_table_privilege(role.oid, 'result', 'INSERT') AS records,
+                    has_table_privilege(role.oid, 'organization', 'INSERT')
+                        AND has_table_privilege(role.oid, 'api_key', 'INSERT') AS administers,
+                    pg_has_role(role.oid, tables.relowner, 'USAGE') AS migrates
+             FROM pg_roles AS role CROSS JOIN pg_class AS tables
+             WHERE tables.oid = 'result'::regclass AND (role.rolname = current_user OR role.rolname = ANY ($1))
+             ORDER BY is_connected DESC, role.rolname",
+        )
+        .bind::<diesel::sql_types::Array<Text>, _>(roles)
+        .load(&mut self.0)
+        .map_err(|error| failed("reading roles", error))
+    }
+
+    /// The largest tables, the largest first.
+    pub fn largest_tables(&mut self) -> Result<Vec<TableSize>, StoreError> {
+        let sql =
+            "SELECT coalesce(pg_partition_root(tables.oid)::regclass, tables.oid::regclass)::text AS name,
+                          sum(pg_total_relation_size(tables.oid))::bigint AS bytes
+                   FROM pg_class AS tables
+                   WHERE tables.relkind = 'r' AND tables.relnamespace = 'public'::regnamespace
+                   GROUP BY 1 ORDER BY bytes DESC, name LIMIT 3";
+        sql_query(sql)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading sizes", error))
+    }
+
+    /// Every project, oldest first. The schema must be this program's.
+    pub fn projects(&mut self) -> Result<Vec<ProjectState>, StoreError> {
+        // The one statement that crosses projects: nobody waits for it but the operator who asked.
+        let sql = "SELECT project.name, project.evaluated_at, counts.runs, counts.without_pack
+                   FROM project CROSS JOIN LATERAL (
+                       SELECT count(*) AS runs, count(*) FILTER (WHERE run_pack.run_number IS NULL) AS without_pack
+                       FROM run LEFT JOIN run_pack
+                           ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
+                       WHERE run.project_id = project.id
+                   ) AS counts
+                   ORDER BY project.created_at, project.id";
+        let rows: Vec<ProjectRow> = sql_query(sql)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading projects", error))?;
+        Ok(rows.into_iter().map(ProjectState::from).collect())
+    }
+
+    fn one<T>(&mut self, doing: &'static str, sql: &str) -> Result<T, StoreError>
+    where
+        T: QueryableByName<diesel::pg::Pg> + 'static,
+    {
+        let row: QueryResult<T> = sql_query(sql).get_result(&mut self.0);
+        row.map_err(|error| failed(doing, error))
+    }
+}
+
+impl From<ProjectRow> for ProjectState {
+    fn from(row: ProjectRow) -> Self {
+        Self {
+            name: row.name,
+            runs: row.runs,
+            without_pack: row.without_pack,
+            evaluated_at: row.evaluated_at.map(|at| at.0),
+        }
+    }
+}
+
+fn failed(doing: &'static str, error: diesel::result::Error) -> StoreError {
+    StoreError::Failed {
+        doing,
+        source: Box::new(error),
+    }
+}
