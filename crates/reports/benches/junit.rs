@@ -1,4 +1,9 @@
-//! How fast JUnit XML is read: whole, from bytes to the report, in cases a second.
+//! How fast JUnit XML is read, in cases a second.
+//!
+//! Timed is all from the bytes in memory to the neutral report: the format is recognised, UTF-8 checked, every value
+//! decoded and cleaned, names, files, times and attempts made, errors taken apart and placed. Not timed are the copy
+//! of the bytes before and the end of the report behind, about a sixth more. One file is read by one thread; several
+//! are read side by side.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 use std::{fmt::Write, hint::black_box};
@@ -40,21 +45,26 @@ fn pytest() -> String {
 fn reading(criterion: &mut Criterion) {
     let bytes = pytest().into_bytes();
     let mut group = criterion.benchmark_group("junit");
-    group.throughput(Throughput::Elements(CASES));
-    group.bench_function(format!("{CASES} cases, {} bytes", bytes.len()), |bencher| {
-        bencher.iter_batched(
-            || {
-                vec![SourceFile {
-                    name: "junit.xml".into(),
-                    bytes: bytes.clone(),
-                    modified: None,
-                }]
-            },
-            |files| black_box(read(files, &Options::default())),
-            BatchSize::LargeInput,
-        );
-    });
+    for files in [1, 8] {
+        group.throughput(Throughput::Elements(CASES * files));
+        let name = format!("{files} x {CASES} cases, {} bytes each", bytes.len());
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(
+                || (0..files).map(|file| source(file, &bytes)).collect(),
+                |files| black_box(read(files, &Options::default())),
+                BatchSize::LargeInput,
+            );
+        });
+    }
     group.finish();
+}
+
+fn source(file: u64, bytes: &[u8]) -> SourceFile {
+    SourceFile {
+        name: format!("{file}.xml"),
+        bytes: bytes.to_vec(),
+        modified: None,
+    }
 }
 
 criterion_group!(benches, reading);

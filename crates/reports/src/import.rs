@@ -89,11 +89,17 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, R
     }
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
     let allure_folders: HashSet<&str> = results.map(|file| folder(&file.name)).collect();
-    files
-        .par_iter()
-        .filter(|file| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name))))
-        .map(|file| read_file(file, options))
-        .collect()
+    let wanted =
+        |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
+    match files {
+        // Another thread would only make it slower.
+        [only] => Ok(vec![read_file(only, options)?]),
+        several => several
+            .par_iter()
+            .filter(wanted)
+            .map(|file| read_file(file, options))
+            .collect(),
+    }
 }
 
 /// Whether Allure wrote the file beside its results: it holds none itself.

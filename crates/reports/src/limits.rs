@@ -22,5 +22,7 @@ pub(crate) const STACK: usize = 32_000;
 pub(crate) const SNIPPET: usize = 8_000;
 /// Characters of a name, path or title.
 pub(crate) const NAME: usize = 2_000;
+/// Attributes of one XML element that are looked at.
+pub(crate) const ATTRIBUTES: usize = 1_000;
 /// How deep suites, and causes of errors, may nest.
 pub(crate) const DEPTH: usize = 64;

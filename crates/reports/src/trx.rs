@@ -29,7 +29,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut run = Run::default();
     loop {
         match xml.next()? {
-            Node::Open(tag) => {
+            Node::Open => {
+                let tag = xml.tag();
                 if run.open.is_empty() && tag.name != "TestRun" {
                     return Err(
                         xml.broken_here(format!("expected <TestRun> as the root, found <{}>", tag.name))
@@ -108,7 +109,7 @@ struct TestResult<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn opened(&mut self, tag: Tag<'a>) {
+    fn opened(&mut self, tag: Tag<'a, '_>) {
         self.begun = true;
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         let in_result = !self.around.is_empty();

@@ -23,7 +23,7 @@ pub(super) struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// Becomes the case that a tag begins; in place, as there are many.
-    pub(super) fn begin(&mut self, tag: Tag<'a>) {
+    pub(super) fn begin(&mut self, tag: Tag<'a, '_>) {
         self.name = Cow::Borrowed("");
         self.classname = None;
         self.file = None;
@@ -34,14 +34,15 @@ impl<'a> Case<'a> {
         self.children.clear();
         self.output = Cow::Borrowed("");
         for (key, value) in tag.attributes() {
-            match key {
-                "name" => self.name = decode(value),
-                "classname" => self.classname = Some(decode(value)),
-                "file" => self.file = Some(value),
-                "time" => self.time = Some(value),
-                "timestamp" => self.timestamp = Some(value),
-                "status" => self.status = value,
-                "result" => self.result = value,
+            // As bytes they are compared in place, by their lengths first.
+            match key.as_bytes() {
+                b"name" => self.name = decode(value),
+                b"classname" => self.classname = Some(decode(value)),
+                b"file" => self.file = Some(value),
+                b"time" => self.time = Some(value),
+                b"timestamp" => self.timestamp = Some(value),
+                b"status" => self.status = value,
+                b"result" => self.result = value,
                 _ => {}
             }
         }
@@ -108,7 +109,7 @@ impl ChildKind {
 }
 
 impl<'a> Child<'a> {
-    pub(super) fn new(kind: ChildKind, tag: Tag<'a>) -> Self {
+    pub(super) fn new(kind: ChildKind, tag: Tag<'a, '_>) -> Self {
         let mut child = Self {
             kind,
             message: Cow::Borrowed(""),

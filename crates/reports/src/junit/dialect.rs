@@ -39,7 +39,7 @@ pub(super) enum Dialect {
 impl Dialect {
     /// The tool that wrote a suite, told by what only its writer does: most put the attributes of a suite into an
     /// order of their own.
-    pub(super) fn of_suite(tag: &Tag<'_>, name: &str, around: Option<Self>) -> Self {
+    pub(super) fn of_suite(tag: &Tag<'_, '_>, name: &str, around: Option<Self>) -> Self {
         let has = |wanted: &str| tag.attributes().any(|(key, _)| key == wanted);
         if tag.name == "testsuites" {
             return if has("uuid") {
@@ -184,7 +184,7 @@ const ORDERS: &[(&[&str], Dialect)] = &[
     ),
 ];
 
-fn begins_with(tag: &Tag<'_>, order: &[&str]) -> bool {
+fn begins_with(tag: &Tag<'_, '_>, order: &[&str]) -> bool {
     let mut keys = tag.attributes().map(|(key, _)| key);
     order.iter().all(|wanted| keys.next() == Some(*wanted))
 }

@@ -30,7 +30,7 @@ use crate::{
     input::Input,
     limits,
     report::{Format, ReadError, Report},
-    xml::{Node, Tag, Xml, append},
+    xml::{Node, Xml, append},
 };
 
 /// What messages call the format.
@@ -108,8 +108,8 @@ impl<'a> Reading<'a> {
     fn run(&mut self) -> Result<(), ReadError> {
         loop {
             match self.xml.next()? {
-                Node::Open(tag) => {
-                    let open = self.opened(tag)?;
+                Node::Open => {
+                    let open = self.opened()?;
                     self.open.push(open);
                 }
                 Node::Close => {
@@ -127,15 +127,16 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn opened(&mut self, tag: Tag<'a>) -> Result<Open, ReadError> {
+    fn opened(&mut self) -> Result<Open, ReadError> {
+        let tag = self.xml.tag();
         Ok(match self.open.last() {
-            None => self.root(tag)?,
+            None => self.root()?,
             Some(Open::Suite) => match tag.name {
                 "testcase" => {
                     self.case.begin(tag);
                     Open::Case
                 }
-                "testsuite" | "testsuites" => self.suite(tag),
+                "testsuite" | "testsuites" => self.suite(),
                 "properties" => Open::Properties,
                 "error" | "failure" => {
                     self.child = Some(Child::new(ChildKind::Error, tag));
@@ -151,7 +152,7 @@ impl<'a> Reading<'a> {
                 }
                 Open::Other
             }
-            Some(Open::Case) => self.in_case(tag),
+            Some(Open::Case) => self.in_case(),
             Some(Open::Child | Open::SuiteError) => match tag.name {
                 "stackTrace" => Open::Stack,
                 "system-out" | "system-err" => Open::Other,
@@ -162,25 +163,26 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn root(&mut self, tag: Tag<'a>) -> Result<Open, ReadError> {
+    fn root(&mut self) -> Result<Open, ReadError> {
         self.roots += 1;
-        match tag.name {
-            "testsuites" | "testsuite" => Ok(self.suite(tag)),
+        match self.xml.tag().name {
+            "testsuites" | "testsuite" => Ok(self.suite()),
             other => Err(self.xml.broken_here(format!(
                 "expected <testsuites> or <testsuite> as the root, found <{other}>"
             ))),
         }
     }
 
-    fn suite(&mut self, tag: Tag<'a>) -> Open {
-        let suite = Suite::new(tag, self.suites.last(), self.suites_seen);
+    fn suite(&mut self) -> Open {
+        let suite = Suite::new(self.xml.tag(), self.suites.last(), self.suites_seen);
         self.suites_seen += 1;
         self.span.suite(&suite);
         self.suites.push(suite);
         Open::Suite
     }
 
-    fn in_case(&mut self, tag: Tag<'a>) -> Open {
+    fn in_case(&mut self) -> Open {
+        let tag = self.xml.tag();
         if let Some(kind) = ChildKind::named(tag.name) {
             self.child = Some(Child::new(kind, tag));
             Open::Child

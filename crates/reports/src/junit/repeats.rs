@@ -21,7 +21,7 @@ impl Repeats {
     /// For a file of so many bytes.
     pub(super) fn for_file(bytes: usize) -> Self {
         // A case takes some hundred bytes; a file of long texts must not take room for cases that it does not have.
-        const CASE: usize = 160;
+        const CASE: usize = 128;
         const MOST: usize = 1 << 16;
         let cases = (bytes / CASE).min(MOST);
         Self {

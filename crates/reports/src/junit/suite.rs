@@ -24,7 +24,7 @@ pub(super) struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    pub(super) fn new(tag: Tag<'a>, around: Option<&Self>, number: usize) -> Self {
+    pub(super) fn new(tag: Tag<'a, '_>, around: Option<&Self>, number: usize) -> Self {
         let mut suite = Self {
             number,
             name: Cow::Borrowed(""),

@@ -1,0 +1,269 @@
+//! Reading XML as tools write it: without recursion, never expanding an entity, up to where the file is cut off.
+//!
+//! A reader of our own, since half of the time that a large report takes is spent here: a beginning is gone through
+//! once, for its end and its attributes alike. It takes what is not quite XML; a test compares it with a strict
+//! library's reader.
+
+mod markup;
+#[cfg(test)]
+mod oracle;
+mod references;
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memmem};
+
+use self::markup::{Beginning, aside};
+pub(crate) use self::references::{append, decode};
+use crate::{input::Input, limits, report::ReadError};
+
+/// A walk over the nodes of a document.
+pub(crate) struct Xml<'a> {
+    input: Input<'a>,
+    text: &'a str,
+    /// The byte where the walk stands.
+    at: usize,
+    format: &'static str,
+    /// The names of the open elements as they are written, the innermost last.
+    open: Vec<&'a str>,
+    /// The element that was opened last has no content and is to be closed.
+    closes: bool,
+    /// The name of the element that was opened last, as it is written.
+    name: &'a str,
+    /// Its attributes.
+    attributes: Vec<(&'a str, &'a str)>,
+}
+
+/// What the walk meets.
+pub(crate) enum Node<'a> {
+    /// An element begins, which [`Xml::tag`] tells; a `Close` follows, also for one without content.
+    Open,
+    /// The innermost open element ends.
+    Close,
+    /// Text, with what its references stand for.
+    Text(Cow<'a, str>),
+    /// The document is whole and at its end.
+    End,
+    /// The document ends before it is whole.
+    CutOff,
+}
+
+/// The beginning of an element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tag<'a, 'x> {
+    /// Its name without a namespace's prefix.
+    pub(crate) name: &'a str,
+    attributes: &'x [(&'a str, &'a str)],
+}
+
+impl<'a> Tag<'a, '_> {
+    /// The attributes in the order of the document: names as they are written, values still to be decoded. One that
+    /// is no attribute is left out.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.attributes.iter().copied()
+    }
+
+    /// The decoded value of an attribute.
+    pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.attributes()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| decode(value))
+    }
+}
+
+impl<'a> Xml<'a> {
+    /// Begins at the start of the input; `format` is for messages.
+    pub(crate) fn new(input: &Input<'a>, format: &'static str) -> Self {
+        let content = input.text.trim_start_matches('\u{feff}');
+        Self {
+            input: *input,
+            text: input.text,
+            at: input.text.len() - content.len(),
+            format,
+            open: Vec::new(),
+            closes: false,
+            name: "",
+            attributes: Vec::new(),
+        }
+    }
+
+    /// The next node. After `End` or `CutOff` there is none.
+    pub(crate) fn next(&mut self) -> Result<Node<'a>, ReadError> {
+        if self.closes {
+            self.closes = false;
+            self.open.pop();
+            return Ok(Node::Close);
+        }
+        loop {
+            let rest = self.rest();
+            let markup = match rest.as_bytes() {
+                [] if self.open.is_empty() => return Ok(Node::End),
+                [] => return Ok(Node::CutOff),
+                [b'<', markup, ..] => *markup,
+                [b'<'] => return Ok(Node::CutOff),
+                text => {
+                    let length = memchr(b'<', text).unwrap_or(text.len());
+                    self.at += length;
+                    return Ok(Node::Text(decode(rest.get(..length).unwrap_or_default())));
+                }
+            };
+            match markup {
+                b'/' => return self.end(rest),
+                b'!' if rest.starts_with("<![CDATA[") => {
+                    let text = rest.get("<![CDATA[".len()..).unwrap_or_default();
+                    let Some(length) = memmem::find(text.as_bytes(), b"]]>") else {
+                        return Ok(Node::CutOff);
+                    };
+                    self.at += "<![CDATA[".len() + length + "]]>".len();
+                    return Ok(Node::Text(Cow::Borrowed(text.get(..length).unwrap_or_default())));
+                }
+                b'!' | b'?' => match aside(rest.as_bytes()) {
+                    Some(length) => self.at += length,
+                    None => return Ok(Node::CutOff),
+                },
+                _ => return self.begin(),
+            }
+        }
+    }
+
+    /// The element that was opened last.
+    pub(crate) fn tag(&self) -> Tag<'a, '_> {
+        Tag {
+            // A namespace's prefix may stand before the name.
+            name: match self.name.bytes().rposition(|byte| byte == b':') {
+                Some(colon) => self.name.get(colon + 1..).unwrap_or_default(),
+                None => self.name,
+            },
+            attributes: &self.attributes,
+        }
+    }
+
+    /// The error of a document that is broken where the walk stands.
+    pub(crate) fn broken_here(&self, problem: String) -> ReadError {
+        self.input.broken_at(self.at, self.format, problem)
+    }
+
+    /// The line where the walk stands, from 1.
+    pub(crate) fn line(&self) -> usize {
+        let before = self.text.as_bytes().get(..self.at).unwrap_or_default();
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// `</name>`, which the rest begins with.
+    fn end(&mut self, rest: &'a str) -> Result<Node<'a>, ReadError> {
+        let Some(close) = memchr(b'>', rest.as_bytes()) else {
+            return Ok(Node::CutOff);
+        };
+        let found = rest.get(2..close).unwrap_or_default().trim_ascii_end();
+        match self.open.pop() {
+            Some(expected) if expected == found => {
+                self.at += close + 1;
+                Ok(Node::Close)
+            }
+            Some(expected) => Err(self.broken_here(format!("expected </{expected}>, found </{found}>"))),
+            None => Err(self.broken_here(format!("</{found}> closes an element that was never opened"))),
+        }
+    }
+
+    /// The beginning of an element, whose `<` the walk stands before.
+    fn begin(&mut self) -> Result<Node<'a>, ReadError> {
+        self.attributes.clear();
+        let Some(beginning) = Beginning::read(self.text, self.at, &mut self.attributes) else {
+            return Ok(Node::CutOff);
+        };
+        self.name = beginning.name;
+        self.closes = beginning.closes;
+        self.at = beginning.end;
+        self.open.push(self.name);
+        if self.open.len() > limits::DEPTH {
+            return Err(ReadError::TooLarge {
+                file: self.input.name.to_owned(),
+                what: "the nesting of elements",
+                limit: format!("{} levels (line {})", limits::DEPTH, self.line()),
+            });
+        }
+        Ok(Node::Open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(text: &str) -> Result<Vec<String>, ReadError> {
+        let input = Input {
+            name: "r.xml",
+            text,
+            root: None,
+            known_files: None,
+        };
+        let mut xml = Xml::new(&input, "XML");
+        let mut seen = Vec::new();
+        loop {
+            seen.push(match xml.next()? {
+                Node::Open => {
+                    let tag = xml.tag();
+                    let attributes: String = tag
+                        .attributes()
+                        .map(|(key, value)| format!(" {key}={}", decode(value)))
+                        .collect();
+                    format!("<{}{attributes}>", tag.name)
+                }
+                Node::Close => "</>".into(),
+                Node::Text(text) => text.into_owned(),
+                Node::End => return Ok(seen),
+                Node::CutOff => {
+                    seen.push("cut".into());
+                    return Ok(seen);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn elements_without_content_close_too() {
+        assert_eq!(
+            nodes("\u{feff}<?xml version='1.0'?><j:a x=\"1>2\" y='&lt;'>t&amp;<b/><![CDATA[<c>]]></j:a>")
+                .unwrap(),
+            ["<a x=1>2 y=<>", "t&", "<b>", "</>", "<c>", "</>"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_attribute_is_left_out() {
+        assert_eq!(
+            nodes("<a x=1 =\"2\" y=\"3\" z/>").unwrap().first().unwrap(),
+            "<a y=3>"
+        );
+    }
+
+    #[test]
+    fn a_cut_is_told_from_a_break() {
+        for cut in [
+            "<a><b",
+            "<a><![CDATA[x",
+            "<a x='1",
+            "<a><!-- x",
+            "<a>x",
+            "<!DOCTYPE a [<!ENTITY",
+        ] {
+            assert_eq!(nodes(cut).unwrap().last().unwrap(), "cut", "{cut}");
+        }
+        let error = nodes("<a>\n<b>\n</c></a>").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "r.xml:3: not a readable XML report: expected </b>, found </c>"
+        );
+        assert!(nodes("<a/></a>").is_err());
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = "<a>".repeat(200_000);
+        assert!(matches!(nodes(&deep), Err(ReadError::TooLarge { .. })));
+    }
+}

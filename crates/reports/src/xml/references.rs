@@ -1,0 +1,117 @@
+//! What XML's references stand for.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+/// A raw value with what its references stand for; borrowed where it has none.
+pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
+    // Most values have none, and this looks at many bytes at once.
+    if memchr(b'&', raw.as_bytes()).is_none() {
+        return Cow::Borrowed(raw);
+    }
+    let (head, mut rest) = raw.split_once('&').unwrap_or((raw, ""));
+    let mut text = String::with_capacity(raw.len());
+    text.push_str(head);
+    loop {
+        match reference(rest) {
+            Some((name, after)) => {
+                push_reference(&mut text, name);
+                rest = after;
+            }
+            None => text.push('&'),
+        }
+        match rest.split_once('&') {
+            Some((plain, after)) => {
+                text.push_str(plain);
+                rest = after;
+            }
+            None => {
+                text.push_str(rest);
+                return Cow::Owned(text);
+            }
+        }
+    }
+}
+
+/// Adds more to a text; it stays borrowed while it is one piece.
+pub(crate) fn append<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
+    if text.is_empty() {
+        *text = more;
+    } else {
+        text.to_mut().push_str(&more);
+    }
+}
+
+/// The name of the reference that the text begins with, behind its ampersand, and what follows it.
+fn reference(text: &str) -> Option<(&str, &str)> {
+    const LONGEST: usize = 64;
+    let end = text.bytes().take(LONGEST).position(|byte| byte == b';')?;
+    let (name, after) = (text.get(..end)?, text.get(end + 1..)?);
+    // A name has no space, quote or further ampersand.
+    let named = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"#._-:".contains(&byte) || !byte.is_ascii());
+    (named && !name.is_empty()).then_some((name, after))
+}
+
+/// Adds what `&name;` stands for: a character, the replacement character where XML forbids it, and for a name that
+/// only a document type could explain the reference itself.
+fn push_reference(text: &mut String, name: &str) {
+    let known = match name {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => name.strip_prefix('#').map(character),
+    };
+    match known {
+        Some(known) => text.push(known),
+        None => {
+            text.push('&');
+            text.push_str(name);
+            text.push(';');
+        }
+    }
+}
+
+fn character(number: &str) -> char {
+    let code = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => number.parse(),
+    };
+    code.ok()
+        .and_then(char::from_u32)
+        .filter(|character| match character {
+            // Forbidden as well, but only by it are colours recognised and taken out later.
+            '\u{1b}' | '\t' | '\n' | '\r' => true,
+            '\u{fffe}' | '\u{ffff}' => false,
+            other => *other >= ' ',
+        })
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_decoded_and_unknown_ones_kept() {
+        for (raw, expected) in [
+            ("plain", "plain"),
+            ("a &lt;b&gt; &amp;&quot;&apos;", "a <b> &\"'"),
+            ("&#65;&#x42;&#X43;", "ABC"),
+            (
+                "&#0;&#x1F;&#xFFFE;&#xD800;&#99999999999;&#;",
+                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+            ),
+            ("a&nbsp;b", "a&nbsp;b"),
+            ("?a=1&b=2;c", "?a=1&b=2;c"),
+            ("a & b; &&amp;", "a & b; &&"),
+            ("tail &", "tail &"),
+        ] {
+            assert_eq!(decode(raw), expected, "{raw}");
+        }
+    }
+}
