@@ -43,3 +43,15 @@ bench:
 # The engine against its baselines on simulated histories.
 evaluate:
     cargo run --release --bin assay-evaluate
+
+# The programs for a release, with a software bill of materials of each (needs cargo-cyclonedx).
+release:
+    .ci/release
+
+# Made-up requests over the whole HTTP surface, each answer held against the contract.
+fuzz-http requests="100000" seed="20261121":
+    ASSAY_FUZZ_REQUESTS={{requests}} ASSAY_FUZZ_SEED={{seed}} cargo test -p assay-server --test security fuzz -- --nocapture
+
+# The API's description linted, compared with a running demo, and used by two generated clients (needs node and python3).
+clients:
+    examples/check
