@@ -148,6 +148,8 @@ impl Table<'_> {
     fn drawing(&self) -> Drawing {
         let mut drawing = Drawing::new();
         drawing.load_style(presets::NOTHING).enforce_styling();
+        // The spaces between columns are not bold, so that a line can end where its text does.
+        drawing.style_text_only();
         drawing.set_header(
             self.header
                 .iter()

@@ -46,12 +46,12 @@ pub(crate) fn on_day(text: &str, now: Timestamp) -> String {
     }
 }
 
-/// `3 d`, `5 h`, `20 min`, `7 s`, `12 ms`: the largest unit that there is a whole one of.
+/// `3 d`, `5 h`, `20 min`, `7 s`, `12 ms`: in the largest unit that there is a whole one of, rounded.
 pub(crate) fn length(ms: i64) -> String {
     let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")];
     units.iter().find(|(unit, _)| ms >= *unit).map_or_else(
         || format!("{ms} ms"),
-        |(unit, word)| format!("{} {word}", ms / unit),
+        |(unit, word)| format!("{} {word}", (ms + unit / 2) / unit),
     )
 }
 
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(of("2026-11-21T11:20:00Z"), "2026-11-21, 40 min ago");
         assert_eq!(of("2026-11-20T13:00:00Z"), "2026-11-20, 23 h ago");
         assert_eq!(of("2026-11-18T12:00:00Z"), "2026-11-18, 3 d ago");
-        assert_eq!(of("2027-02-18T12:00:00Z"), "2027-02-18, in 89 d");
+        assert_eq!(of("2027-02-18T11:59:00Z"), "2027-02-18, in 89 d");
     }
 
     #[test]

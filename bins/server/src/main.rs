@@ -6,6 +6,7 @@
 mod clock;
 mod config;
 mod demo;
+mod manual;
 mod serve;
 mod signals;
 mod startup;
@@ -13,12 +14,21 @@ mod startup;
 use std::{process::ExitCode, thread};
 
 use actix_web::rt;
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 
 use crate::config::Config;
 
 fn main() -> ExitCode {
-    let config = Config::parse();
+    let matches = manual::command().get_matches();
+    match manual::print(&matches) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("assay-server: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    let config = Config::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     env_logger::Builder::new().parse_filters(&config.log).init();
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,

@@ -425,7 +425,7 @@ fn what_cannot_be_judged_is_said() {
                 "docx".to_owned(),
             ],
             2,
-            "csv or auto",
+            "auto, csv",
         ),
         (
             vec![

@@ -10,9 +10,15 @@
 
 mod administration;
 mod analyze;
+mod docs;
+mod doctor;
 mod import;
 mod junit;
 mod private;
 mod prune;
+mod pty;
+mod references;
+mod shells;
+mod terminal;
 mod usage;
 mod world;

@@ -72,13 +72,23 @@ fn an_unmigrated_database_says_what_to_run() {
 fn a_reader_that_leaves_is_no_failure() {
     let database = TestDatabase::new();
     let cli = Cli::new(database.url());
-    let mut command = cli.command(&["org", "list"]);
-    let mut child = command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    for arguments in [
+        &["org", "list"][..],
+        &["org", "list", "--json"],
+        &["doctor"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+    ] {
+        let mut child = cli
+            .command(arguments)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        assert!(output.stderr.is_empty(), "{arguments:?}: {}", said(&output));
+    }
 }

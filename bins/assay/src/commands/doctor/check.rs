@@ -70,7 +70,9 @@ impl Check {
 
     /// What could not be asked, and why.
     pub(super) fn unanswered(check: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
-        let reasons: Vec<_> = chain(error).map(|error| one_line(&error.to_string())).collect();
+        let mut reasons: Vec<_> = chain(error).map(|error| one_line(&error.to_string())).collect();
+        // Some errors say what their cause says.
+        reasons.dedup();
         Self::fail(check, reasons.join(": "), "")
     }
 

@@ -1,0 +1,254 @@
+//! The commands of the documentation, run as they stand.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use assay_testkit::{Cli, TestDatabase, program};
+use tempfile::TempDir;
+
+use crate::{junit, world::said};
+
+/// What a block of commands may be that is not run here.
+const NOT_RUN: [&str; 4] = [
+    // Compiles the project: running the tests shows that it does.
+    "builds",
+    // Runs until it is stopped, on addresses and with files of a server.
+    "serves",
+    // Changes the machine, or needs one that was set up for it.
+    "deploys",
+    // Takes minutes, and means something only on a quiet machine.
+    "measures",
+];
+/// What a block may be that holds no commands.
+const NO_COMMANDS: [&str; 10] = [
+    "text", "json", "yaml", "toml", "rust", "groovy", "nginx", "csv", "sql", "xml",
+];
+
+/// A fenced block.
+struct Block {
+    /// The word after the fence.
+    language: String,
+    /// The words after that.
+    note: String,
+    text: String,
+}
+
+/// The repository's folder.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The fenced blocks of a page.
+fn blocks(page: &Path) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open = false;
+    for line in fs::read_to_string(page).unwrap().lines() {
+        match line.trim_start().strip_prefix("```") {
+            Some(told) if !open => {
+                let (language, note) = told.split_once(' ').unwrap_or((told, ""));
+                blocks.push(Block {
+                    language: language.to_owned(),
+                    note: note.to_owned(),
+                    text: String::new(),
+                });
+                open = true;
+            }
+            Some(_) => open = false,
+            None if open => {
+                let block = blocks.last_mut().unwrap();
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            None => {}
+        }
+    }
+    assert!(!open, "a block of {} has no end", page.display());
+    blocks
+}
+
+/// The commands of a page that are to be run, in order.
+fn script(page: &str) -> String {
+    blocks(&root().join(page))
+        .into_iter()
+        .filter(|block| block.language == "sh" && block.note.is_empty())
+        .map(|block| block.text)
+        .collect()
+}
+
+/// A folder to run in: the repository's sample reports, and a reader's own.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root().join("testdata"), folder.path().join("testdata")).unwrap();
+    let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true), ("sums", false)]);
+    for name in ["test-results", "reports"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("junit.xml"), &report).unwrap();
+    }
+    let history = "test,run,started_at,status\npays,1,2026-11-19T10:00:00Z,passed\n";
+    fs::write(folder.path().join("history.csv"), history).unwrap();
+    folder
+}
+
+/// Runs commands where `assay` and `assay-server` are installed, with a home and a database of their own.
+fn run(script: &str, folder: &Path, database: &TestDatabase) -> Output {
+    let programs = program("assay").parent().unwrap().display().to_string();
+    let path = std::env::var("PATH").unwrap();
+    let mut bash = std::process::Command::new("bash");
+    for (name, value) in Cli::new(database.url()).command(&[]).get_envs() {
+        bash.env(name, value.unwrap());
+    }
+    let output = bash
+        .args(["-euxo", "pipefail", "-c", script])
+        .env("PATH", format!("{programs}:{path}"))
+        .env("HOME", folder)
+        .env("ASSAY_DATABASE_URL", database.url())
+        .env_remove("CI")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    output
+}
+
+/// How many commands of ours a script has.
+fn commands(script: &str) -> usize {
+    script
+        .lines()
+        .filter(|line| line.trim_start().starts_with("assay"))
+        .count()
+}
+
+#[test]
+fn every_block_of_every_page_says_what_it_is() {
+    let root = root();
+    let pages = [root.clone(), root.join("docs")].into_iter().flat_map(|folder| {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+    });
+    let mut seen = 0;
+    for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
+        for block in blocks(&page) {
+            let known = match block.language.as_str() {
+                "sh" => block.note.is_empty() || NOT_RUN.contains(&block.note.as_str()),
+                language => NO_COMMANDS.contains(&language) && block.note.is_empty(),
+            };
+            assert!(
+                known,
+                "{}: a block is marked {:?}:\n{}",
+                page.display(),
+                (block.language, block.note),
+                block.text
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn no_page_with_commands_is_forgotten() {
+    let root = root();
+    let run = [
+        "README.md",
+        "docs/analyze.md",
+        "docs/cli.md",
+        "docs/migrating.md",
+        "docs/tutorial.md",
+    ];
+    let pages = fs::read_dir(root.join("docs")).unwrap().map(|entry| {
+        let name = entry.unwrap().file_name();
+        format!("docs/{}", name.to_str().unwrap())
+    });
+    let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+    for page in pages.chain(top.map(str::to_owned)).filter(|page| page.ends_with(".md")) {
+        assert_eq!(!script(&page).is_empty(), run.contains(&page.as_str()), "{page}");
+    }
+}
+
+#[test]
+fn the_tour_runs() {
+    let script = script("docs/cli.md");
+    assert!(commands(&script) > 30);
+    let (folder, database) = (folder(), TestDatabase::new());
+    run(&script, folder.path(), &database);
+    for made in [
+        "flaky.html",
+        "key.json",
+        "doctor.json",
+        ".local/share/man/man1/assay-import.1",
+    ] {
+        assert!(
+            fs::metadata(folder.path().join(made)).unwrap().len() > 0,
+            "{made}"
+        );
+    }
+}
+
+/// The tutorial's and the README's addresses, made free ones.
+fn elsewhere(script: &str) -> String {
+    let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [api, operators] = ports.each_ref().map(|port| port.local_addr().unwrap().to_string());
+    let script = script
+        .replace("127.0.0.1:8080", &api)
+        .replace("127.0.0.1:9090", &operators);
+    format!("export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators}\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}")
+}
+
+#[test]
+fn the_tutorial_runs() {
+    let script = script("docs/tutorial.md");
+    assert!(commands(&script) > 8);
+    let (folder, database) = (folder(), TestDatabase::new());
+    let output = run(&elsewhere(&script), folder.path(), &database);
+    let told = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "\"statusReason\":\"retry_rate\"",
+        "\"evidence\":",
+        "\"unfingerprintedCount\"",
+        "\"awaitingFirstWrite\":false",
+        "Passed on retry in ",
+    ] {
+        assert!(told.contains(expected), "{expected} is missing in:\n{told}");
+    }
+    assert!(fs::metadata(folder.path().join("storefront.html")).unwrap().len() > 10_000);
+}
+
+#[test]
+fn the_readme_runs() {
+    let script = script("README.md");
+    assert!(commands(&script) > 5 && script.contains("curl "));
+    // Its first command, which is not run here, leaves a demonstration behind to ask.
+    let demo = "ASSAY_DATABASE_URL= assay-server --demo > demo.txt &
+for wait in $(seq 300); do if grep -q Stop demo.txt; then break; fi; sleep 0.2; done
+KEY=$(grep -o 'svc_ro_[0-9A-Za-z]*' demo.txt | head -1)
+PROJECT=$(grep -oE 'projects/[0-9a-f-]{36}' demo.txt | head -1 | cut -d/ -f2)
+";
+    let (folder, database) = (folder(), TestDatabase::new());
+    let output = run(&elsewhere(&format!("{demo}{script}")), folder.path(), &database);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""), "{told}");
+    assert!(fs::metadata(folder.path().join("report.html")).unwrap().len() > 1_000);
+}
+
+#[test]
+fn coming_from_another_tool_and_judging_offline_run() {
+    let before = "assay migrate
+assay org create Elsewhere --plan pro
+assay project create --org Elsewhere storefront
+";
+    for (page, before) in [("docs/migrating.md", before), ("docs/analyze.md", "")] {
+        let script = script(page);
+        assert!(commands(&script) > 0, "{page}");
+        let (folder, database) = (folder(), TestDatabase::new());
+        run(&format!("{before}{script}"), folder.path(), &database);
+    }
+}

@@ -1,0 +1,218 @@
+//! `assay doctor` in the states that it is for.
+
+use std::process::{Command, Stdio};
+
+use assay_testkit::{Cli, TestDatabase, program};
+use serde_json::Value;
+
+use crate::{
+    junit,
+    world::{World, said},
+};
+
+/// The exit status and what was found, whichever it is.
+fn doctor(cli: &Cli) -> (i32, Value) {
+    let output = cli.run(&["doctor", "--json"]);
+    let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    (output.status.code().unwrap(), found)
+}
+
+/// One check of all.
+fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
+    let mut checks = found["checks"].as_array().unwrap().iter();
+    checks
+        .find(|check| check["check"] == name)
+        .unwrap_or_else(|| panic!("no check {name}: {found}"))
+}
+
+fn says(check: &Value, text: &str) {
+    assert!(check.to_string().contains(text), "{text:?}: {check}");
+}
+
+#[test]
+fn what_works_is_ok_and_changes_nothing() {
+    let world = World::new();
+    world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "90"]);
+    let now = world
+        .database
+        .text("SELECT to_char(now() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
+    let report = world.file("r.xml", &junit::report(&now.unwrap(), &[("adds", true)]));
+    world.import(&["--no-ci", &report]);
+    let (status, found) = doctor(&world.cli);
+    assert_eq!(status, 0, "{found}");
+    for name in [
+        "postgres",
+        "schema",
+        "clock",
+        "size",
+        "keys",
+        "retention",
+        "verdicts",
+        "packs",
+    ] {
+        assert_eq!(check(&found, name)["status"], "ok", "{found}");
+        assert_eq!(
+            check(&found, name)["advice"].as_array().map(Vec::len),
+            Some(0),
+            "{found}"
+        );
+    }
+    says(check(&found, "verdicts"), "1 project with 1 run");
+    // The test's own role is a superuser, as no program needs to be.
+    assert_eq!(check(&found, "roles")["status"], "warn");
+    assert_eq!(found["status"], "warn");
+    let shown = String::from_utf8(world.cli.run(&["doctor"]).stdout).unwrap();
+    assert!(shown.contains("ok    postgres    Postgres "), "{shown}");
+    assert!(shown.contains("\n                  -> "), "{shown}");
+}
+
+#[test]
+fn a_database_out_of_reach_fails_with_its_reason() {
+    let cli = Cli::new("postgresql://127.0.0.1:1/nowhere");
+    let (status, found) = doctor(&cli);
+    assert_eq!((status, &found["status"]), (1, &"fail".into()));
+    says(check(&found, "postgres"), "unreachable");
+    says(check(&found, "postgres"), "ASSAY_DATABASE_URL");
+    let said = said(&cli.run(&["doctor"]));
+    assert!(said.contains("1 check failed"), "{said}");
+}
+
+#[test]
+fn a_schema_behind_fails_and_one_ahead_warns() {
+    let behind = TestDatabase::unmigrated();
+    let (status, found) = doctor(&Cli::new(behind.url()));
+    assert_eq!(status, 1);
+    assert_eq!(check(&found, "schema")["status"], "fail");
+    says(check(&found, "schema"), "assay migrate");
+
+    let ahead = World::new();
+    ahead
+        .database
+        .execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29991231000001')");
+    let (status, found) = doctor(&ahead.cli);
+    assert_eq!(status, 0, "{found}");
+    assert_eq!(check(&found, "schema")["status"], "warn");
+    says(check(&found, "schema"), "29991231000001");
+}
+
+#[test]
+fn keys_that_are_missing_expired_or_about_to_be_are_told() {
+    let world = World::new();
+    let keys = || {
+        let (status, found) = doctor(&world.cli);
+        assert_eq!(status, 0, "{found}");
+        check(&found, "keys").clone()
+    };
+    says(&keys(), "has no read key");
+    says(&keys(), "assay key create --org Shop --days 90");
+    world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
+    assert_eq!(keys()["status"], "ok");
+    world
+        .database
+        .execute("UPDATE api_key SET expires_at = now() + interval '5 days'");
+    says(&keys(), "in 5 d");
+    assert_eq!(keys()["status"], "warn");
+    world
+        .database
+        .execute("UPDATE api_key SET expires_at = now() - interval '3 days'");
+    says(&keys(), "the last expired 3 d ago");
+    // An organization whose plan has no read API needs none.
+    world.cli.json(&["org", "set-plan", "Shop", "free"]);
+    assert_eq!(keys()["status"], "ok");
+}
+
+#[test]
+fn what_is_not_pruned_judged_or_packed_is_told() {
+    let world = World::new();
+    let report = world.file(
+        "r.xml",
+        &junit::report("2020-01-01T00:00:00Z", &[("adds", true), ("sums", false)]),
+    );
+    world.import(&["--run-key", "old", &report]);
+    world
+        .database
+        .execute("UPDATE project SET evaluated_at = now() - interval '20 days'");
+    world.database.execute("DELETE FROM run_pack");
+    let (status, found) = doctor(&world.cli);
+    assert_eq!(status, 1, "{found}");
+    says(check(&found, "retention"), "1 run with 2 results");
+    says(check(&found, "retention"), "assay prune");
+    says(check(&found, "verdicts"), "judged 20 d ago");
+    assert_eq!(check(&found, "packs")["status"], "fail");
+    world.cli.json(&["prune"]);
+    let (_, found) = doctor(&world.cli);
+    assert_eq!(check(&found, "retention")["status"], "ok");
+}
+
+#[test]
+fn a_role_that_may_not_read_fails_with_the_grant_that_helps() {
+    let world = World::new();
+    let name = format!("blind_{}", world.project.replace('-', ""));
+    world.database.execute(&format!("CREATE ROLE {name} LOGIN"));
+    let url = world
+        .database
+        .url()
+        .replace("user=assay", &format!("user={name}"));
+    assert_ne!(url, world.database.url());
+    let (status, found) = doctor(&Cli::new(url));
+    // A role belongs to no database, so it does not go with this test's.
+    world.database.execute(&format!("DROP ROLE {name}"));
+    assert_eq!(status, 1, "{found}");
+    let stands = found["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|check| check["status"] == "fail");
+    assert!(stands, "{found}");
+}
+
+#[test]
+fn a_private_database_is_looked_at_and_never_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let assay = |arguments: &[&str]| {
+        let output = Command::new(program("assay"))
+            .args(arguments)
+            .arg("--json")
+            .current_dir(folder.path())
+            .env_remove("ASSAY_DATABASE_URL")
+            .env_remove("ASSAY_DATA_DIR")
+            .env_remove("ASSAY_REDIS_URL")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let value: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+        (output.status.code(), value)
+    };
+    let (status, found) = assay(&["doctor"]);
+    assert_eq!((status, &found["status"]), (Some(0), &"warn".into()), "{found}");
+    says(check(&found, "private"), "holds no database yet");
+    assert!(!folder.path().join(".assay").exists());
+
+    assay(&["org", "create", "Mine", "--plan", "pro"]);
+    assay(&["key", "create", "--org", "Mine", "--days", "90"]);
+    assay(&["project", "create", "--org", "Mine", "web"]);
+    let (status, found) = assay(&["doctor"]);
+    assert_eq!(status, Some(0), "{found}");
+    for name in ["private", "disk", "postgres", "schema", "roles", "keys"] {
+        // How full the disk is is the machine's own matter.
+        assert!(name == "disk" || check(&found, name)["status"] == "ok", "{found}");
+    }
+}
+
+#[test]
+fn a_redis_that_is_away_is_a_warning() {
+    let world = World::new();
+    let output = world
+        .cli
+        .command(&["doctor", "--json", "--redis-url", "redis://127.0.0.1:1"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(check(&found, "redis")["status"], "warn");
+    assert!(output.status.success());
+}

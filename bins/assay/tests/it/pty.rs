@@ -1,0 +1,136 @@
+//! A pseudo-terminal, on which a program believes that somebody sits there.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+/// How long a program may take to say or do something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program on a terminal.
+pub(crate) struct Session {
+    child: Child,
+    terminal: File,
+    shown: Receiver<Vec<u8>>,
+    seen: String,
+}
+
+/// Which streams are connected to the terminal; the others are as the command has them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Streams {
+    All,
+    /// Standard error only.
+    Error,
+}
+
+impl Session {
+    /// Runs a command on a terminal of so many columns.
+    pub(crate) fn start(mut command: Command, columns: u16, streams: Streams) -> Self {
+        let (terminal, other) = open(columns);
+        let copy = || Stdio::from(other.try_clone().unwrap());
+        command.env("TERM", "xterm-256color").stderr(copy());
+        if streams == Streams::All {
+            command.stdin(copy()).stdout(copy());
+        }
+        let child = command.spawn().unwrap();
+        // The command holds the other end; while anybody but the program does, reading would not end.
+        drop((command, other));
+        let (send, shown) = channel();
+        let mut reader = terminal.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // An error is how a terminal tells that nobody is left at its other end.
+            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                if send.send(buffer[..length].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            child,
+            terminal,
+            shown,
+            seen: String::new(),
+        }
+    }
+
+    /// Waits until the terminal shows a text.
+    pub(crate) fn until(&mut self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.seen.contains(text) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
+                Err(error) => panic!("{text:?} was not shown ({error}): {}", self.seen),
+            }
+        }
+    }
+
+    /// Types a line.
+    pub(crate) fn answer(&mut self, line: &str) {
+        writeln!(self.terminal, "{line}").unwrap();
+    }
+
+    /// The program's standard input, where that is not the terminal.
+    pub(crate) fn stdin(&mut self) -> impl Write + use<> {
+        self.child.stdin.take().unwrap()
+    }
+
+    /// Waits for the end; how it ended, and all that was shown.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(error) => panic!("it did not end ({error}): {}", self.seen),
+            }
+        }
+        (self.child.wait().unwrap(), std::mem::take(&mut self.seen))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Already gone, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Both ends of a new terminal.
+fn open(columns: u16) -> (File, OwnedFd) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    // Not as this process's controlling terminal.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+    let size = Winsize {
+        ws_row: 40,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(theirs.as_fd(), size).unwrap();
+    (File::from(ours), theirs)
+}

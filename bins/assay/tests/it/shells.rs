@@ -1,0 +1,136 @@
+//! Completions and manual pages of both programs.
+
+use std::{
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use assay_testkit::{Cli, program};
+
+use crate::world::said;
+
+fn cli() -> Cli {
+    Cli::new("postgresql:///nowhere")
+}
+
+/// Runs a tool over a text; none where the tool is not there.
+fn tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Output> {
+    let mut child = Command::new(name)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    // A tool may end before it has read everything; how it ended says whether that matters.
+    let _ = writer.join().unwrap();
+    Some(output)
+}
+
+#[test]
+fn completions_are_programs_of_their_shells() {
+    let server = program("assay-server");
+    for (shell, check) in [
+        ("bash", Some(["bash", "-n"])),
+        ("zsh", Some(["zsh", "-n"])),
+        ("fish", Some(["fish", "--no-execute"])),
+        ("elvish", None),
+        ("powershell", None),
+    ] {
+        let ours = cli().run(&["completions", shell]);
+        assert!(ours.status.success(), "{}", said(&ours));
+        let script = String::from_utf8(ours.stdout.clone()).unwrap();
+        for word in ["create-ingest", "stable-branch", "doctor"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        let json = cli().json(&["completions", shell]);
+        assert_eq!(json["script"].as_str(), Some(script.as_str()));
+        let servers = Command::new(&server)
+            .args(["--completions", shell])
+            .output()
+            .unwrap();
+        assert!(servers.status.success(), "{}", said(&servers));
+        assert!(String::from_utf8_lossy(&servers.stdout).contains("admin-listen"));
+        for script in [ours.stdout, servers.stdout] {
+            let checked = check.and_then(|[name, flag]| tool(name, &[flag], &script));
+            assert!(
+                checked.as_ref().is_none_or(|output| output.status.success()),
+                "{shell}: {}",
+                said(&checked.unwrap())
+            );
+        }
+    }
+    let wrong = cli().run(&["completions", "bsh"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(said(&wrong).contains("'bash'"), "{}", said(&wrong));
+}
+
+#[test]
+fn bash_completes_a_command_an_option_and_a_value() {
+    let script = cli().run(&["completions", "bash"]).stdout;
+    let complete = |words: &[&str]| {
+        let line = words.join(" ");
+        let last = words.len() - 1;
+        let test = format!(
+            "{}\nCOMP_WORDS=({line}{}); COMP_CWORD={last}; COMPREPLY=(); _assay assay '{}' '{}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+            String::from_utf8_lossy(&script),
+            if words[last].is_empty() { "''" } else { "" },
+            words[last],
+            words[last - 1],
+        );
+        let output = tool("bash", &["--norc"], test.as_bytes()).expect("there is bash");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(complete(&["assay", "doc"]).contains("doctor"));
+    assert!(complete(&["assay", "import", "--tested"]).contains("--tested-revision"));
+    let plans = complete(&["assay", "org", "create", "--plan", "s"]);
+    assert_eq!(plans.trim(), "standard");
+}
+
+#[test]
+fn each_command_has_a_page_that_renders() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("man1").display().to_string();
+    let written = cli().json(&["man", "--output", &output]);
+    let files: Vec<&str> = written["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file.as_str().unwrap())
+        .collect();
+    for name in [
+        "assay.1",
+        "assay-import.1",
+        "assay-key-create.1",
+        "assay-doctor.1",
+    ] {
+        assert!(
+            files.iter().any(|file| file.ends_with(&format!("/{name}"))),
+            "{name}: {files:?}"
+        );
+    }
+    let single = cli().run(&["man"]).stdout;
+    let server = Command::new(program("assay-server"))
+        .arg("--man")
+        .output()
+        .unwrap();
+    assert!(server.status.success(), "{}", said(&server));
+    let pages = files
+        .iter()
+        .map(|file| std::fs::read(file).unwrap())
+        .chain([single, server.stdout]);
+    for page in pages {
+        let Some(rendered) = tool("groff", &["-man", "-Tutf8", "-ww", "-z"], &page) else {
+            continue;
+        };
+        assert!(
+            rendered.status.success() && said(&rendered).is_empty(),
+            "{}",
+            said(&rendered)
+        );
+    }
+}

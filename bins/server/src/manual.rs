@@ -1,0 +1,62 @@
+//! The command line as help shows it, and what is made from it: shell completions and the manual's page.
+
+use std::io::{self, Write as _};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, value_parser};
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
+
+use crate::config::Config;
+
+const COMPLETIONS: &str = "completions";
+const MAN: &str = "man";
+
+/// The command line: the configuration's flags in groups, and those that only print.
+pub(crate) fn command() -> Command {
+    let completions = Arg::new(COMPLETIONS)
+        .long(COMPLETIONS)
+        .value_name("SHELL")
+        .value_parser(value_parser!(Shell))
+        .help("Print what a shell completes this command line with, and end");
+    let man = Arg::new(MAN)
+        .long(MAN)
+        .action(ArgAction::SetTrue)
+        .help("Print the manual's page, and end");
+    Config::command()
+        .mut_args(|arg| match heading(arg.get_id().as_str()) {
+            Some(heading) => arg.help_heading(heading),
+            None => arg,
+        })
+        .arg(completions.help_heading("This program"))
+        .arg(man.help_heading("This program"))
+}
+
+/// The heading that an argument stands under in the help.
+fn heading(id: &str) -> Option<&'static str> {
+    match id {
+        "database_url" | "replica_url" | "data_dir" => Some("The database"),
+        "listen" | "admin_listen" | "tls_cert" | "tls_key" => Some("Listeners"),
+        "rate_limit" | "redis_url" | "pool_size" | "workers" => Some("Limits and sizes"),
+        "log" | "log_format" => Some("Logs"),
+        "demo" | "no_install" => Some("Demonstration"),
+        _ => None,
+    }
+}
+
+/// Prints what was asked for instead of serving; false where nothing was.
+pub(crate) fn print(matches: &ArgMatches) -> io::Result<bool> {
+    let mut text = Vec::new();
+    if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
+        generate(*shell, &mut command(), "assay-server", &mut text);
+    } else if matches.get_flag(MAN) {
+        Man::new(command()).render(&mut text)?;
+    } else {
+        return Ok(false);
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(&text).and_then(|()| out.flush()) {
+        // A reader that has seen enough is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
+        written => written.map(|()| true),
+    }
+}
