@@ -1,5 +1,8 @@
 DROP TABLE verdict;
 DROP TABLE run_pack;
+DROP FUNCTION assay_drop_period;
+DROP FUNCTION assay_make_room;
+DROP TABLE period;
 DROP TABLE attempt;
 DROP TABLE result;
 DROP TABLE signature_alias;

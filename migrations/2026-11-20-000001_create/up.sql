@@ -144,7 +144,8 @@ CREATE TABLE signature_alias (
 );
 
 -- The record: how each test ended in each logical run. Millions of rows, so the columns are ordered to need no
--- padding, and no foreign keys are checked; the import transaction alone writes here.
+-- padding, and no foreign keys are checked; the import transaction alone writes here. In partitions by the run's
+-- start, mostly a week each, so that what is past every retention goes with its table; see assay_make_room below.
 CREATE TABLE result (
     project_id uuid NOT NULL,
     -- The run's start, so that a period needs no other table.
@@ -160,11 +161,13 @@ CREATE TABLE result (
     attempts integer NOT NULL,
     slot smallint NOT NULL,
     status smallint NOT NULL,
-    PRIMARY KEY (project_id, run_number, test)
-);
-CREATE INDEX result_of_test ON result (project_id, test, started_at DESC, run_number DESC);
+    -- In the order of a test's history.
+    PRIMARY KEY (project_id, test, started_at, run_number)
+) PARTITION BY RANGE (started_at);
+-- Equal entries are stored once, so a run costs it some bytes a result.
+CREATE INDEX result_of_run ON result (project_id, run_number);
 
--- The attempts of tests that were retried, failed or reported an error.
+-- The attempts of tests that were retried, failed or reported an error. In the same partitions.
 CREATE TABLE attempt (
     project_id uuid NOT NULL,
     -- The run's start.
@@ -188,11 +191,111 @@ CREATE TABLE attempt (
     -- The message of the first error that has one.
     message text,
     errors jsonb,
-    PRIMARY KEY (project_id, run_number, test, slot, place)
+    -- With what tells how a test ended.
+    PRIMARY KEY (project_id, test, started_at, run_number, slot, place) INCLUDE (retry, status)
+) PARTITION BY RANGE (started_at);
+CREATE INDEX attempt_of_run ON attempt (project_id, run_number);
+-- With all that figures of signatures are made of, so that these need no look at the rows with their long texts.
+CREATE INDEX attempt_of_signature ON attempt (project_id, signature, started_at)
+    INCLUDE (occurred_at, test, run_number) WHERE signature IS NOT NULL;
+-- Failures that no signature was found for.
+CREATE INDEX attempt_unsigned ON attempt (project_id, status, started_at) INCLUDE (run_number)
+    WHERE signature IS NULL;
+
+-- The partitions of `result` and `attempt`, by the starts of the runs in them: result_<name> and attempt_<name>.
+CREATE TABLE period (
+    starts_at timestamptz PRIMARY KEY,
+    -- Not in it any more.
+    ends_at timestamptz NOT NULL UNIQUE,
+    name text NOT NULL UNIQUE,
+    CHECK (starts_at < ends_at)
 );
-CREATE INDEX attempt_of_test ON attempt (project_id, test, started_at DESC);
-CREATE INDEX attempt_of_signature ON attempt (project_id, signature, started_at DESC) WHERE signature IS NOT NULL;
-CREATE INDEX attempt_by_start ON attempt (project_id, started_at);
+
+-- Makes sure that runs which start at a time have partitions, says whether it made them, and keeps these from being dropped until the caller's
+-- transaction ends. Within 15 weeks of `now` a partition is a week, from Monday; farther away it is what is still
+-- free of a calendar year, or of all time before 2000 or from 2100 on, so that no dates whatever make more than some
+-- hundred. With the rights of its owner, so that an importer needs none to make tables.
+--
+-- A partition is made apart and then attached, which holds up neither readers nor writers.
+CREATE FUNCTION assay_make_room(at timestamptz, now timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET timezone = 'UTC' AS $$
+DECLARE
+    near_from CONSTANT timestamptz := date_trunc('week', now) - interval '15 weeks';
+    near_to CONSTANT timestamptz := date_trunc('week', now) + interval '16 weeks';
+    lower timestamptz;
+    upper timestamptz;
+    suffix text;
+    parent text;
+BEGIN
+    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    IF FOUND THEN
+        RETURN false;
+    END IF;
+    -- One at a time; then another may have made it meanwhile.
+    PERFORM pg_advisory_xact_lock(x'617373617979'::bigint);
+    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    IF FOUND THEN
+        RETURN false;
+    END IF;
+    IF at >= near_from AND at < near_to THEN
+        lower := date_trunc('week', at);
+        upper := lower + interval '1 week';
+    ELSE
+        lower := CASE WHEN at < '2000-01-01' THEN '-infinity' WHEN at >= '2100-01-01' THEN '2100-01-01'
+            ELSE date_trunc('year', at) END;
+        upper := CASE WHEN at < '2000-01-01' THEN '2000-01-01' WHEN at >= '2100-01-01' THEN 'infinity'
+            ELSE date_trunc('year', at) + interval '1 year' END;
+        IF at < near_from THEN
+            upper := least(upper, near_from);
+        ELSE
+            lower := greatest(lower, near_to);
+        END IF;
+    END IF;
+    lower := greatest(lower, (SELECT max(ends_at) FROM period WHERE ends_at <= at));
+    upper := least(upper, (SELECT min(starts_at) FROM period WHERE starts_at > at));
+    suffix := CASE WHEN lower = '-infinity' THEN 'early' ELSE to_char(lower, 'YYYYMMDD') END;
+    FOREACH parent IN ARRAY ARRAY['result', 'attempt'] LOOP
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING STORAGE)', parent || '_' || suffix, parent);
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
+            parent, parent || '_' || suffix, lower, upper);
+    END LOOP;
+    INSERT INTO period VALUES (lower, upper, suffix);
+    RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION assay_make_room FROM PUBLIC;
+-- Whatever the caller's search path, only the tables of this schema are meant.
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_make_room SET search_path = %I, pg_temp', current_schema()); END $$;
+
+-- Drops the partitions of this name, which are to hold nothing that any run needs; false where a run still starts in
+-- them, or where they are in use for longer than readers and imports may be held up for it. To be tried again then.
+CREATE FUNCTION assay_drop_period(period_name text) RETURNS boolean
+LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+DECLARE
+    dropped period;
+BEGIN
+    -- Waits for the imports that write there.
+    SELECT * INTO dropped FROM period WHERE name = period_name FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN true;
+    END IF;
+    PERFORM FROM project WHERE (
+        SELECT true FROM run
+        WHERE run.project_id = project.id AND run.started_at >= dropped.starts_at AND run.started_at < dropped.ends_at
+        LIMIT 1
+    );
+    IF FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM period WHERE name = period_name;
+    EXECUTE format('DROP TABLE %I, %I', 'attempt_' || period_name, 'result_' || period_name);
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+END
+$$;
+REVOKE ALL ON FUNCTION assay_drop_period FROM PUBLIC;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_drop_period SET search_path = %I, pg_temp', current_schema()); END $$;
 
 -- What the engine reads, derived from result and attempt in the import's transaction: one pack a run, kept inline
 -- and uncompressed.
@@ -212,8 +315,13 @@ CREATE TABLE verdict (
     status text NOT NULL,
     -- Whether the test had a result in the engine's window.
     in_window boolean NOT NULL,
-    -- The newest run of the window in which the test was not skipped.
+    -- The newest run of the window in which the test was not skipped, and how the test ended in it: the final
+    -- attempt's status and its start, from the run's. So that the most frequent reads need no results.
     last_run integer,
+    last_status smallint,
+    last_offset_ms integer,
+    -- When the newest run with a result of the test started.
+    newest timestamptz,
     -- The rest of the verdict and its evidence as JSON; text, because it is only ever compared and read whole.
     body text NOT NULL,
     PRIMARY KEY (project_id, test)

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::commands::{
     analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
     key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
-    refingerprint::RefingerprintArgs,
+    rebuild::RebuildArgs, refingerprint::RefingerprintArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -109,6 +109,8 @@ Examples:
     Doctor(DoctorArgs),
     // Its text stands at the arguments.
     Prune(PruneArgs),
+    // Its text stands at the arguments.
+    Rebuild(RebuildArgs),
     // Its text stands at the arguments.
     Refingerprint(RefingerprintArgs),
     // Its text stands at the arguments.

@@ -26,8 +26,16 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Opened> {
     let (url, cluster) = locate(global)?;
     if cluster.is_some() {
         assay_repository::migrate(&url)?;
-    } else if !assay_repository::pending(&url)?.is_empty() {
-        bail!("the database's schema is not up to date; run `assay migrate`");
+    } else {
+        let standing = assay_repository::schema_standing(&url)?;
+        if !standing.pending.is_empty() {
+            bail!("the database's schema is not up to date; run `assay migrate`");
+        }
+        if let Some(newest) = standing.unknown.last() {
+            log::warn!(
+                "the database's schema is newer than this program (it has {newest}); use the newer version of assay"
+            );
+        }
     }
     let database = Database::connect(&url, options())?;
     Ok(Opened {
@@ -50,10 +58,21 @@ pub(crate) fn private_settings() -> Settings {
     Settings::new(environment::pg_bin(), environment::path())
 }
 
-/// Brings the schema up to date and says what was done.
-pub(crate) fn migrate(global: &Global) -> anyhow::Result<Vec<String>> {
+/// What migrating came to.
+pub(crate) struct Migrated {
+    /// The migrations that were applied.
+    pub(crate) applied: Vec<String>,
+    /// What somebody with more rights is to run, so that the roles for server and importer exist.
+    pub(crate) roles: Option<String>,
+}
+
+/// Brings the schema up to date, grants the roles, and says what was done.
+pub(crate) fn migrate(global: &Global) -> anyhow::Result<Migrated> {
     let (url, _cluster) = locate(global)?;
-    Ok(assay_repository::migrate(&url)?)
+    let applied = assay_repository::migrate(&url)
+        .context("a migration waits no more than 5 s for other work on the database; if that was it, run `assay migrate` again")?;
+    let roles = assay_repository::grant_roles(&url)?;
+    Ok(Migrated { applied, roles })
 }
 
 /// The address of the database, and the private cluster where that is it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{cli::Global, terminal};
 
@@ -47,6 +47,30 @@ pub(crate) fn spinner(global: &Global, doing: impl Into<String>) -> ProgressBar 
     bar.enable_steady_tick(TICK);
     bar
 }
+
+/// Says how fast so many files were parsed, for somebody who watches: where there were enough to wait for.
+pub(crate) fn rate(global: &Global, files: usize, tests: usize, took: Duration) {
+    if !is_shown(global) || files < ENOUGH {
+        return;
+    }
+    let per_second = |things: usize| {
+        let things = u128::try_from(things).unwrap_or(u128::MAX);
+        let rate = things.saturating_mul(1_000) / took.as_millis().max(1);
+        HumanCount(u64::try_from(rate).unwrap_or(u64::MAX))
+    };
+    let count = |things: usize| HumanCount(u64::try_from(things).unwrap_or(u64::MAX));
+    eprintln!(
+        "assay: parsed {} files with {} tests in {} ms: {} files and {} tests a second",
+        count(files),
+        count(tests),
+        took.as_millis(),
+        per_second(files),
+        per_second(tests)
+    );
+}
+
+/// How many files are worth telling the rate of.
+const ENOUGH: usize = 20;
 
 fn is_shown(global: &Global) -> bool {
     !global.json && terminal::is_watched()

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use assay_domain::timestamp::Timestamp;
 use assay_reports::{Format, SourceFile};
+use rayon::prelude::*;
 use walkdir::WalkDir;
 
 use crate::{
@@ -37,18 +38,24 @@ pub(crate) fn read(
     let candidates = candidates(paths, &[])?;
     let files = u64::try_from(candidates.len())?;
     let bar = progress::bar(global, "reading", files, Unit::Things("files"));
-    let mut files = Vec::new();
-    let mut skipped = Vec::new();
-    for candidate in &candidates {
-        let file = candidate.read()?;
-        if candidate.found && format.is_none() && assay_reports::looks_like_report(&file.bytes).is_none() {
-            skipped.push(file.name);
-        } else {
-            files.push(file);
-        }
-        bar.inc(1);
-    }
+    let read: anyhow::Result<Vec<(SourceFile, bool)>> = candidates
+        .par_iter()
+        .map(|candidate| {
+            let file = candidate.read()?;
+            let is_report =
+                !candidate.found || format.is_some() || assay_reports::looks_like_report(&file.bytes).is_some();
+            bar.inc(1);
+            Ok((file, is_report))
+        })
+        .collect();
     bar.finish_and_clear();
+    let (files, others): (Vec<_>, Vec<_>) = read?.into_iter().partition(|(_, is_report)| *is_report);
+    let files: Vec<SourceFile> = files.into_iter().map(|(file, _)| file).collect();
+    let skipped: Vec<String> = others
+        .into_iter()
+        .map(|(file, _)| file.name)
+        .filter(|name| !assay_reports::is_beside_allure(name))
+        .collect();
     tell_skipped(&skipped);
     ensure!(!files.is_empty(), "no test report was found in {}", listed(paths));
     Ok(files)

@@ -1,6 +1,6 @@
 //! What happens before the server listens: the database is found, started, migrated, filled with samples.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use assay_local_postgres::{Cluster, ClusterError, Installer, Settings};
@@ -11,6 +11,12 @@ use crate::{
     config::{Config, Sizes},
     demo::{self, Demo},
 };
+
+/// How long a request waits for a connection. A database that is gone is tried again at least every half of this, so that
+/// it is found soon after its return.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
+/// How long a statement may take: as long as a request is waited for.
+const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the server serves from.
 pub(crate) struct Started {
@@ -24,6 +30,7 @@ pub(crate) struct Started {
 
 /// Finds the database and makes it ready. Blocks.
 pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
+    let replica_url = config.replica_url().map_err(anyhow::Error::msg)?;
     let (url, cluster) = match config.database_url() {
         Some(url) => (url.to_owned(), None),
         None => {
@@ -39,18 +46,29 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
                 applied.join(", ")
             );
         }
-    } else if !assay_repository::pending(&url)?.is_empty() {
-        bail!(
-            "the database's schema is not up to date; run `assay migrate` with the same ASSAY_DATABASE_URL first"
-        );
+    } else {
+        let standing = assay_repository::schema_standing(&url)?;
+        if !standing.pending.is_empty() {
+            bail!(
+                "the database's schema is not up to date; run `assay migrate` with the same ASSAY_DATABASE_URL first"
+            );
+        }
+        // Welcome, so that the former version serves on while the next one is rolled out.
+        if let Some(newest) = standing.unknown.last() {
+            log::warn!("the database's schema is newer than this program (it has {newest}); use the newer version soon");
+        }
     }
-    let database = Arc::new(Database::connect(
-        &url,
-        PoolOptions {
-            size: sizes.pool,
-            ..PoolOptions::default()
-        },
-    )?);
+    let options = PoolOptions {
+        // One more than there are threads that answer: the question whether the server is ready waits for none of them.
+        size: sizes.pool + 1,
+        wait: CONNECTED_WITHIN,
+        statement_timeout: STATEMENT_WITHIN,
+    };
+    let database = Database::connect(&url, options)?;
+    let database = Arc::new(match replica_url {
+        Some(replica_url) => database.with_replicas(replica_url, options),
+        None => database,
+    });
     let demo = if config.demo {
         Some(demo::load(database.as_ref(), clock::now()).context("the demonstration")?)
     } else {

@@ -9,6 +9,8 @@ use crate::{attempt::AttemptStatus, id::RunId, test::TestName, timestamp::Timest
 pub struct TestHistory {
     /// The test.
     pub test: TestName,
+    /// The branch that releases are made from.
+    pub stable_branch: String,
     /// One a run, newest first by (startedAt, runNumber).
     pub occurrences: Vec<Occurrence>,
 }

@@ -222,6 +222,13 @@ pub struct History {
     pub runs: Vec<RunObservations>,
 }
 
+impl History {
+    /// How many results there are, skipped ones included.
+    pub fn results(&self) -> u64 {
+        self.runs.iter().map(|run| u64::from(run.present.len())).sum()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

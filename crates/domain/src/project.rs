@@ -49,7 +49,8 @@ pub struct Caller {
 /// A project that the caller may see.
 ///
 /// Every read below the project list takes one, and only a look-up within an organization returns one, so that
-/// a read cannot forget whose data it is.
+/// a read cannot forget whose data it is. It holds nothing that an administrator can change: what is configured, the
+/// stable branch too, is read together with what it decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Project {
@@ -57,20 +58,26 @@ pub struct Project {
     pub id: ProjectId,
     /// Its name.
     pub name: String,
-    /// The branch that releases are made from.
-    pub stable_branch: String,
     /// Runs that started before this are past the plan's retention and visible on no route.
     pub visible_from: Timestamp,
 }
 
 impl Project {
     /// The project of a row that a store looked up within the caller's organization.
-    pub fn of_row(id: ProjectId, name: String, stable_branch: String, plan: Plan, now: Timestamp) -> Self {
+    pub fn of_row(id: ProjectId, name: String, plan: Plan, now: Timestamp) -> Self {
         Self {
             id,
             name,
-            stable_branch,
-            visible_from: now.plus_days(-plan.retention_days()),
+            visible_from: visible_from(plan, now),
+        }
+    }
+
+    /// The same project as its organization sees it under `plan` at `now`.
+    #[must_use]
+    pub fn seen(self, plan: Plan, now: Timestamp) -> Self {
+        Self {
+            visible_from: visible_from(plan, now),
+            ..self
         }
     }
 
@@ -81,6 +88,10 @@ impl Project {
             name: self.name.clone(),
         }
     }
+}
+
+const fn visible_from(plan: Plan, now: Timestamp) -> Timestamp {
+    now.plus_days(-plan.retention_days())
 }
 
 /// The `project` field of every response but the project list.

@@ -173,6 +173,8 @@ pub struct RunQuery {
 /// One page of the runs list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPage {
+    /// The branch that releases are made from.
+    pub stable_branch: String,
     /// The runs.
     pub runs: Vec<RunRow>,
     /// Runs of the filter in the whole period.

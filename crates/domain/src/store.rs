@@ -51,6 +51,9 @@ pub trait Store: Send + Sync {
     /// Whether the store answers and has the schema that this program expects.
     fn ready(&self) -> Result<(), StoreError>;
 
+    /// The connections as they are now, without waiting for one.
+    fn connections(&self) -> Connections;
+
     /// The read key of this hash, whatever its state. Ingest keys are not found.
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
 
@@ -112,12 +115,34 @@ pub trait Store: Send + Sync {
     /// The names of these tests, in the same order.
     fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
 
-    /// How these tests ended in these runs (by number), in the same order.
+    /// How these tests ended in these runs, in the same order.
     fn final_results(
         &self,
         project: &Project,
-        results: &[(TestOrdinal, i32)],
+        results: &[ResultKey],
     ) -> Result<Vec<FinalResult>, StoreError>;
+}
+
+/// A store's connections, for its operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Connections {
+    /// At work.
+    pub busy: u32,
+    /// Open and free.
+    pub idle: u32,
+    /// How many there may be.
+    pub most: u32,
+}
+
+/// Names the result of a test in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultKey {
+    /// The test.
+    pub test: TestOrdinal,
+    /// The run's number.
+    pub run_number: i32,
+    /// The run's start, by which results are stored.
+    pub run_started_at: Timestamp,
 }
 
 /// How a test ended in a run.
@@ -230,8 +255,15 @@ pub trait Administration: Send + Sync {
         classifier: &dyn Classifier,
     ) -> Result<Option<Refingerprinted>, StoreError>;
 
-    /// Deletes what is past each organization's retention as of `now`, or only counts it.
-    fn prune(&self, now: Timestamp, dry_run: bool) -> Result<Vec<Pruned>, StoreError>;
+    /// Deletes what is past each organization's retention as of `now`, or only counts it. `told` hears of each step.
+    ///
+    /// Each step is a transaction of its own, and one that was ended halfway is taken up by the next call.
+    fn prune(
+        &self,
+        now: Timestamp,
+        dry_run: bool,
+        told: &mut dyn FnMut(PruneStep<'_>),
+    ) -> Result<PruneReport, StoreError>;
 }
 
 /// A change of a project's configuration; what is none stays.
@@ -243,6 +275,39 @@ pub struct ProjectChange {
     pub chat: Option<Option<Vec<ChatEvent>>>,
     /// Whether pull requests get a comment.
     pub pr_comments: Option<bool>,
+}
+
+/// How far pruning has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PruneStep<'a> {
+    /// So many of a project's runs are gone.
+    Runs {
+        /// The project's name.
+        project: &'a str,
+        /// Runs deleted so far.
+        done: u64,
+        /// Runs that are to go.
+        of: u64,
+    },
+    /// So many periods, with all results in them, are gone.
+    Periods {
+        /// Periods dropped so far.
+        done: u64,
+        /// Periods that are to go.
+        of: u64,
+    },
+}
+
+/// What pruning came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PruneReport {
+    /// The projects of which something was deleted, or would be.
+    pub projects: Vec<Pruned>,
+    /// Periods that were dropped whole, or would be: their runs are past every plan's retention.
+    pub periods: u64,
+    /// Periods that were in use all the time and are left for the next call. Nothing of them is visible.
+    pub periods_left: u64,
 }
 
 /// What pruning deleted, or would delete, of one project.

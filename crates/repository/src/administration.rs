@@ -6,7 +6,7 @@ use assay_domain::{
     plan::Plan,
     project::{Organization, ProjectEntry},
     signature::Classifier,
-    store::{Administration, ProjectChange, Pruned, Refingerprinted, StoreError},
+    store::{Administration, ProjectChange, PruneReport, PruneStep, Refingerprinted, StoreError},
     timestamp::Timestamp,
     verdict::Judge,
 };
@@ -114,8 +114,13 @@ impl Administration for Database {
         })
     }
 
-    fn prune(&self, now: Timestamp, dry_run: bool) -> Result<Vec<Pruned>, StoreError> {
-        prune::prune(self, now, dry_run)
+    fn prune(
+        &self,
+        now: Timestamp,
+        dry_run: bool,
+        told: &mut dyn FnMut(PruneStep<'_>),
+    ) -> Result<PruneReport, StoreError> {
+        prune::prune(self, now, dry_run, told)
     }
 }
 
@@ -135,8 +140,12 @@ fn set_project(
         .optional()?;
     let Some(former) = locked else { return Ok(false) };
     project::change(connection, id, change)?;
-    if let Some(branch) = change.stable_branch.as_ref().filter(|branch| **branch != former) {
-        verdict::judge(connection, id.0, branch, judge, now)?;
+    if change
+        .stable_branch
+        .as_ref()
+        .is_some_and(|branch| *branch != former)
+    {
+        verdict::judge(connection, id.0, judge, now, &verdict::Touched::default())?;
     }
     Ok(true)
 }

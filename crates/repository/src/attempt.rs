@@ -1,7 +1,7 @@
 //! The attempts of one test in one run.
 
 use assay_domain::{
-    attempt::{ErrorDetail, StoredAttempt, TestAttempts},
+    attempt::{ErrorDetail, ShardTag, StoredAttempt, TestAttempts},
     id::RunId,
     project::Project,
     run::RunTag,
@@ -10,21 +10,53 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, Queryable, RunQueryDsl,
+    PgSortExpressionMethods, QueryDsl, Queryable, RunQueryDsl, alias, define_sql_function,
+    sql_types::{Integer, Nullable, SmallInt},
 };
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    browser::Browsers,
-    column::{corrupt, count, duration, optional_word, short_hash, status},
+    column::{At, corrupt, count, duration, optional_word, short_hash, status},
     pool::Read,
-    run::{self, StoredRun},
-    schema::{attempt, result, test, verdict},
-    shard::{self, ShardTags},
+    schema::{attempt, browser, result, run, shard, test, verdict},
     test::{choose, then},
 };
+
+alias!(shard as part: Part);
+
+define_sql_function! {
+    /// The browser of an attempt, which only the result tells of a single one without errors.
+    #[sql_name = "coalesce"]
+    fn known_browser(of_attempt: Nullable<Integer>, of_result: Nullable<Integer>) -> Nullable<Integer>;
+}
+define_sql_function! {
+    /// The slot of an attempt, likewise.
+    #[sql_name = "coalesce"]
+    fn known_slot(of_attempt: Nullable<SmallInt>, of_result: Nullable<SmallInt>) -> Nullable<SmallInt>;
+}
+
+/// An attempt with the run, and the test of the name, that it belongs to. Whatever is found, the run is in each row.
+#[derive(Debug, Queryable)]
+struct Row {
+    run: RunRow,
+    /// None where the run has no test of the name.
+    ended: Option<Ended>,
+    /// None for a single attempt without errors, which the result tells wholly.
+    attempt: Option<AttemptRow>,
+    browser_name: Option<String>,
+    /// The id of the shard that ran it, and its index in a run with shards.
+    part: Option<(Uuid, Option<i32>)>,
+}
+
+#[derive(Debug, Queryable)]
+struct RunRow {
+    id: Uuid,
+    number: i32,
+    branch: Option<String>,
+    tested_revision: Option<String>,
+}
 
 /// How the test ended in the run, with its stored verdict.
 #[derive(Debug, Queryable)]
@@ -33,10 +65,15 @@ struct Ended {
     file_path: Option<String>,
     status: i16,
     duration_ms: Option<i64>,
-    browser: i32,
-    slot: i16,
-    attempts: i32,
     verdict: Option<String>,
+}
+
+#[derive(Debug, Queryable)]
+struct AttemptRow {
+    retry: i32,
+    status: i16,
+    duration_ms: Option<i64>,
+    errors: Option<Value>,
 }
 
 /// The attempts of a test in a run; none where there is no such run.
@@ -46,133 +83,163 @@ pub(crate) fn find(
     id: RunId,
     asked: &TestSelector,
 ) -> Read<Option<TestLookup<TestAttempts>>> {
-    let Some(run) = run::find(connection, project, id)? else {
+    let rows = rows(connection, project, id, &asked.name)?;
+    if rows.is_empty() {
         return Ok(None);
-    };
-    let candidates = ended(connection, project.id.0, run.number, &asked.name)?;
-    let candidates = candidates
-        .into_iter()
-        .map(|ended| {
-            (
-                TestName {
-                    name: asked.name.clone(),
-                    file_path: ended.file_path.clone(),
-                },
-                ended,
-            )
-        })
-        .collect();
-    let found = choose(candidates, &asked.file, |(name, _)| name);
-    then(found, |(name, ended)| {
-        attempts(connection, project.id.0, run, name, &ended)
-    })
-    .map(Some)
+    }
+    let mut candidates: Vec<(TestName, Found)> = Vec::new();
+    let mut last = None;
+    for row in rows {
+        let Some(ended) = &row.ended else { continue };
+        if last != Some(ended.test) {
+            last = Some(ended.test);
+            let name = TestName {
+                name: asked.name.clone(),
+                file_path: ended.file_path.clone(),
+            };
+            candidates.push((name, Vec::new()));
+        }
+        if let Some((_, found)) = candidates.last_mut() {
+            found.push(row);
+        }
+    }
+    let chosen = choose(candidates, &asked.file, |(name, _)| name);
+    then(chosen, |(name, found)| Ok(attempts(name, found)?)).map(Some)
 }
 
-/// The results in the run of the tests with this name, by file.
-fn ended(connection: &mut PgConnection, project: Uuid, run: i32, name: &str) -> Read<Vec<Ended>> {
-    Ok(result::table
+/// The rows of one test, never none.
+type Found = Vec<Row>;
+
+/// What the run, the tests of the name that it has and their attempts come to in one statement, by file and retry.
+fn rows(connection: &mut PgConnection, project: &Project, id: RunId, name: &str) -> Read<Vec<Row>> {
+    let project_id = project.id.0;
+    Ok(shard::table
         .inner_join(
-            test::table.on(test::project_id
-                .eq(result::project_id)
-                .and(test::ordinal.eq(result::test))),
+            run::table.on(run::project_id
+                .eq(project_id)
+                .and(run::number.eq(shard::run_number))),
+        )
+        .left_join(
+            test::table
+                .inner_join(
+                    result::table.on(result::project_id
+                        .eq(project_id)
+                        .and(result::test.eq(test::ordinal))),
+                )
+                .on(test::project_id
+                    .eq(project_id)
+                    .and(test::name_hash.eq(short_hash(name)))
+                    .and(result::run_number.eq(run::number))
+                    // Tells which partition has the row.
+                    .and(result::started_at.eq(run::started_at))),
         )
         .left_join(
             verdict::table.on(verdict::project_id
-                .eq(result::project_id)
-                .and(verdict::test.eq(result::test))
-                .and(verdict::project_id.eq(project))),
+                .eq(project_id)
+                .and(verdict::test.nullable().eq(test::ordinal.nullable()))),
         )
-        .filter(result::project_id.eq(project))
-        .filter(test::project_id.eq(project))
-        .filter(result::run_number.eq(run))
-        .filter(test::name_hash.eq(short_hash(name)))
-        .order(test::file_path.asc().nulls_first())
+        .left_join(
+            attempt::table.on(attempt::project_id
+                .eq(project_id)
+                .and(attempt::test.nullable().eq(test::ordinal.nullable()))
+                .and(attempt::run_number.eq(run::number))
+                .and(attempt::started_at.eq(run::started_at))),
+        )
+        .left_join(
+            browser::table.on(browser::project_id
+                .eq(project_id)
+                .and(browser::ordinal.nullable().eq(known_browser(
+                    attempt::browser.nullable(),
+                    result::browser.nullable(),
+                )))),
+        )
+        .left_join(
+            part.on(part
+                .field(shard::project_id)
+                .eq(project_id)
+                .and(part.field(shard::run_number).eq(run::number))
+                .and(
+                    part.field(shard::slot)
+                        .nullable()
+                        .eq(known_slot(attempt::slot.nullable(), result::slot.nullable())),
+                )),
+        )
+        .filter(shard::project_id.eq(project_id))
+        .filter(shard::id.eq(id.0))
+        .filter(run::started_at.ge(At(project.visible_from)))
+        .order((
+            test::file_path.nullable().asc().nulls_first(),
+            test::ordinal.nullable(),
+            attempt::retry.nullable(),
+        ))
         .select((
-            result::test,
-            test::file_path,
-            result::status,
-            result::duration_ms,
-            result::browser,
-            result::slot,
-            result::attempts,
-            verdict::status.nullable(),
+            (run::id, run::number, run::branch, run::tested_revision),
+            (
+                test::ordinal,
+                test::file_path,
+                result::status,
+                result::duration_ms,
+                verdict::status.nullable(),
+            )
+                .nullable(),
+            (
+                attempt::retry,
+                attempt::status,
+                attempt::duration_ms,
+                attempt::errors,
+            )
+                .nullable(),
+            browser::name.nullable(),
+            part.fields((shard::id, shard::index)).nullable(),
         ))
         .load(connection)?)
 }
 
-/// A row of the table `attempt`.
-#[derive(Debug, Queryable)]
-struct Row {
-    retry: i32,
-    status: i16,
-    duration_ms: Option<i64>,
-    browser: i32,
-    slot: i16,
-    errors: Option<Value>,
-}
-
-fn attempts(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: StoredRun,
-    test: TestName,
-    ended: &Ended,
-) -> Read<TestAttempts> {
-    let rows: Vec<Row> = if ended.attempts == 0 {
-        // A single attempt without errors, which the result tells wholly.
-        vec![Row {
-            retry: 0,
-            status: ended.status,
-            duration_ms: ended.duration_ms,
-            browser: ended.browser,
-            slot: ended.slot,
-            errors: None,
-        }]
-    } else {
-        attempt::table
-            .filter(attempt::project_id.eq(project))
-            .filter(attempt::run_number.eq(run.number))
-            .filter(attempt::test.eq(ended.test))
-            .order(attempt::retry)
-            .select((
-                attempt::retry,
-                attempt::status,
-                attempt::duration_ms,
-                attempt::browser,
-                attempt::slot,
-                attempt::errors,
-            ))
-            .load(connection)?
-    };
-    let tags = ShardTags::of(&shard::of_run(connection, project, run.number)?)?;
-    let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.browser))?;
-    let attempts = rows
-        .into_iter()
-        .map(|row| row.shown(&tags, &browsers))
-        .collect::<Result<_, _>>()?;
+fn attempts(test: TestName, found: Found) -> Result<TestAttempts, StoreError> {
+    let nothing = || corrupt("test without attempts", &test.name);
+    let first = found.first().ok_or_else(nothing)?;
+    let verdict = first.ended.as_ref().and_then(|ended| ended.verdict.as_deref());
     Ok(TestAttempts {
         run: RunTag {
-            id: RunId(run.id),
-            run_number: run.number,
-            branch: run.branch,
+            id: RunId(first.run.id),
+            run_number: first.run.number,
+            branch: first.run.branch.clone(),
         },
-        tested_revision: run.tested_revision,
+        tested_revision: first.run.tested_revision.clone(),
+        verdict: optional_word("verdict", verdict)?,
+        attempts: found.into_iter().map(Row::shown).collect::<Result<_, _>>()?,
         test,
-        verdict: optional_word("verdict", ended.verdict.as_deref())?,
-        attempts,
     })
 }
 
 impl Row {
-    fn shown(self, tags: &ShardTags, browsers: &Browsers) -> Result<StoredAttempt, StoreError> {
+    fn shown(self) -> Result<StoredAttempt, StoreError> {
+        let (shard_id, index) = self.part.ok_or_else(|| {
+            corrupt(
+                "result of an unknown shard",
+                &format!("in run {}", self.run.number),
+            )
+        })?;
+        let single = |ended: Ended| AttemptRow {
+            retry: 0,
+            status: ended.status,
+            duration_ms: ended.duration_ms,
+            errors: None,
+        };
+        let attempt = self
+            .attempt
+            .or(self.ended.map(single))
+            .ok_or_else(|| corrupt("attempt without a result", &format!("in run {}", self.run.number)))?;
         Ok(StoredAttempt {
-            retry: count(self.retry)?,
-            status: status(self.status)?,
-            duration_ms: duration(self.duration_ms)?,
-            browser_name: browsers.name(self.browser),
-            errors: errors(self.errors)?,
-            shard: tags.get(self.slot)?,
+            retry: count(attempt.retry)?,
+            status: status(attempt.status)?,
+            duration_ms: duration(attempt.duration_ms)?,
+            browser_name: self.browser_name,
+            errors: errors(attempt.errors)?,
+            shard: index.map(count).transpose()?.map(|index| ShardTag {
+                index,
+                run_id: RunId(shard_id),
+            }),
         })
     }
 }

@@ -78,7 +78,7 @@ fn occurrences(
         ))
         .load(connection)?;
     let mut retried = retried(connection, project.id.0, test.ordinal, from, At(window.to))?;
-    let revisions = Revisions::load(connection, project, window.to)?;
+    let revisions = Revisions::load(connection, project, &test.stable_branch, window.to)?;
     let occurrences = rows
         .into_iter()
         .map(|row| {
@@ -93,6 +93,7 @@ fn occurrences(
         .collect::<Result<_, _>>()?;
     Ok(TestHistory {
         test: test.name,
+        stable_branch: test.stable_branch,
         occurrences,
     })
 }

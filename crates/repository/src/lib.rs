@@ -17,12 +17,14 @@ mod migrate;
 mod observation;
 mod organization;
 mod pack;
+mod period;
 mod pool;
 mod project;
 mod prune;
 mod rebuild;
 mod record;
 mod refingerprint;
+mod replica;
 mod revision;
 mod run;
 mod run_detail;
@@ -44,14 +46,16 @@ use diesel::{
 use uuid::ContextV7;
 
 pub use diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize};
-pub use migrate::{Standing, migrate, pending, revert_all};
+pub use migrate::{Standing, grant_roles, migrate, pending, revert_all, schema_standing};
 pub use pool::PoolOptions;
+pub use rebuild::Rebuilt;
 
 /// A store of results in Postgres, shared by any number of threads.
 pub struct Database {
     pool: Pool<ConnectionManager<PgConnection>>,
     ids: Mutex<ContextV7>,
     used_today: key::UsedToday,
+    replicas: Option<replica::Replicas>,
 }
 
 impl std::fmt::Debug for Database {

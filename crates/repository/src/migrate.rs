@@ -15,18 +15,47 @@ pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migra
 /// The key of the lock that programs which migrate one database at the same time wait for; any number would do.
 const LOCK: i64 = 0x6173_7361_7930;
 
+/// How long a migration waits for a lock, which nobody can pass meanwhile: short, so that one that meets a long
+/// transaction of a live database fails, to be run again, rather than hold up everybody.
+const LOCK_TIMEOUT: &str = "5s";
+
 /// Brings the schema up to date and returns the names of the migrations that were applied. Safe to call from
-/// several programs at once.
+/// several programs at once, and on a live database. Roles are left to [`grant_roles`].
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = connect(url)?;
     connection
         .batch_execute(&format!(
-            "SET client_min_messages = warning; SET lock_timeout = '60s'; SELECT pg_advisory_lock({LOCK})"
+            "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK}); \
+             SET lock_timeout = '{LOCK_TIMEOUT}'"
         ))
         .map_err(|error| failed(Box::new(error)))?;
     // The lock ends with the connection.
     let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
     Ok(names.iter().map(ToString::to_string).collect())
+}
+
+/// Makes the roles for server and importer where they are missing, and grants them their rights in this database,
+/// whose schema is up to date. Returns what somebody with more rights is to run first; none where all is done.
+pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
+    let mut connection = connect(url)?;
+    connection
+        .batch_execute(&format!(
+            "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK})"
+        ))
+        .map_err(|error| failed(Box::new(error)))?;
+    diesel::select(assay_grant_roles())
+        .get_result(&mut connection)
+        .map_err(|error| failed(Box::new(error)))
+}
+
+diesel::define_sql_function! {
+    /// Grants the roles of server and importer their rights, and says what is left to be done.
+    fn assay_grant_roles() -> diesel::sql_types::Nullable<diesel::sql_types::Text>;
+}
+
+/// How the schema of this database stands to this program's. Changes nothing.
+pub fn schema_standing(url: &str) -> Result<Standing, StoreError> {
+    standing(&mut connect(url)?)
 }
 
 /// The names of the migrations that are yet to be applied, oldest first. Changes nothing.
@@ -52,7 +81,12 @@ pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreE
     let wanted: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
         .map_err(failed)?
         .iter()
-        .map(|migration| (migration.name().version().to_string(), migration.name().to_string()))
+        .map(|migration| {
+            (
+                migration.name().version().to_string(),
+                migration.name().to_string(),
+            )
+        })
         .collect();
     let mut present = present(connection).map_err(|error| failed(Box::new(error)))?;
     present.sort_unstable();

@@ -1,16 +1,19 @@
 //! What the engine reads, and how a test ended in a run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use assay_domain::{
     observation::{History, RunFacts, RunObservations},
     project::Project,
-    store::{FinalResult, StoreError},
-    test::TestOrdinal,
+    store::{FinalResult, ResultKey, StoreError},
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, QueryResult, Queryable,
+    RunQueryDsl,
 };
 use uuid::Uuid;
 
@@ -37,13 +40,12 @@ struct Row {
 pub(crate) fn load(
     connection: &mut PgConnection,
     project: Uuid,
-    stable_branch: &str,
     from: Timestamp,
     to: Timestamp,
 ) -> Read<History> {
-    let tests: i32 = projects::table
+    let (tests, stable_branch): (i32, String) = projects::table
         .find(project)
-        .select(projects::tests)
+        .select((projects::tests, projects::stable_branch))
         .first(connection)?;
     let rows: Vec<Row> = run_pack::table
         .inner_join(
@@ -122,46 +124,62 @@ impl Texts {
 pub(crate) fn final_results(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &[(TestOrdinal, i32)],
+    asked: &[ResultKey],
 ) -> Read<Vec<FinalResult>> {
-    let tests: Vec<i32> = asked.iter().map(|(test, _)| int(*test)).collect();
-    let mut numbers: Vec<i32> = asked.iter().map(|(_, run)| *run).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    // All of the tests in all of the runs is more than was asked for, but it is one statement that the primary key
-    // serves, and the newest runs are the same few for almost every test.
-    let rows: Vec<(i32, i32, i16, At, Option<i32>)> = result::table
-        .filter(result::project_id.eq(project.id.0))
+    let tests: Vec<i32> = asked.iter().map(|key| int(key.test)).collect();
+    let runs: BTreeMap<i32, At> = asked
+        .iter()
+        .map(|key| (key.run_number, At(key.run_started_at)))
+        .collect();
+    let found = ended(connection, project.id.0, &tests, &runs)?;
+    let answer = |key: &ResultKey| {
+        let ended = found.get(&(int(key.test), key.run_number)).ok_or_else(|| {
+            corrupt(
+                "pack with a test that has no result",
+                &format!("test {} in run {}", key.test, key.run_number),
+            )
+        })?;
+        Ok(FinalResult {
+            status: status(ended.status)?,
+            started_at: final_start(At(key.run_started_at), ended.offset_ms),
+        })
+    };
+    Ok(asked.iter().map(answer).collect::<Result<_, StoreError>>()?)
+}
+
+/// How a test ended in a run, as stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) status: i16,
+    pub(crate) offset_ms: Option<i32>,
+}
+
+/// How any of these tests ended in any of these runs, which have their starts with them, by test and run.
+pub(crate) fn ended(
+    connection: &mut PgConnection,
+    project: Uuid,
+    tests: &[i32],
+    runs: &BTreeMap<i32, At>,
+) -> QueryResult<HashMap<(i32, i32), Ended>> {
+    let numbers: Vec<i32> = runs.keys().copied().collect();
+    let starts: Vec<At> = runs.values().copied().collect();
+    // All of the tests in all of the runs is more than was asked for, but it is one statement that an index serves, and the newest runs are the same few for almost every test.
+    let rows: Vec<(i32, i32, i16, Option<i32>)> = result::table
+        .filter(result::project_id.eq(project))
         .filter(result::run_number.eq_any(numbers))
-        .filter(result::test.eq_any(&tests))
+        .filter(result::started_at.eq_any(starts))
+        .filter(result::test.eq_any(tests))
         .select((
             result::test,
             result::run_number,
             result::status,
-            result::started_at,
             result::start_offset_ms,
         ))
         .load(connection)?;
-    let mut found = HashMap::new();
-    for (test, run, code, started_at, offset) in rows {
-        let started_at = final_start(started_at, offset);
-        found.insert(
-            (test, run),
-            FinalResult {
-                status: status(code)?,
-                started_at,
-            },
-        );
-    }
-    let answer = |(test, run): &(TestOrdinal, i32)| {
-        found.get(&(int(*test), *run)).copied().ok_or_else(|| {
-            corrupt(
-                "pack with a test that has no result",
-                &format!("test {test} in run {run}"),
-            )
-        })
-    };
-    Ok(asked.iter().map(answer).collect::<Result<_, StoreError>>()?)
+    Ok(rows
+        .into_iter()
+        .map(|(test, run, status, offset_ms)| ((test, run), Ended { status, offset_ms }))
+        .collect())
 }
 
 /// When the final attempt started: by itself where that is known, else with the run.

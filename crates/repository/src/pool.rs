@@ -3,7 +3,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use assay_domain::{
-    store::{RecordError, StoreError},
+    store::{Connections, RecordError, StoreError},
     timestamp::Timestamp,
 };
 use diesel::{
@@ -97,6 +97,7 @@ impl Database {
             pool,
             ids: Mutex::new(ContextV7::new()),
             used_today: UsedToday::default(),
+            replicas: None,
         };
         database.run("connecting", |connection| {
             Ok::<_, WorkError<StoreError>>(connection.ping()?)
@@ -133,21 +134,6 @@ impl Database {
         })
     }
 
-    /// Runs several reads over one state of the database.
-    pub(crate) fn read<T>(
-        &self,
-        doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Read<T>,
-    ) -> Result<T, StoreError> {
-        self.run(doing, |connection| {
-            connection
-                .build_transaction()
-                .read_only()
-                .repeatable_read()
-                .run(&mut work)
-        })
-    }
-
     /// Runs statements that change the database, all or none of them.
     pub(crate) fn write<T, E: From<StoreError>>(
         &self,
@@ -163,6 +149,16 @@ impl Database {
         let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
         let context = self.ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Uuid::new_v7(uuid::Timestamp::from_unix(&*context, ms / 1000, nanos))
+    }
+
+    /// The connections as they are now.
+    pub(crate) fn pool_state(&self) -> Connections {
+        let state = self.pool.state();
+        Connections {
+            busy: state.connections.saturating_sub(state.idle_connections),
+            idle: state.idle_connections,
+            most: self.pool.max_size(),
+        }
     }
 
     /// A connection that answers. What ended one connection has often ended all; each that is given back broken is
@@ -192,14 +188,22 @@ struct Session {
 
 impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
-        let ms = self.statement_timeout.as_millis();
-        connection
-            .batch_execute(&format!(
-                "SET statement_timeout = {ms}; SET idle_in_transaction_session_timeout = {ms}; \
-                 SET client_min_messages = warning; SET timezone = 'UTC'"
-            ))
-            .map_err(diesel::r2d2::Error::QueryError)
+        prepare(connection, self.statement_timeout)
     }
+}
+
+/// Tells a new connection what it is to keep to.
+pub(crate) fn prepare(
+    connection: &mut PgConnection,
+    statement_timeout: Duration,
+) -> Result<(), diesel::r2d2::Error> {
+    let ms = statement_timeout.as_millis();
+    connection
+        .batch_execute(&format!(
+            "SET statement_timeout = {ms}; SET idle_in_transaction_session_timeout = {ms}; \
+             SET client_min_messages = warning; SET timezone = 'UTC'"
+        ))
+        .map_err(diesel::r2d2::Error::QueryError)
 }
 
 /// Whether an error says that the connection is gone, rather than that a statement failed.
@@ -217,13 +221,20 @@ fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
 
 /// The connection string with bounds on how long a host that does not answer is waited for, unless it has its own.
 pub(crate) fn with_timeouts(url: &str) -> String {
-    const BOUNDS: [(&str, &str); 3] = [
-        ("connect_timeout", "5"),
-        ("tcp_user_timeout", "15000"),
-        ("keepalives_idle", "30"),
-    ];
+    with_parameters(
+        url,
+        &[
+            ("connect_timeout", "5"),
+            ("tcp_user_timeout", "15000"),
+            ("keepalives_idle", "30"),
+        ],
+    )
+}
+
+/// The connection string with these parameters, where it does not say otherwise.
+pub(crate) fn with_parameters(url: &str, parameters: &[(&str, &str)]) -> String {
     let is_uri = url.starts_with("postgres://") || url.starts_with("postgresql://");
-    BOUNDS
+    parameters
         .iter()
         .filter(|(name, _)| !url.contains(name))
         .fold(url.to_owned(), |url, (name, value)| {

@@ -25,13 +25,13 @@ pub(crate) fn find(
     id: ProjectId,
     now: Timestamp,
 ) -> Read<Option<Project>> {
-    let found: Option<(String, String)> = project::table
+    let found: Option<String> = project::table
         .filter(project::id.eq(id.0))
         .filter(project::organization_id.eq(caller.organization.0))
-        .select((project::name, project::stable_branch))
+        .select(project::name)
         .first(connection)
         .optional()?;
-    Ok(found.map(|(name, stable_branch)| Project::of_row(id, name, stable_branch, caller.plan, now)))
+    Ok(found.map(|name| Project::of_row(id, name, caller.plan, now)))
 }
 
 type EntryRow = (Uuid, String, String, At);
@@ -81,11 +81,17 @@ pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
 
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
-    let (events, pr_comments, plan): (Option<Vec<String>>, bool, String) = project::table
-        .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
-        .filter(project::id.eq(of.id.0))
-        .select((project::chat_events, project::pr_comments, organization::plan))
-        .first(connection)?;
+    let (stable_branch, events, pr_comments, plan): (String, Option<Vec<String>>, bool, String) =
+        project::table
+            .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
+            .filter(project::id.eq(of.id.0))
+            .select((
+                project::stable_branch,
+                project::chat_events,
+                project::pr_comments,
+                organization::plan,
+            ))
+            .first(connection)?;
     let configured = events.is_some();
     let events = events
         .unwrap_or_default()
@@ -94,7 +100,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
         .collect::<Result<_, _>>()?;
     let plan: assay_domain::plan::Plan = word("plan", &plan)?;
     Ok(Settings {
-        stable_branch: of.stable_branch.clone(),
+        stable_branch,
         retention_days: plan.retention_days(),
         chat: Chat { configured, events },
         repohost: Repohost {

@@ -3,47 +3,86 @@
 use assay_domain::{
     id::ProjectId,
     plan::Plan,
-    store::{Pruned, StoreError},
+    store::{PruneReport, PruneStep, Pruned, StoreError},
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, RunQueryDsl,
-    dsl::{exists, not, sum},
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
+    QueryResult, RunQueryDsl, dsl::sum, pg::Pg,
 };
 use uuid::Uuid;
 
 use crate::{
     Database,
     column::{At, long_count, word},
-    pool::Read,
+    period,
+    pool::{Read, WorkError},
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
 };
 
 /// How many runs, and about how many results, are deleted in one transaction, which holds up the project's imports.
 const BATCH_RUNS: i64 = 50;
 const BATCH_RESULTS: i64 = 50_000;
+/// The same where results need no deleting, because they go with their period.
+const BATCH_BARE_RUNS: i64 = 500;
 
 /// Deletes what is past each organization's retention, or only counts it. Projects without any are left out.
-pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Result<Vec<Pruned>, StoreError> {
-    let mut pruned = Vec::new();
-    for due in database.run("reading projects", |connection| projects(connection, now))? {
+///
+/// Runs go first, so that results are never missed by a run that is still there; then, where no plan shows them any
+/// longer, the results with their whole period, else row by row with their run.
+pub(crate) fn prune(
+    database: &Database,
+    now: Timestamp,
+    dry_run: bool,
+    told: &mut dyn FnMut(PruneStep<'_>),
+) -> Result<PruneReport, StoreError> {
+    let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
+    let horizon = At(now.plus_days(-longest.unwrap_or(0)));
+    let (periods, bare_before) = database.run("reading periods", |connection| {
+        Ok::<_, WorkError<StoreError>>(period::over(connection, horizon)?)
+    })?;
+    let mut report = PruneReport::default();
+    let all = database.run("reading projects", |connection| {
+        projects(connection, now, bare_before)
+    })?;
+    for due in &all {
+        let counted = database.read("counting what is to be pruned", |connection| {
+            count(connection, due)
+        })?;
         let counts = if dry_run {
-            database.read("counting what is to be pruned", |connection| {
-                count(connection, &due)
-            })?
+            counted
         } else {
-            due.delete(database)?
+            due.delete(database, now, counted.runs, told)?
         };
         if counts.runs > 0 {
-            pruned.push(Pruned {
+            report.projects.push(Pruned {
                 project_id: ProjectId(due.project),
-                project: due.name,
+                project: due.name.clone(),
                 runs: counts.runs,
                 results: counts.results,
             });
         }
     }
-    Ok(pruned)
+    let of = u64::try_from(periods.len()).unwrap_or(u64::MAX);
+    for name in &periods {
+        if dry_run || period::drop(database, name)? {
+            report.periods += 1;
+        } else {
+            report.periods_left += 1;
+        }
+        if !dry_run {
+            told(PruneStep::Periods {
+                done: report.periods,
+                of,
+            });
+        }
+    }
+    if !dry_run {
+        for due in &all {
+            database.write("pruning tests", |connection| delete_orphans(connection, due))?;
+        }
+    }
+    Ok(report)
 }
 
 /// A project, and the time before which its runs are past their retention.
@@ -51,6 +90,8 @@ struct Due {
     project: Uuid,
     name: String,
     before: At,
+    /// The time before which results go with their period.
+    bare_before: Option<At>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,7 +100,7 @@ struct Counts {
     results: u64,
 }
 
-fn projects(connection: &mut PgConnection, now: Timestamp) -> Read<Vec<Due>> {
+fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<At>) -> Read<Vec<Due>> {
     let rows: Vec<(Uuid, String, String)> = project::table
         .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
         .order((project::created_at, project::id))
@@ -71,6 +112,7 @@ fn projects(connection: &mut PgConnection, now: Timestamp) -> Read<Vec<Due>> {
             project,
             name,
             before: At(now.plus_days(-plan.retention_days())),
+            bare_before,
         })
     };
     Ok(rows.into_iter().map(due).collect::<Result<_, StoreError>>()?)
@@ -89,102 +131,167 @@ fn count(connection: &mut PgConnection, due: &Due) -> Read<Counts> {
 }
 
 impl Due {
-    fn delete(&self, database: &Database) -> Result<Counts, StoreError> {
+    fn delete(
+        &self,
+        database: &Database,
+        now: Timestamp,
+        of: u64,
+        told: &mut dyn FnMut(PruneStep<'_>),
+    ) -> Result<Counts, StoreError> {
         let mut all = Counts::default();
         loop {
-            let batch = database.write("pruning runs", |connection| delete_batch(connection, self))?;
+            let batch = database.write("pruning runs", |connection| delete_batch(connection, self, now))?;
             if batch == Counts::default() {
                 break;
             }
             all.runs += batch.runs;
             all.results += batch.results;
-        }
-        if all.runs > 0 {
-            database.write("pruning tests", |connection| {
-                delete_orphans(connection, self.project)
-            })?;
+            told(PruneStep::Runs {
+                project: &self.name,
+                done: all.runs,
+                of: of.max(all.runs),
+            });
         }
         Ok(all)
     }
 }
 
-/// Waits for the imports into the project that are under way, and holds up those that come.
-fn lock(connection: &mut PgConnection, project: Uuid) -> Read<()> {
-    project::table
+/// Waits for the imports into the project that are under way, and holds up those that come. Says how long the project's
+/// runs are kept: its plan may have become a longer one since pruning began.
+fn lock(connection: &mut PgConnection, project: Uuid) -> Read<Option<i64>> {
+    let organization: Option<Uuid> = project::table
         .find(project)
-        .select(project::id)
+        .select(project::organization_id)
         .for_no_key_update()
-        .first::<Uuid>(connection)
-        .map(drop)
-        .map_err(Into::into)
+        .first(connection)
+        .optional()?;
+    let Some(organization) = organization else {
+        return Ok(None);
+    };
+    let plan: String = organization::table
+        .find(organization)
+        .select(organization::plan)
+        .for_share()
+        .first(connection)?;
+    Ok(Some(word::<Plan>("plan", &plan)?.retention_days()))
 }
 
 /// Deletes the oldest runs that are due with everything in them.
-fn delete_batch(connection: &mut PgConnection, due: &Due) -> Read<Counts> {
-    lock(connection, due.project)?;
-    let oldest: Vec<(i32, i32)> = run::table
-        .filter(run::project_id.eq(due.project))
-        .filter(run::started_at.lt(due.before))
-        .order((run::started_at, run::number))
-        .limit(BATCH_RUNS)
-        .select((run::number, run::total))
-        .load(connection)?;
+fn delete_batch(connection: &mut PgConnection, due: &Due, now: Timestamp) -> Read<Counts> {
+    let Some(days) = lock(connection, due.project)? else {
+        return Ok(Counts::default());
+    };
+    let before = due.before.min(At(now.plus_days(-days)));
+    let of = |oldest: run::BoxedQuery<'static, Pg>, limit: i64| {
+        oldest
+            .filter(run::project_id.eq(due.project))
+            .filter(run::started_at.lt(before))
+            .order((run::started_at, run::number))
+            .limit(limit)
+            .select((run::number, run::started_at, run::total))
+    };
+    if let Some(bare_before) = due.bare_before {
+        let bare = run::table.into_boxed().filter(run::started_at.lt(bare_before));
+        let runs: Vec<(i32, At, i32)> = of(bare, BATCH_BARE_RUNS).load(connection)?;
+        if !runs.is_empty() {
+            let results: i64 = runs.iter().map(|(.., total)| i64::from(*total)).sum();
+            let numbers: Vec<i32> = runs.into_iter().map(|(number, ..)| number).collect();
+            return Ok(Counts {
+                runs: delete_runs(connection, due.project, &numbers)?,
+                results: long_count(results)?,
+            });
+        }
+    }
+    let oldest: Vec<(i32, At, i32)> = of(run::table.into_boxed(), BATCH_RUNS).load(connection)?;
     let mut results = 0;
-    let numbers: Vec<i32> = oldest
+    let batch: Vec<(i32, At)> = oldest
         .into_iter()
-        .take_while(|(_, total)| {
+        .take_while(|(.., total)| {
             let more = results < BATCH_RESULTS;
             results += i64::from(*total);
             more
         })
-        .map(|(number, _)| number)
+        .map(|(number, started_at, _)| (number, started_at))
         .collect();
-    if numbers.is_empty() {
+    // In the order of their starts.
+    let (Some((_, from)), Some((_, to))) = (batch.first().copied(), batch.last().copied()) else {
         return Ok(Counts::default());
-    }
+    };
+    let numbers: Vec<i32> = batch.into_iter().map(|(number, _)| number).collect();
     let results = diesel::delete(result::table)
         .filter(result::project_id.eq(due.project))
         .filter(result::run_number.eq_any(&numbers))
+        .filter(result::started_at.between(from, to))
         .execute(connection)?;
     diesel::delete(attempt::table)
         .filter(attempt::project_id.eq(due.project))
         .filter(attempt::run_number.eq_any(&numbers))
+        .filter(attempt::started_at.between(from, to))
         .execute(connection)?;
+    Ok(Counts {
+        runs: delete_runs(connection, due.project, &numbers)?,
+        results: amount(results),
+    })
+}
+
+/// Deletes runs with all that is stored of them beside their results.
+fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) -> QueryResult<u64> {
     diesel::delete(run_pack::table)
-        .filter(run_pack::project_id.eq(due.project))
-        .filter(run_pack::run_number.eq_any(&numbers))
+        .filter(run_pack::project_id.eq(project))
+        .filter(run_pack::run_number.eq_any(numbers))
         .execute(connection)?;
     diesel::delete(shard::table)
-        .filter(shard::project_id.eq(due.project))
-        .filter(shard::run_number.eq_any(&numbers))
+        .filter(shard::project_id.eq(project))
+        .filter(shard::run_number.eq_any(numbers))
         .execute(connection)?;
-    let runs = diesel::delete(run::table)
-        .filter(run::project_id.eq(due.project))
-        .filter(run::number.eq_any(&numbers))
-        .execute(connection)?;
-    let count = |deleted: usize| u64::try_from(deleted).unwrap_or(u64::MAX);
-    Ok(Counts {
-        runs: count(runs),
-        results: count(results),
-    })
+    diesel::delete(run::table)
+        .filter(run::project_id.eq(project))
+        .filter(run::number.eq_any(numbers))
+        .execute(connection)
+        .map(amount)
+}
+
+fn amount(rows: usize) -> u64 {
+    u64::try_from(rows).unwrap_or(u64::MAX)
 }
 
 /// Deletes the tests without results, their verdicts, and the signatures without occurrences. A test or signature that comes
 /// back gets a new number: packs of runs that are still there must not come to speak of another test.
-fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> Read<()> {
-    lock(connection, project)?;
-    let results = result::table
-        .filter(result::project_id.eq(project))
-        .filter(result::test.eq(test::ordinal));
-    let gone: Vec<i32> = diesel::delete(test::table)
+fn delete_orphans(connection: &mut PgConnection, due: &Due) -> Read<()> {
+    let project = due.project;
+    if lock(connection, project)?.is_none() {
+        return Ok(());
+    }
+    // Of these alone the results are looked for.
+    let doubtful: Vec<i32> = test::table
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project)
+                .and(verdict::test.eq(test::ordinal))),
+        )
         .filter(test::project_id.eq(project))
-        .filter(not(exists(results)))
-        .returning(test::ordinal)
-        .get_results(connection)?;
-    diesel::delete(verdict::table)
-        .filter(verdict::project_id.eq(project))
-        .filter(verdict::test.eq_any(gone))
-        .execute(connection)?;
+        .filter(verdict::newest.is_null().or(verdict::newest.lt(due.before)))
+        .select(test::ordinal)
+        .load(connection)?;
+    if !doubtful.is_empty() {
+        // The first result of each, which an index finds; `not exists` might read all results instead.
+        let result = result::table
+            .filter(result::project_id.eq(project))
+            .filter(result::test.eq(test::ordinal))
+            .select(result::run_number)
+            .limit(1)
+            .single_value();
+        let gone: Vec<i32> = diesel::delete(test::table)
+            .filter(test::project_id.eq(project))
+            .filter(test::ordinal.eq_any(doubtful))
+            .filter(result.is_null())
+            .returning(test::ordinal)
+            .get_results(connection)?;
+        diesel::delete(verdict::table)
+            .filter(verdict::project_id.eq(project))
+            .filter(verdict::test.eq_any(gone))
+            .execute(connection)?;
+    }
     crate::signature::delete_orphans(connection, project)?;
     Ok(())
 }

@@ -1,16 +1,20 @@
-//! Packs: storing one, and making them anew from the rows that they are derived from.
+//! What is derived from results: storing a run's pack, and making everything anew from the rows.
 
-use assay_domain::{id::ProjectId, store::StoreError};
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use assay_domain::{id::ProjectId, store::StoreError, timestamp::Timestamp, verdict::Judge};
+use diesel::{
+    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
+};
 use uuid::Uuid;
 
 use crate::{
     Database,
-    column::At,
+    column::{At, int},
     pack::Pack,
-    pool::Read,
+    pool::{Read, WorkError},
     record::RunContents,
+    run::StoredCounts,
     schema::{project, run, run_pack},
+    verdict,
 };
 
 /// Stores a run's pack, in the place of its former one if there is any.
@@ -35,12 +39,32 @@ pub(crate) fn store_pack(
         .execute(connection)
 }
 
+/// What making derived rows anew came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rebuilt {
+    /// Runs looked at.
+    pub runs: u64,
+    /// Those whose pack or counts were not what their results say.
+    pub runs_changed: u64,
+    /// Stored verdicts that are no longer what they were; time alone may change some.
+    pub verdicts_changed: u64,
+}
+
 impl Database {
-    /// Makes the packs of all of a project's runs anew from its results and returns how many there are. They come out as
-    /// they were, unless they were damaged or written by an older version.
-    pub fn rebuild_packs(&self, project: ProjectId) -> Result<usize, StoreError> {
+    /// Makes everything that is derived from a project's results anew: the counts and the pack of each run, then the
+    /// verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
+    ///
+    /// What was right stays as it is. Each run is a transaction of its own, so that imports wait for no more than one.
+    pub fn rebuild(
+        &self,
+        project: ProjectId,
+        judge: &dyn Judge,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<Rebuilt>, StoreError> {
         let numbers: Vec<i32> = self.run("reading runs", |connection| {
-            Ok::<_, crate::pool::WorkError<StoreError>>(
+            Ok::<_, WorkError<StoreError>>(
                 run::table
                     .filter(run::project_id.eq(project.0))
                     .order(run::number)
@@ -48,32 +72,75 @@ impl Database {
                     .load(connection)?,
             )
         })?;
-        for number in &numbers {
-            self.write("rebuilding a pack", |connection| {
-                rebuild(connection, project.0, *number)
+        let of = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
+        let mut rebuilt = Rebuilt::default();
+        for number in numbers {
+            let outcome = self.write("rebuilding a run", |connection| {
+                rebuild_run(connection, project.0, number)
             })?;
+            rebuilt.runs += u64::from(outcome.is_some());
+            rebuilt.runs_changed += u64::from(outcome == Some(true));
+            told(rebuilt.runs, of);
         }
-        Ok(numbers.len())
+        let changed = self.write("rebuilding verdicts", |connection| {
+            if !lock(connection, project.0)? {
+                return Ok(None);
+            }
+            verdict::rebuild(connection, project.0, judge, now).map(Some)
+        })?;
+        Ok(changed.map(|verdicts_changed| Rebuilt {
+            verdicts_changed,
+            ..rebuilt
+        }))
     }
 }
 
-/// A transaction of its own for each run, so that imports wait for no more than one.
-fn rebuild(connection: &mut PgConnection, project: Uuid, number: i32) -> Read<()> {
-    project::table
+/// Takes the lock that imports take, too; false where there is no such project.
+fn lock(connection: &mut PgConnection, project: Uuid) -> Read<bool> {
+    let found: Option<Uuid> = project::table
         .find(project)
         .select(project::id)
         .for_no_key_update()
-        .first::<Uuid>(connection)?;
-    let started_at: Option<At> = diesel::OptionalExtension::optional(
-        run::table
-            .find((project, number))
-            .select(run::started_at)
-            .first(connection),
-    )?;
-    // The run may have been pruned meanwhile.
-    if let Some(started_at) = started_at {
-        let pack = RunContents::load(connection, project, number)?.pack();
-        store_pack(connection, project, number, started_at, &pack)?;
+        .first(connection)
+        .optional()?;
+    Ok(found.is_some())
+}
+
+/// Whether anything changed; none where the run was pruned meanwhile.
+fn rebuild_run(connection: &mut PgConnection, project: Uuid, number: i32) -> Read<Option<bool>> {
+    lock(connection, project)?;
+    let stored: Option<(At, StoredCounts)> = run::table
+        .find((project, number))
+        .select((run::started_at, StoredCounts::as_select()))
+        .first(connection)
+        .optional()?;
+    let Some((started_at, counts)) = stored else {
+        return Ok(None);
+    };
+    let contents = RunContents::load(connection, project, number, started_at)?;
+    let pack: Option<(At, Vec<u8>)> = run_pack::table
+        .find((project, number))
+        .select((run_pack::started_at, run_pack::pack))
+        .first(connection)
+        .optional()?;
+    let new = contents.pack();
+    let is_packed = pack.is_some_and(|(at, bytes)| at == started_at && bytes == new.encode());
+    if !is_packed {
+        store_pack(connection, project, number, started_at, &new)?;
     }
-    Ok(())
+    let told = contents.counts();
+    // Counts that no count could be are wrong, too.
+    let is_counted = counts.counts().is_ok_and(|counts| counts == told);
+    if !is_counted {
+        diesel::update(run::table.find((project, number)))
+            .set((
+                run::total.eq(int(told.total)),
+                run::passed.eq(int(told.passed)),
+                run::failed.eq(int(told.failed)),
+                run::skipped.eq(int(told.skipped)),
+                run::recovered.eq(int(told.recovered)),
+            ))
+            .execute(connection)?;
+    }
+    Ok(Some(!is_packed || !is_counted))
 }

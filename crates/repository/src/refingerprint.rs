@@ -11,14 +11,14 @@ use assay_domain::{
 use diesel::{
     ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
     RunQueryDsl,
-    sql_types::{Array, Integer, Nullable, SmallInt, Uuid as SqlUuid},
+    sql_types::{Array, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
     attempt::errors,
-    column::{status_code, storable},
+    column::{At, status_code, storable},
     pool::Read,
     schema::{attempt, project, run, signature, signature_alias},
 };
@@ -41,13 +41,14 @@ pub(crate) fn refingerprint(
         .optional()?;
     let Some(numbered) = numbered else { return Ok(None) };
     let mut grouping = Grouping::load(connection, id.0, classifier, numbered)?;
-    let mut runs: Vec<i32> = run::table
+    // By start, so that a batch lies in few partitions.
+    let mut runs: Vec<(i32, At)> = run::table
         .filter(run::project_id.eq(id.0))
-        .order(run::number)
-        .select(run::number)
+        .order((run::started_at, run::number))
+        .select((run::number, run::started_at))
         .load(connection)?;
     while !runs.is_empty() {
-        let batch: Vec<i32> = runs.drain(..runs.len().min(BATCH)).collect();
+        let batch: Vec<(i32, At)> = runs.drain(..runs.len().min(BATCH)).collect();
         let failed = failed_attempts(connection, id.0, &batch)?;
         grouping.group(failed)?.store(connection, id.0)?;
     }
@@ -58,6 +59,7 @@ pub(crate) fn refingerprint(
 #[derive(Queryable)]
 struct Failed {
     run_number: i32,
+    started_at: At,
     test: i32,
     slot: i16,
     place: i32,
@@ -65,15 +67,26 @@ struct Failed {
     errors: Option<Value>,
 }
 
-fn failed_attempts(connection: &mut PgConnection, project: Uuid, runs: &[i32]) -> QueryResult<Vec<Failed>> {
+/// The failed attempts of these runs, which are in the order of their starts.
+fn failed_attempts(
+    connection: &mut PgConnection,
+    project: Uuid,
+    runs: &[(i32, At)],
+) -> QueryResult<Vec<Failed>> {
+    let (Some((_, from)), Some((_, to))) = (runs.first(), runs.last()) else {
+        return Ok(Vec::new());
+    };
+    let numbers: Vec<i32> = runs.iter().map(|(number, _)| *number).collect();
     let failures = [AttemptStatus::Failed, AttemptStatus::TimedOut].map(status_code);
     attempt::table
         .filter(attempt::project_id.eq(project))
-        .filter(attempt::run_number.eq_any(runs))
+        .filter(attempt::run_number.eq_any(numbers))
+        .filter(attempt::started_at.between(*from, *to))
         .filter(attempt::status.eq_any(failures))
         .order((attempt::run_number, attempt::test, attempt::slot, attempt::place))
         .select((
             attempt::run_number,
+            attempt::started_at,
             attempt::test,
             attempt::slot,
             attempt::place,
@@ -140,6 +153,7 @@ impl<'a> Grouping<'a> {
             if new != attempt.signature {
                 self.changed += 1;
                 changes.runs.push(attempt.run_number);
+                changes.starts.push(attempt.started_at);
                 changes.tests.push(attempt.test);
                 changes.slots.push(attempt.slot);
                 changes.places.push(attempt.place);
@@ -264,6 +278,7 @@ fn length(count: usize) -> u64 {
 #[derive(Default)]
 struct Changes {
     runs: Vec<i32>,
+    starts: Vec<At>,
     tests: Vec<i32>,
     slots: Vec<i16>,
     places: Vec<i32>,
@@ -273,22 +288,26 @@ struct Changes {
 impl Changes {
     /// By hand, because the query language has no update from arrays.
     fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
-        if self.runs.is_empty() {
+        let (Some(from), Some(to)) = (self.starts.iter().min(), self.starts.iter().max()) else {
             return Ok(());
-        }
+        };
         diesel::sql_query(
             "UPDATE attempt SET signature = changed.signature \
-             FROM unnest($2, $3, $4, $5, $6) AS changed (run_number, test, slot, place, signature) \
-             WHERE attempt.project_id = $1 AND attempt.run_number = changed.run_number \
+             FROM unnest($2, $3, $4, $5, $6, $7) AS changed (run_number, started_at, test, slot, place, signature) \
+             WHERE attempt.project_id = $1 AND attempt.started_at BETWEEN $8 AND $9 \
+                 AND attempt.run_number = changed.run_number AND attempt.started_at = changed.started_at \
                  AND attempt.test = changed.test AND attempt.slot = changed.slot \
                  AND attempt.place = changed.place",
         )
         .bind::<SqlUuid, _>(project)
         .bind::<Array<Integer>, _>(&self.runs)
+        .bind::<Array<Timestamptz>, _>(&self.starts)
         .bind::<Array<Integer>, _>(&self.tests)
         .bind::<Array<SmallInt>, _>(&self.slots)
         .bind::<Array<Integer>, _>(&self.places)
         .bind::<Array<Nullable<Integer>>, _>(&self.signatures)
+        .bind::<Timestamptz, _>(*from)
+        .bind::<Timestamptz, _>(*to)
         .execute(connection)
         .map(drop)
     }

@@ -31,7 +31,12 @@ pub(crate) struct Revisions {
 impl Revisions {
     /// Those of the window that ends at `to`, as the engine counts them: a run without a result that is not skipped
     /// is none, and where no run names its branch all are on the stable one.
-    pub(crate) fn load(connection: &mut PgConnection, project: &Project, to: Timestamp) -> Read<Self> {
+    pub(crate) fn load(
+        connection: &mut PgConnection,
+        project: &Project,
+        stable_branch: &str,
+        to: Timestamp,
+    ) -> Read<Self> {
         let from = to.plus_days(-ENGINE_WINDOW_DAYS);
         let rows: Vec<Row> = run::table
             .filter(run::project_id.eq(project.id.0))
@@ -47,7 +52,7 @@ impl Revisions {
             ))
             .load(connection)?;
         let unnamed = rows.iter().all(|(.., branch)| branch.is_none());
-        let stable = Some(project.stable_branch.as_str());
+        let stable = Some(stable_branch);
         let mut seen: HashMap<Key, RevisionSeen> = HashMap::new();
         for (number, started_at, tested_revision, commit_sha, branch) in rows {
             let branch = if unnamed {

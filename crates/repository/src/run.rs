@@ -8,18 +8,18 @@ use assay_domain::{
     store::StoreError,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
-    QueryResult, Queryable, RunQueryDsl, Selectable, SelectableHelper,
-    dsl::{exists, select, sql},
+    BoolExpressionMethods, ExpressionMethods, IntoSql, NullableExpressionMethods, PgConnection, QueryDsl,
+    Queryable, RunQueryDsl, Selectable, SelectableHelper, define_sql_function,
+    dsl::{exists, select},
     pg::Pg,
-    sql_types::{Bool, Text},
+    sql_types::{Bool, Nullable, Text},
 };
 use uuid::Uuid;
 
 use crate::{
     column::{At, count, long_count, optional_word, word},
     pool::Read,
-    schema::{run, shard},
+    schema::{project as projects, run},
 };
 
 /// A run, as stored.
@@ -96,52 +96,10 @@ impl StoredRun {
             pull_request_number: self.pull_request_number,
         })
     }
-
-    fn position(&self) -> RunPosition {
-        RunPosition {
-            started_at: self.started_at.0,
-            number: self.number,
-        }
-    }
 }
 
-/// The visible run that this id, or the id of any of its shards, names.
-pub(crate) fn find(
-    connection: &mut PgConnection,
-    project: &Project,
-    id: RunId,
-) -> QueryResult<Option<StoredRun>> {
-    run::table
-        .inner_join(
-            shard::table.on(shard::project_id
-                .eq(run::project_id)
-                .and(shard::run_number.eq(run::number))),
-        )
-        .filter(run::project_id.eq(project.id.0))
-        .filter(shard::project_id.eq(project.id.0))
-        .filter(shard::id.eq(id.0))
-        .filter(run::started_at.ge(At(project.visible_from)))
-        .select(StoredRun::as_select())
-        .first(connection)
-        .optional()
-}
-
-/// One page of the runs list.
+/// One page of the runs list, in one statement wherever it has a run.
 pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
-    if [&query.branch, &query.sha]
-        .into_iter()
-        .flatten()
-        .any(|text| text.contains('\0'))
-    {
-        return Ok(RunPage {
-            runs: Vec::new(),
-            total: 0,
-            has_older: false,
-            has_newer: false,
-        });
-    }
-    let total: i64 = matching(project, query).count().get_result(connection)?;
-    let per_page = query.per_page.count();
     let beyond = match query.position {
         None => matching(project, query),
         Some(position) => past(matching(project, query), position, query.direction),
@@ -150,40 +108,53 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
         Direction::Next => beyond.order((run::started_at.desc(), run::number.desc())),
         Direction::Prev => beyond.order((run::started_at.asc(), run::number.asc())),
     };
-    let mut rows: Vec<StoredRun> = ordered
-        .select(StoredRun::as_select())
+    // None of these depends on the row, so Postgres finds each out once.
+    let around = |behind| {
+        (
+            projects::table
+                .find(project.id.0)
+                .select(projects::stable_branch)
+                .single_value()
+                .assume_not_null(),
+            matching(project, query).count().single_value().assume_not_null(),
+            exists(behind),
+        )
+    };
+    let per_page = query.per_page.count();
+    let found: Vec<(StoredRun, Around)> = ordered
+        .select((
+            StoredRun::as_select(),
+            around(behind(matching(project, query), query, true)),
+        ))
         .limit(i64::from(per_page) + 1)
         .load(connection)?;
+    let (mut rows, mut arounds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let (stable_branch, total, is_behind) = match arounds.pop() {
+        Some(around) => around,
+        None => select(around(behind(matching(project, query), query, false))).get_result(connection)?,
+    };
     let more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
     if more {
         rows.pop();
     }
-    // What lies on the side that the page was reached from: past its first row, or past the position where it is empty.
-    let behind = match (query.position, rows.first()) {
-        (None, _) => false,
-        (Some(position), first) => {
-            let edge = first.map_or(position, StoredRun::position);
-            let back = match query.direction {
-                Direction::Next => Direction::Prev,
-                Direction::Prev => Direction::Next,
-            };
-            select(exists(past(matching(project, query), edge, back))).get_result(connection)?
-        }
-    };
     let (has_older, has_newer) = match query.direction {
-        Direction::Next => (more, behind),
+        Direction::Next => (more, is_behind),
         Direction::Prev => {
             rows.reverse();
-            (behind, more)
+            (is_behind, more)
         }
     };
     Ok(RunPage {
+        stable_branch,
         runs: rows.into_iter().map(StoredRun::row).collect::<Result<_, _>>()?,
         total: long_count(total)?,
         has_older,
         has_newer,
     })
 }
+
+/// The stable branch, how many runs match, and whether one matches that lies behind the page.
+type Around = (String, i64, bool);
 
 type Matching<'a> = run::BoxedQuery<'a, Pg>;
 
@@ -194,23 +165,33 @@ fn matching<'a>(project: &Project, query: &'a RunQuery) -> Matching<'a> {
         .filter(run::project_id.eq(project.id.0))
         .filter(run::started_at.ge(At(query.window.from.max(project.visible_from))))
         .filter(run::started_at.le(At(query.window.to)));
+    if [&query.branch, &query.sha]
+        .into_iter()
+        .flatten()
+        .any(|text| text.contains('\0'))
+    {
+        // No stored text has it, and Postgres takes none that does.
+        return runs.filter(false.into_sql::<Bool>());
+    }
     if let Some(branch) = &query.branch {
         runs = runs.filter(run::branch.eq(branch));
     }
     if let Some(prefix) = &query.sha {
-        let begins = |column: &'static str| {
-            sql::<Bool>("starts_with(lower(")
-                .sql(column)
-                .sql("), ")
-                .bind::<Text, _>(prefix.as_str())
-                .sql(")")
-        };
-        runs = runs.filter(begins("commit_sha").or(begins("tested_revision")));
+        runs = runs.filter(
+            starts_with(lower(run::commit_sha), prefix).or(starts_with(lower(run::tested_revision), prefix)),
+        );
     }
     if let Some(status) = query.status {
         runs = runs.filter(run::status.eq(status.as_str()));
     }
     runs
+}
+
+define_sql_function! {
+    fn starts_with(text: Nullable<Text>, prefix: Text) -> Nullable<Bool>;
+}
+define_sql_function! {
+    fn lower(text: Nullable<Text>) -> Nullable<Text>;
 }
 
 /// Those of the runs that lie past a position.
@@ -224,6 +205,28 @@ fn past(runs: Matching<'_>, position: RunPosition, direction: Direction) -> Matc
         Direction::Prev => runs
             .filter(run::started_at.ge(at))
             .filter(run::started_at.gt(at).or(run::number.gt(number))),
+    }
+}
+
+/// Those of the runs that lie on the side that a page was reached from. The position's own run is one of them where
+/// the page has others.
+fn behind<'a>(runs: Matching<'a>, query: &RunQuery, own: bool) -> Matching<'a> {
+    let Some(position) = query.position else {
+        return runs.filter(false.into_sql::<Bool>());
+    };
+    let (at, number) = (At(position.started_at), position.number);
+    let beside = i32::from(!own);
+    match query.direction {
+        Direction::Next => runs.filter(run::started_at.ge(at)).filter(
+            run::started_at
+                .gt(at)
+                .or(run::number.ge(number.saturating_add(beside))),
+        ),
+        Direction::Prev => runs.filter(run::started_at.le(at)).filter(
+            run::started_at
+                .lt(at)
+                .or(run::number.le(number.saturating_sub(beside))),
+        ),
     }
 }
 

@@ -9,28 +9,27 @@ use assay_domain::{
     store::StoreError,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
-    QueryResult, RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
+    PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
 };
 use uuid::Uuid;
 
 use crate::{
     browser::Browsers,
-    column::{count, duration, optional_word, status},
+    column::{At, count, duration, optional_word, status},
     pool::Read,
-    run::{self, StoredRun},
-    schema::{attempt, result, run as runs, signature, test},
+    run::{StoredRun, outcome},
+    schema::{attempt, result, run as runs, shard as shards, signature, test},
     shard::{self, ShardTags, StoredShard},
 };
 
 /// The logical run that this id, or the id of any of its shards, names.
 pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Option<RunDetail>> {
-    let Some(stored) = run::find(connection, project, id)? else {
+    let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
     };
     let shards = shard::of_run(connection, project.id.0, stored.number)?;
-    let context = context(connection, project.id.0, stored.number)?;
-    let tests = tests(connection, project.id.0, stored.number, &ShardTags::of(&shards)?)?;
+    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&shards)?)?;
     Ok(Some(RunDetail {
         counts: stored.counts.counts()?,
         run: shown(stored, context, &shards)?,
@@ -47,17 +46,34 @@ type Context = (
     Option<String>,
 );
 
-fn context(connection: &mut PgConnection, project: Uuid, number: i32) -> QueryResult<Context> {
+/// The visible run that this id, or the id of any of its shards, names.
+fn run(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+) -> QueryResult<Option<(StoredRun, Context)>> {
     runs::table
-        .find((project, number))
+        .inner_join(
+            shards::table.on(shards::project_id
+                .eq(runs::project_id)
+                .and(shards::run_number.eq(runs::number))),
+        )
+        .filter(runs::project_id.eq(project.id.0))
+        .filter(shards::project_id.eq(project.id.0))
+        .filter(shards::id.eq(id.0))
+        .filter(runs::started_at.ge(At(project.visible_from)))
         .select((
-            runs::commit_message,
-            runs::author_name,
-            runs::pull_request_title,
-            runs::ci_provider,
-            runs::suite,
+            StoredRun::as_select(),
+            (
+                runs::commit_message,
+                runs::author_name,
+                runs::pull_request_title,
+                runs::ci_provider,
+                runs::suite,
+            ),
         ))
         .first(connection)
+        .optional()
 }
 
 fn shown(stored: StoredRun, context: Context, shards: &[StoredShard]) -> Result<Run, StoreError> {
@@ -74,7 +90,7 @@ fn shown(stored: StoredRun, context: Context, shards: &[StoredShard]) -> Result<
     Ok(Run {
         id: RunId(stored.id),
         run_number: stored.number,
-        status: run::outcome(&stored)?.into(),
+        status: outcome(&stored)?.into(),
         started_at: stored.started_at.0,
         finished_at: stored.finished_at.map(|at| at.0),
         duration_ms: stored.duration_ms(),
@@ -99,7 +115,7 @@ type ResultRow = (i32, String, Option<String>, i16, Option<i64>, i32, i16, i32);
 fn tests(
     connection: &mut PgConnection,
     project: Uuid,
-    number: i32,
+    run: &StoredRun,
     tags: &ShardTags,
 ) -> Read<Vec<TestEntry>> {
     let rows: Vec<ResultRow> = result::table
@@ -110,7 +126,8 @@ fn tests(
         )
         .filter(result::project_id.eq(project))
         .filter(test::project_id.eq(project))
-        .filter(result::run_number.eq(number))
+        .filter(result::run_number.eq(run.number))
+        .filter(result::started_at.eq(run.started_at))
         .select((
             result::test,
             test::name,
@@ -123,7 +140,7 @@ fn tests(
         ))
         .load(connection)?;
     let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
-    let mut errors = final_errors(connection, project, number)?;
+    let mut errors = final_errors(connection, project, run)?;
     let mut entries = Vec::with_capacity(rows.len());
     for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
         let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
@@ -150,7 +167,7 @@ type FinalError = (Option<String>, Option<String>);
 fn final_errors(
     connection: &mut PgConnection,
     project: Uuid,
-    number: i32,
+    run: &StoredRun,
 ) -> QueryResult<HashMap<i32, FinalError>> {
     let rows: Vec<(i32, Option<String>, Option<String>)> = attempt::table
         .inner_join(
@@ -167,8 +184,11 @@ fn final_errors(
         )
         .filter(attempt::project_id.eq(project))
         .filter(result::project_id.eq(project))
-        .filter(attempt::run_number.eq(number))
-        .filter(result::run_number.eq(number))
+        .filter(attempt::run_number.eq(run.number))
+        .filter(result::run_number.eq(run.number))
+        // Tells which partitions have the rows.
+        .filter(attempt::started_at.eq(run.started_at))
+        .filter(result::started_at.eq(run.started_at))
         .filter(attempt::retry.eq(result::attempts - 1))
         .select((attempt::test, attempt::message, signature::fingerprint.nullable()))
         .load(connection)?;

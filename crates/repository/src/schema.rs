@@ -127,7 +127,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    result (project_id, run_number, test) {
+    result (project_id, test, started_at, run_number) {
         project_id -> Uuid,
         started_at -> Timestamptz,
         duration_ms -> Nullable<BigInt>,
@@ -142,7 +142,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    attempt (project_id, run_number, test, slot, place) {
+    attempt (project_id, test, started_at, run_number, slot, place) {
         project_id -> Uuid,
         started_at -> Timestamptz,
         occurred_at -> Timestamptz,
@@ -162,6 +162,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    period (starts_at) {
+        starts_at -> Timestamptz,
+        ends_at -> Timestamptz,
+        name -> Text,
+    }
+}
+
+diesel::table! {
     run_pack (project_id, run_number) {
         project_id -> Uuid,
         started_at -> Timestamptz,
@@ -177,6 +185,9 @@ diesel::table! {
         status -> Text,
         in_window -> Bool,
         last_run -> Nullable<Integer>,
+        last_status -> Nullable<SmallInt>,
+        last_offset_ms -> Nullable<Integer>,
+        newest -> Nullable<Timestamptz>,
         body -> Text,
     }
 }
@@ -201,6 +212,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     signature_alias,
     result,
     attempt,
+    period,
     run_pack,
     verdict
 );

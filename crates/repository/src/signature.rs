@@ -12,16 +12,16 @@ use assay_domain::{
     window::Window,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    dsl::{count_star, exists, max, min, not},
+    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
+    QueryDsl, QueryResult, RunQueryDsl,
+    dsl::{count_star, max, min},
 };
 use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, count, long_count, status, word},
     pool::Read,
-    schema::{attempt, result, run, signature, signature_alias},
+    schema::{attempt, run, signature, signature_alias},
     test::{named, names_by_ordinal},
 };
 
@@ -52,22 +52,25 @@ pub(crate) fn find(
     let mut ordinals: Vec<i32> = hits.iter().map(|hit| hit.test).collect();
     ordinals.sort_unstable();
     ordinals.dedup();
-    let names = names_by_ordinal(connection, project.id.0, &ordinals)?;
-    let message = latest_message(connection, project.id.0, ordinal, period)?;
-    let tests = tests(&hits, &names)?;
-    let runs: HashSet<i32> = hits.iter().map(|hit| hit.run_number).collect();
+    let message = latest_message(connection, project.id.0, ordinal, &hits)?;
+    let shown = Shown {
+        names: names_by_ordinal(connection, project.id.0, &ordinals)?,
+        outcomes: outcomes(connection, project.id.0, &ordinals, period)?,
+        runs: runs_of(connection, project.id.0, &hits)?,
+    };
+    let tests = tests(&hits, &shown.names)?;
     let signature = Figures {
         tests: &tests,
         message,
-        runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
+        runs: u64::try_from(shown.runs.len()).unwrap_or(u64::MAX),
         first_seen: seen.first.0,
         last_seen: hits.iter().map(|hit| hit.latest).max().unwrap_or(seen.last).0,
         is_new: !window_empty && seen.first_run >= from,
     }
     .signature(head);
     let mut runs = hits
-        .into_iter()
-        .map(|hit| hit.shown(&names))
+        .iter()
+        .map(|hit| shown.run(hit))
         .collect::<Result<Vec<SignatureRun>, StoreError>>()?;
     runs.sort_unstable_by(|a, b| {
         let newest_first = (b.started_at, b.run_number).cmp(&(a.started_at, a.run_number));
@@ -117,12 +120,16 @@ fn named_by(connection: &mut PgConnection, project: Uuid, asked: &str) -> Read<O
 
 /// Deletes the signatures that nothing has.
 pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
-    let occurrences = attempt::table
+    // The first occurrence of each is looked for, which an index finds; `not exists` might read all attempts instead.
+    let occurrence = attempt::table
         .filter(attempt::project_id.eq(project))
-        .filter(attempt::signature.eq(signature::ordinal.nullable()));
+        .filter(attempt::signature.eq(signature::ordinal.nullable()))
+        .select(attempt::test)
+        .limit(1)
+        .single_value();
     diesel::delete(signature::table)
         .filter(signature::project_id.eq(project))
-        .filter(not(exists(occurrences)))
+        .filter(occurrence.is_null())
         .execute(connection)
 }
 
@@ -233,95 +240,123 @@ pub(crate) fn seen(
 }
 
 /// A test in a run that the signature hit.
-#[derive(Debug, Queryable)]
+#[derive(Debug)]
 struct Hit {
     test: i32,
     run_number: i32,
-    run_id: Uuid,
-    branch: Option<String>,
     started_at: At,
-    status: i16,
-    attempts: i32,
     occurrences: i64,
     latest: At,
 }
 
+/// Where the signature occurred in a period. An index has it all.
 fn hits(
     connection: &mut PgConnection,
     project: Uuid,
     signature: i32,
     (from, to): (At, At),
 ) -> Read<Vec<Hit>> {
-    type Row = (i32, i32, Uuid, Option<String>, At, i16, i32, i64, Option<At>);
+    type Row = (i32, i32, At, i64, Option<At>);
     let rows: Vec<Row> = attempt::table
-        .inner_join(
-            run::table.on(run::project_id
-                .eq(attempt::project_id)
-                .and(run::number.eq(attempt::run_number))),
-        )
-        .inner_join(
-            result::table.on(result::project_id
-                .eq(attempt::project_id)
-                .and(result::run_number.eq(attempt::run_number))
-                .and(result::test.eq(attempt::test))),
-        )
         .filter(attempt::project_id.eq(project))
-        .filter(run::project_id.eq(project))
-        .filter(result::project_id.eq(project))
         .filter(attempt::signature.eq(signature))
         .filter(attempt::started_at.between(from, to))
-        .group_by((
-            attempt::test,
-            run::number,
-            run::id,
-            run::branch,
-            run::started_at,
-            result::status,
-            result::attempts,
-        ))
+        .group_by((attempt::test, attempt::run_number, attempt::started_at))
         .select((
             attempt::test,
-            run::number,
-            run::id,
-            run::branch,
-            run::started_at,
-            result::status,
-            result::attempts,
+            attempt::run_number,
+            attempt::started_at,
             count_star(),
             max(attempt::occurred_at),
         ))
         .load(connection)?;
-    let whole =
-        |(test, run_number, run_id, branch, started_at, status, attempts, occurrences, latest): Row| {
-            let latest = latest.unwrap_or(started_at);
-            Hit {
-                test,
-                run_number,
-                run_id,
-                branch,
-                started_at,
-                status,
-                attempts,
-                occurrences,
-                latest,
-            }
-        };
-    Ok(rows.into_iter().map(whole).collect())
+    let hit = |(test, run_number, started_at, occurrences, latest): Row| Hit {
+        test,
+        run_number,
+        started_at,
+        occurrences,
+        latest: latest.unwrap_or(started_at),
+    };
+    Ok(rows.into_iter().map(hit).collect())
 }
 
-impl Hit {
-    fn shown(self, names: &HashMap<i32, TestName>) -> Result<SignatureRun, StoreError> {
-        let test = named(names, self.test)?;
+/// How often each of these tests was tried in each run of a period, and how it ended, by test and run: where a test has
+/// rows of its own for its attempts. An index has it all.
+fn outcomes(
+    connection: &mut PgConnection,
+    project: Uuid,
+    tests: &[i32],
+    (from, to): (At, At),
+) -> QueryResult<HashMap<(i32, i32), (i32, i16)>> {
+    let rows: Vec<(i32, i32, i32, i16)> = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::test.eq_any(tests))
+        .filter(attempt::started_at.between(from, to))
+        .select((
+            attempt::test,
+            attempt::run_number,
+            attempt::retry,
+            attempt::status,
+        ))
+        .load(connection)?;
+    let mut outcomes: HashMap<(i32, i32), (i32, i16)> = HashMap::with_capacity(rows.len() / 2);
+    for (test, run_number, retry, status) in rows {
+        let outcome = outcomes.entry((test, run_number)).or_insert((retry, status));
+        if retry > outcome.0 {
+            *outcome = (retry, status);
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Ids and branches of the hits' runs, by number.
+fn runs_of(
+    connection: &mut PgConnection,
+    project: Uuid,
+    hits: &[Hit],
+) -> QueryResult<HashMap<i32, (Uuid, Option<String>)>> {
+    let mut numbers: Vec<i32> = hits.iter().map(|hit| hit.run_number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let rows: Vec<(i32, Uuid, Option<String>)> = run::table
+        .filter(run::project_id.eq(project))
+        .filter(run::number.eq_any(numbers))
+        .select((run::number, run::id, run::branch))
+        .load(connection)?;
+    Ok(rows
+        .into_iter()
+        .map(|(number, id, branch)| (number, (id, branch)))
+        .collect())
+}
+
+/// What the hits are shown with.
+struct Shown {
+    names: HashMap<i32, TestName>,
+    outcomes: HashMap<(i32, i32), (i32, i16)>,
+    runs: HashMap<i32, (Uuid, Option<String>)>,
+}
+
+impl Shown {
+    fn run(&self, hit: &Hit) -> Result<SignatureRun, StoreError> {
+        let test = named(&self.names, hit.test)?;
+        let (run_id, branch) = self
+            .runs
+            .get(&hit.run_number)
+            .ok_or_else(|| corrupt("attempt in an unknown run", &hit.run_number.to_string()))?;
+        let (last_retry, final_status) = self
+            .outcomes
+            .get(&(hit.test, hit.run_number))
+            .ok_or_else(|| corrupt("attempt that is none of its test's", &hit.test.to_string()))?;
         Ok(SignatureRun {
-            run_id: RunId(self.run_id),
-            run_number: self.run_number,
-            branch: self.branch,
-            started_at: self.started_at.0,
+            run_id: RunId(*run_id),
+            run_number: hit.run_number,
+            branch: branch.clone(),
+            started_at: hit.started_at.0,
             test_name: test.name,
             file_path: test.file_path,
-            attempts: count(self.attempts)?,
-            occurrences: long_count(self.occurrences)?,
-            final_status: status(self.status)?,
+            attempts: count(last_retry.saturating_add(1))?,
+            occurrences: long_count(hit.occurrences)?,
+            final_status: status(*final_status)?,
         })
     }
 }
@@ -355,23 +390,28 @@ pub(crate) fn counted(
     Ok(tests)
 }
 
-/// The message of the latest occurrence in a period.
+/// The message of the latest occurrence; of several at once that of the newest run, then the last test, then the last
+/// attempt.
 fn latest_message(
     connection: &mut PgConnection,
     project: Uuid,
     signature: i32,
-    (from, to): (At, At),
+    hits: &[Hit],
 ) -> QueryResult<Option<String>> {
+    let Some(hit) = hits
+        .iter()
+        .max_by_key(|hit| (hit.latest, hit.run_number, hit.test))
+    else {
+        return Ok(None);
+    };
     let latest: Option<Option<String>> = attempt::table
         .filter(attempt::project_id.eq(project))
+        .filter(attempt::test.eq(hit.test))
+        .filter(attempt::started_at.eq(hit.started_at))
+        .filter(attempt::run_number.eq(hit.run_number))
         .filter(attempt::signature.eq(signature))
-        .filter(attempt::started_at.between(from, to))
-        .order((
-            attempt::occurred_at.desc(),
-            attempt::run_number.desc(),
-            attempt::test.desc(),
-            attempt::retry.desc(),
-        ))
+        .filter(attempt::occurred_at.eq(hit.latest))
+        .order(attempt::retry.desc())
         .select(attempt::message)
         .first(connection)
         .optional()?;

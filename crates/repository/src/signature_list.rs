@@ -14,9 +14,9 @@ use assay_domain::{
     test::TestName,
 };
 use diesel::{
-    AggregateExpressionMethods, BoolExpressionMethods, BoxableExpression, ExpressionMethods,
-    NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-    dsl::{count, count_star, max},
+    BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
+    QueryDsl, QueryResult, RunQueryDsl,
+    dsl::{count_star, max},
     pg::Pg,
     sql_types::Bool,
 };
@@ -26,7 +26,7 @@ use crate::{
     column::{At, long_count, status_code, word},
     pool::Read,
     schema::{attempt, run, signature},
-    signature::{Figures, Head, Seen, counted, head, seen},
+    signature::{Figures, Head, counted, head, seen},
     test::names_by_ordinal,
 };
 
@@ -61,16 +61,20 @@ pub(crate) fn page(
         let search = search.to_lowercase();
         found.retain(|ordinal, found| texts.contain(heads.get(ordinal), *ordinal, found, &search));
     }
-    let remaining: Vec<i32> = found.keys().copied().collect();
-    let seen = seen(connection, project, &remaining)?;
+    // When they were first seen is read for the page alone, unless it is what the order goes by.
+    let first_seen = match query.sort {
+        SignatureSort::FirstSeen => {
+            let all: Vec<i32> = found.keys().copied().collect();
+            seen(connection, project, &all)?
+        }
+        SignatureSort::Occurrences | SignatureSort::Tests | SignatureSort::LastSeen => HashMap::new(),
+    };
     let mut ordered: Vec<Entry> = found
         .into_iter()
-        .filter_map(|(ordinal, found)| {
-            Some(Entry {
-                ordinal,
-                found,
-                seen: *seen.get(&ordinal)?,
-            })
+        .map(|(ordinal, found)| Entry {
+            ordinal,
+            found,
+            first: first_seen.get(&ordinal).map(|seen| seen.first),
         })
         .collect();
     let fingerprint = |entry: &Entry| heads.get(&entry.ordinal).map(|head| head.fingerprint.as_str());
@@ -160,18 +164,16 @@ fn found(
         entry.tests.insert(test, occurrences);
         entry.latest = entry.latest.max(latest);
     }
-    let runs: Vec<(Option<i32>, i64)> = attempt::table
+    // A row for each run, to be counted here: for distinct values Postgres would sort them all.
+    let runs: Vec<Option<i32>> = attempt::table
         .filter(within(project, query))
         .filter(attempt::signature.is_not_null())
-        .group_by(attempt::signature)
-        .select((
-            attempt::signature,
-            count(attempt::run_number).aggregate_distinct(),
-        ))
+        .group_by((attempt::signature, attempt::run_number))
+        .select(attempt::signature)
         .load(connection)?;
-    for (signature, runs) in runs {
-        if let Some(entry) = signature.and_then(|signature| found.get_mut(&signature)) {
-            entry.runs = runs;
+    for signature in runs.into_iter().flatten() {
+        if let Some(entry) = found.get_mut(&signature) {
+            entry.runs += 1;
         }
     }
     Ok(found)
@@ -206,7 +208,8 @@ fn heads(connection: &mut PgConnection, project: Uuid, ordinals: &[i32]) -> Read
 struct Entry {
     ordinal: i32,
     found: Found,
-    seen: Seen,
+    /// The earliest occurrence, where the order goes by it.
+    first: Option<At>,
 }
 
 impl Entry {
@@ -216,7 +219,7 @@ impl Entry {
             SignatureSort::Occurrences => other.found.occurrences().cmp(&self.found.occurrences()),
             SignatureSort::Tests => other.found.tests.len().cmp(&self.found.tests.len()),
             SignatureSort::LastSeen => other.found.latest.cmp(&self.found.latest),
-            SignatureSort::FirstSeen => other.seen.first.cmp(&self.seen.first),
+            SignatureSort::FirstSeen => other.first.cmp(&self.first),
         }
     }
 }
@@ -290,16 +293,19 @@ fn complete(
     shown: Vec<Entry>,
     heads: &mut HashMap<i32, Head>,
 ) -> Read<Vec<Signature>> {
-    let seen: Vec<(i32, Seen)> = shown.iter().map(|entry| (entry.ordinal, entry.seen)).collect();
+    let order: Vec<i32> = shown.iter().map(|entry| entry.ordinal).collect();
+    let seen = seen(connection, project, &order)?;
     let mut found: BTreeMap<i32, Found> = shown
         .into_iter()
         .map(|entry| (entry.ordinal, entry.found))
         .collect();
     let mut texts = Texts::load(connection, project, query, &found)?;
     let from = At(query.window.from.max(project.visible_from));
-    let mut signatures = Vec::with_capacity(seen.len());
-    for (ordinal, seen) in seen {
-        let found = found.remove(&ordinal).unwrap_or_default();
+    let mut signatures = Vec::with_capacity(order.len());
+    for ordinal in order {
+        let (Some(found), Some(seen)) = (found.remove(&ordinal), seen.get(&ordinal)) else {
+            continue;
+        };
         let tests = counted(found.tests, &texts.names)?;
         let figures = Figures {
             tests: &tests,

@@ -2,6 +2,8 @@
 //!
 //! What several statements answer is read in one repeatable-read transaction, so that no answer mixes two states;
 //! where a single statement answers, there is none, which saves two round trips.
+//!
+//! Who may ask, and of which project, the primary says (`run`); the data themselves may come from a standby (`data`, `read`).
 
 use assay_domain::{
     attempt::TestAttempts,
@@ -13,7 +15,7 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunQuery},
     settings::Settings,
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
-    store::{FinalResult, Store, StoreError},
+    store::{Connections, FinalResult, ResultKey, Store, StoreError},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
@@ -30,6 +32,10 @@ impl Store for Database {
         self.run("checking the schema", |connection| {
             Ok(migrate::is_current(connection)??)
         })
+    }
+
+    fn connections(&self) -> Connections {
+        self.pool_state()
     }
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
@@ -59,17 +65,17 @@ impl Store for Database {
     }
 
     fn branches(&self, project: &Project) -> Result<Vec<String>, StoreError> {
-        self.run("reading branches", |connection| {
+        self.data("reading branches", |connection| {
             project::branches(connection, project)
         })
     }
 
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
-        self.read("reading runs", |connection| run::page(connection, project, query))
+        self.data("reading runs", |connection| run::page(connection, project, query))
     }
 
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
-        self.read("reading a run", |connection| {
+        self.read_known("reading a run", |connection| {
             run_detail::find(connection, project, id)
         })
     }
@@ -80,7 +86,7 @@ impl Store for Database {
         run: RunId,
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
-        self.read("reading attempts", |connection| {
+        self.known("reading attempts", |connection| {
             attempt::find(connection, project, run, test)
         })
     }
@@ -97,8 +103,7 @@ impl Store for Database {
     }
 
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
-        // Two statements without a transaction: a test's number never changes.
-        self.run("reading a verdict", |connection| {
+        self.data("reading a verdict", |connection| {
             verdict::find(connection, project, test)
         })
     }
@@ -109,7 +114,7 @@ impl Store for Database {
         fingerprint: &str,
         window: &Window,
     ) -> Result<Option<SignatureDetail>, StoreError> {
-        self.read("reading a signature", |connection| {
+        self.read_known("reading a signature", |connection| {
             signature::find(connection, project, fingerprint, window)
         })
     }
@@ -123,12 +128,12 @@ impl Store for Database {
     fn observations(&self, project: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError> {
         let from = from.max(project.visible_from);
         self.read("reading observations", |connection| {
-            observation::load(connection, project.id.0, &project.stable_branch, from, to)
+            observation::load(connection, project.id.0, from, to)
         })
     }
 
     fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
-        self.run("reading tests", |connection| {
+        self.data("reading tests", |connection| {
             test::names(connection, project, tests)
         })
     }
@@ -136,9 +141,9 @@ impl Store for Database {
     fn final_results(
         &self,
         project: &Project,
-        results: &[(TestOrdinal, i32)],
+        results: &[ResultKey],
     ) -> Result<Vec<FinalResult>, StoreError> {
-        self.run("reading final results", |connection| {
+        self.data("reading final results", |connection| {
             observation::final_results(connection, project, results)
         })
     }

@@ -1,6 +1,6 @@
 //! Tests: looking one up by name, and naming many.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
     project::Project,
@@ -8,15 +8,15 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult,
-    RunQueryDsl, dsl::exists,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
+    PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl,
 };
 use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, int, short_hash},
     pool::Read,
-    schema::{result, test},
+    schema::{project as projects, result, test, verdict},
 };
 
 /// A test that was looked up.
@@ -24,6 +24,8 @@ use crate::{
 pub(crate) struct FoundTest {
     pub(crate) ordinal: i32,
     pub(crate) name: TestName,
+    /// The project's stable branch.
+    pub(crate) stable_branch: String,
 }
 
 /// The test that is asked for, among those with a visible result.
@@ -32,28 +34,90 @@ pub(crate) fn find(
     project: &Project,
     asked: &TestSelector,
 ) -> Read<TestLookup<FoundTest>> {
-    let visible = result::table
-        .filter(result::project_id.eq(project.id.0))
-        .filter(result::test.eq(test::ordinal))
-        .filter(result::started_at.ge(At(project.visible_from)));
-    let candidates: Vec<(i32, Option<String>)> = test::table
+    let mut candidates: Vec<Candidate> = test::table
+        .inner_join(projects::table.on(projects::id.eq(test::project_id)))
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project.id.0)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .filter(projects::id.eq(project.id.0))
         .filter(
             test::project_id
                 .eq(project.id.0)
                 .and(test::name_hash.eq(short_hash(&asked.name))),
         )
-        .filter(exists(visible))
         .order(test::file_path.asc().nulls_first())
-        .select((test::ordinal, test::file_path))
+        .select((
+            test::ordinal,
+            test::file_path,
+            projects::stable_branch,
+            verdict::newest.nullable(),
+        ))
         .load(connection)?;
-    let candidates = candidates.into_iter().map(|(ordinal, file_path)| FoundTest {
-        ordinal,
-        name: TestName {
-            name: asked.name.clone(),
-            file_path,
-        },
+    let unsure: Vec<i32> = candidates
+        .iter()
+        .filter(|(.., newest)| newest.is_none())
+        .map(|(ordinal, ..)| *ordinal)
+        .collect();
+    let seen = seen(connection, project, &unsure)?;
+    candidates.retain(|(ordinal, .., newest)| {
+        newest.map_or_else(
+            || seen.contains(ordinal),
+            |newest| newest.0 >= project.visible_from,
+        )
     });
+    let candidates = candidates
+        .into_iter()
+        .map(|(ordinal, file_path, stable_branch, _)| FoundTest {
+            ordinal,
+            name: TestName {
+                name: asked.name.clone(),
+                file_path,
+            },
+            stable_branch,
+        });
     Ok(choose(candidates.collect(), &asked.file, |found| &found.name))
+}
+
+/// Ordinal, file, the project's stable branch, and when the newest run with a result started.
+type Candidate = (i32, Option<String>, String, Option<At>);
+
+/// The files of the tests with this name that have a visible result.
+pub(crate) fn files(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+) -> Read<Vec<Option<String>>> {
+    let any = TestSelector {
+        name: asked.name.clone(),
+        file: FileSelector::Any,
+    };
+    Ok(match find(connection, project, &any)? {
+        TestLookup::Ambiguous(files) => files,
+        TestLookup::Found(only) => vec![only.name.file_path],
+        TestLookup::Missing => Vec::new(),
+    })
+}
+
+/// Those of the tests that have a visible result. Only for tests that no verdict tells it of: those that came with
+/// reports older than the engine's window, or of a time yet to come.
+pub(crate) fn seen(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[i32],
+) -> QueryResult<HashSet<i32>> {
+    if tests.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let seen: Vec<i32> = result::table
+        .filter(result::project_id.eq(project.id.0))
+        .filter(result::test.eq_any(tests))
+        .filter(result::started_at.ge(At(project.visible_from)))
+        .select(result::test)
+        .distinct()
+        .load(connection)?;
+    Ok(seen.into_iter().collect())
 }
 
 /// The candidate in the file that is asked for. The candidates are ordered by file.

@@ -1,33 +1,35 @@
 //! Stored verdicts.
 
-use std::collections::HashMap;
+mod last;
+mod rows;
+
+use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
     id::RunId,
-    observation::History,
     project::Project,
     store::StoreError,
-    test::{TestLookup, TestSelector},
+    test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{
-        ENGINE_WINDOW_DAYS, Evidence, Figures, Judge, Judgement, Label, LastRun, Signal, StoredVerdict,
-        TestVerdict, VerdictStatus,
+        ENGINE_WINDOW_DAYS, Evidence, Figures, Judge, Label, LastRun, Signal, StoredVerdict, TestVerdict,
     },
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-    sql_types::{Array, Bool, Integer, Nullable, Text, Uuid as SqlUuid},
+    BoolExpressionMethods, ExpressionMethods, IntoSql, JoinOnDsl, NullableExpressionMethods, PgConnection,
+    QueryDsl, RunQueryDsl, sql_types::Bool,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use rows::Rows;
+
 use crate::{
-    column::{At, corrupt, int, status, storable, word},
+    column::{At, corrupt, file_hash, short_hash, status, word},
     observation::{self, final_start},
     pool::Read,
-    schema::{project as projects, result, run, verdict},
-    test,
+    schema::{project as projects, run, test, verdict},
+    test as tests,
 };
 
 /// What the column `body` holds: all of a verdict that nothing searches for.
@@ -43,68 +45,107 @@ struct Body {
     evidence: Evidence,
 }
 
-/// A test's stored verdict.
+/// A test's stored verdict, in one statement unless the name is ambiguous or the test has no verdict.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     asked: &TestSelector,
 ) -> Read<TestLookup<TestVerdict>> {
-    let found = test::find(connection, project, asked)?;
-    test::then(found, |found| {
-        let stored = stored(connection, project, found.ordinal)?;
-        Ok(TestVerdict {
-            test: found.name,
-            stored,
-        })
+    let project_id = project.id.0;
+    let candidates = test::table
+        .inner_join(projects::table.on(projects::id.eq(test::project_id)))
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project_id)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .left_join(
+            run::table.on(run::project_id
+                .eq(project_id)
+                .and(verdict::last_run.eq(run::number.nullable()))
+                .and(run::started_at.ge(At(project.visible_from)))),
+        )
+        .filter(test::project_id.eq(project_id))
+        .filter(projects::id.eq(project_id))
+        .filter(test::name_hash.eq(short_hash(&asked.name)))
+        .filter(
+            verdict::newest
+                .ge(At(project.visible_from))
+                .or(verdict::newest.is_null()),
+        )
+        .select((
+            (test::ordinal, test::file_path, verdict::newest.nullable()),
+            projects::evaluated_at,
+            (
+                verdict::status,
+                verdict::body,
+                verdict::last_status,
+                verdict::last_offset_ms,
+            )
+                .nullable(),
+            (run::id, run::number, run::started_at).nullable(),
+        ));
+    let mut rows: Vec<Row> = match &asked.file {
+        FileSelector::Any => candidates.load(connection)?,
+        FileSelector::Exactly(file) => candidates
+            .filter(test::file_hash.eq(file_hash(file.as_deref())))
+            .load(connection)?,
+    };
+    // Results are looked at for a test without a verdict only: a statement that names their many partitions costs
+    // about as much as all the rest, whether it comes to read them or not.
+    let unsure: Vec<i32> = rows
+        .iter()
+        .filter(|((.., newest), ..)| newest.is_none())
+        .map(|((ordinal, ..), ..)| *ordinal)
+        .collect();
+    let seen = tests::seen(connection, project, &unsure)?;
+    rows.retain(|((ordinal, _, newest), ..)| newest.is_some() || seen.contains(ordinal));
+    match (rows.pop(), rows.is_empty()) {
+        (None, _) => Ok(TestLookup::Missing),
+        (Some(row), true) => Ok(TestLookup::Found(found(row, asked)?)),
+        (Some(_), false) => Ok(TestLookup::Ambiguous(tests::files(connection, project, asked)?)),
+    }
+}
+
+/// The test's number, its file and when its newest run started, when the project was judged, what is stored of its verdict, and the verdict's last run.
+type Row = (
+    (i32, Option<String>, Option<At>),
+    Option<At>,
+    Option<StoredRow>,
+    Option<RunRow>,
+);
+/// Status, body, and how the last run ended: the final attempt's status, and its start from the run's.
+type StoredRow = (String, String, Option<i16>, Option<i32>);
+/// Id, number and start of a run.
+type RunRow = (Uuid, i32, At);
+
+fn found(
+    ((_, file_path, _), evaluated_at, row, run): Row,
+    asked: &TestSelector,
+) -> Result<TestVerdict, StoreError> {
+    let stored = row.map(|row| stored(row, evaluated_at, run)).transpose()?;
+    Ok(TestVerdict {
+        test: TestName {
+            name: asked.name.clone(),
+            file_path,
+        },
+        stored,
     })
 }
 
-/// Id, number and start of a verdict's last run, the test's status in it and its final attempt's offset.
-type LastRow = (Uuid, i32, At, i16, Option<i32>);
-
-fn stored(connection: &mut PgConnection, project: &Project, ordinal: i32) -> Read<Option<StoredVerdict>> {
-    let found: Option<(String, String, Option<At>, Option<LastRow>)> = verdict::table
-        .inner_join(projects::table.on(projects::id.eq(verdict::project_id)))
-        .left_join(
-            result::table
-                .inner_join(
-                    run::table.on(run::project_id
-                        .eq(result::project_id)
-                        .and(run::number.eq(result::run_number))),
-                )
-                .on(result::project_id
-                    .eq(project.id.0)
-                    .and(run::project_id.eq(project.id.0))
-                    .and(result::test.eq(ordinal))
-                    .and(verdict::last_run.eq(result::run_number.nullable()))
-                    .and(result::started_at.ge(At(project.visible_from)))),
-        )
-        .filter(verdict::project_id.eq(project.id.0))
-        .filter(projects::id.eq(project.id.0))
-        .filter(verdict::test.eq(ordinal))
-        .select((
-            verdict::status,
-            verdict::body,
-            projects::evaluated_at,
-            (
-                run::id,
-                run::number,
-                run::started_at,
-                result::status,
-                result::start_offset_ms,
-            )
-                .nullable(),
-        ))
-        .first(connection)
-        .optional()?;
-    let Some((verdict_status, body, evaluated_at, last)) = found else {
-        return Ok(None);
-    };
+fn stored(
+    (verdict_status, body, last_status, last_offset): StoredRow,
+    evaluated_at: Option<At>,
+    run: Option<RunRow>,
+) -> Result<StoredVerdict, StoreError> {
     let body = parsed(&body)?;
     let evaluated_at = evaluated_at
         .ok_or_else(|| corrupt("verdict without a time", &body.explanation))?
         .0;
-    Ok(Some(StoredVerdict {
+    let last = run
+        .zip(last_status)
+        .map(|(run, code)| last_run(run, code, last_offset));
+    Ok(StoredVerdict {
         status: word("verdict", &verdict_status)?,
         reason: body.reason,
         explanation: body.explanation,
@@ -112,15 +153,19 @@ fn stored(connection: &mut PgConnection, project: &Project, ordinal: i32) -> Rea
         labels: body.labels,
         figures: body.figures,
         evaluated_at,
-        last: last.map(last_run).transpose()?,
+        last: last.transpose()?,
         evidence: Evidence {
             now: evaluated_at,
             ..body.evidence
         },
-    }))
+    })
 }
 
-fn last_run((id, run_number, started_at, code, offset): LastRow) -> Result<(Timestamp, LastRun), StoreError> {
+fn last_run(
+    (id, run_number, started_at): RunRow,
+    code: i16,
+    offset: Option<i32>,
+) -> Result<(Timestamp, LastRun), StoreError> {
     let run = LastRun {
         run_id: RunId(id).to_string(),
         run_number,
@@ -134,35 +179,75 @@ fn parsed(body: &str) -> Result<Body, StoreError> {
     serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
 }
 
+/// What an import wrote, of which nothing stored before tells any more.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// The run.
+    pub(crate) run: Option<i32>,
+    /// Its tests, those included that it has no longer.
+    pub(crate) tests: BTreeSet<i32>,
+    /// Whether nothing at all is to be taken over.
+    pub(crate) all: bool,
+}
+
 /// Judges the whole project as of `now` and stores what changed.
 pub(crate) fn judge(
     connection: &mut PgConnection,
     project: Uuid,
-    stable_branch: &str,
     judge: &dyn Judge,
     now: Timestamp,
-) -> Read<()> {
+    touched: &Touched,
+) -> Read<usize> {
     let from = now.plus_days(-ENGINE_WINDOW_DAYS);
-    let history = observation::load(connection, project, stable_branch, from, now)?;
+    let history = observation::load(connection, project, from, now)?;
     let mut rows = Rows::default();
     for judgement in judge.judge(&history, now) {
         rows.push(judgement, &history)?;
     }
-    for (ordinal, engine) in left_window(connection, project, &rows.tests)? {
-        rows.push_unseen(ordinal, engine)?;
+    last::complete(connection, project, &mut rows, &history, touched)?;
+    let unseen = unseen(connection, project, &rows.tests, touched)?;
+    let newest = last::newest_of(connection, project, unseen.keys())?;
+    for (ordinal, engine) in unseen {
+        rows.push_unseen(ordinal, engine, newest.get(&ordinal).copied())?;
     }
-    rows.store(connection, project)?;
+    let changed = rows.store(connection, project)?;
     diesel::update(projects::table.find(project))
         .set(projects::evaluated_at.eq(At(now)))
         .execute(connection)?;
-    Ok(())
+    Ok(changed)
 }
 
-/// The tests with a verdict from when they had results in the window, and the engine that made it.
-fn left_window(connection: &mut PgConnection, project: Uuid, judged: &[i32]) -> Read<HashMap<i32, String>> {
+/// Judges the whole project anew, from its results and packs alone, and says how many verdicts changed.
+pub(crate) fn rebuild(
+    connection: &mut PgConnection,
+    project: Uuid,
+    engine: &dyn Judge,
+    now: Timestamp,
+) -> Read<u64> {
+    let touched = Touched {
+        all: true,
+        ..Touched::default()
+    };
+    let changed = judge(connection, project, engine, now, &touched)?;
+    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+}
+
+/// The tests with a verdict but without a result in the window, as far as that is new or an import concerns them, and
+/// the engine that made the verdict.
+fn unseen(
+    connection: &mut PgConnection,
+    project: Uuid,
+    judged: &[i32],
+    touched: &Touched,
+) -> Read<HashMap<i32, String>> {
+    let tests: Vec<i32> = touched.tests.iter().copied().collect();
     let rows: Vec<(i32, String)> = verdict::table
         .filter(verdict::project_id.eq(project))
-        .filter(verdict::in_window)
+        .filter(
+            verdict::in_window
+                .or(verdict::test.eq_any(tests))
+                .or(touched.all.into_sql::<Bool>()),
+        )
         .filter(verdict::test.ne_all(judged))
         .select((verdict::test, verdict::body))
         .load(connection)?;
@@ -170,109 +255,4 @@ fn left_window(connection: &mut PgConnection, project: Uuid, judged: &[i32]) -> 
         .into_iter()
         .map(|(ordinal, body)| Ok((ordinal, parsed(&body)?.evidence.engine)))
         .collect::<Result<_, StoreError>>()?)
-}
-
-/// Rows of the table, column by column.
-#[derive(Debug, Default)]
-struct Rows {
-    tests: Vec<i32>,
-    statuses: Vec<&'static str>,
-    in_window: Vec<bool>,
-    last_runs: Vec<Option<i32>>,
-    bodies: Vec<String>,
-}
-
-impl Rows {
-    fn push(&mut self, judgement: Judgement, history: &History) -> Result<(), StoreError> {
-        let Judgement { verdict, evidence } = judgement;
-        let last_run = verdict
-            .last_run
-            .and_then(|index| history.runs.get(index))
-            .map(|seen| seen.run.number);
-        let body = Body {
-            reason: verdict.reason,
-            explanation: verdict.explanation,
-            signals: verdict.signals,
-            labels: verdict.labels,
-            figures: verdict.figures,
-            evidence,
-        };
-        self.push_body(int(verdict.test), verdict.status, true, last_run, body)
-    }
-
-    /// The verdict on a test none of whose results lies in the window any more.
-    fn push_unseen(&mut self, test: i32, engine: String) -> Result<(), StoreError> {
-        let body = Body {
-            reason: None,
-            explanation: format!("No runs in the last {ENGINE_WINDOW_DAYS} days"),
-            signals: Vec::new(),
-            labels: Vec::new(),
-            figures: Figures {
-                time_lost_ms: None,
-                flake_score: 0.0,
-                flake_rate: 0.0,
-                flip_rate: 0.0,
-                failure_rate: None,
-                broken_probability: None,
-                runs_in_window: 0,
-                runs_considered: 0,
-                failure_streak: 0,
-                impact: 0.0,
-            },
-            evidence: Evidence {
-                engine,
-                now: Timestamp::from_unix_ms(0),
-                window_days: ENGINE_WINDOW_DAYS,
-                runs_seen: 0,
-                runs_skipped: 0,
-                runs_dropped: 0,
-                dropped: Vec::new(),
-                signals: Vec::new(),
-            },
-        };
-        self.push_body(test, VerdictStatus::InsufficientData, false, None, body)
-    }
-
-    fn push_body(
-        &mut self,
-        test: i32,
-        status: VerdictStatus,
-        in_window: bool,
-        last_run: Option<i32>,
-        mut body: Body,
-    ) -> Result<(), StoreError> {
-        body.evidence.now = Timestamp::from_unix_ms(0);
-        let body = serde_json::to_string(&body).map_err(|source| StoreError::Failed {
-            doing: "writing verdicts",
-            source: Box::new(source),
-        })?;
-        self.tests.push(test);
-        self.statuses.push(status.as_str());
-        self.in_window.push(in_window);
-        self.last_runs.push(last_run);
-        self.bodies.push(storable(&body));
-        Ok(())
-    }
-
-    /// Stores the rows that differ from what is stored.
-    ///
-    /// By hand, because the query language has no insert from arrays; one statement whatever the number of tests.
-    fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
-        diesel::sql_query(
-            "INSERT INTO verdict AS stored (project_id, test, status, in_window, last_run, body) \
-             SELECT $1, * FROM unnest($2, $3, $4, $5, $6) \
-             ON CONFLICT (project_id, test) DO UPDATE \
-             SET status = excluded.status, in_window = excluded.in_window, last_run = excluded.last_run, \
-                 body = excluded.body \
-             WHERE (stored.status, stored.in_window, stored.last_run, stored.body) \
-                 IS DISTINCT FROM (excluded.status, excluded.in_window, excluded.last_run, excluded.body)",
-        )
-        .bind::<SqlUuid, _>(project)
-        .bind::<Array<Integer>, _>(&self.tests)
-        .bind::<Array<Text>, _>(&self.statuses)
-        .bind::<Array<Bool>, _>(&self.in_window)
-        .bind::<Array<Nullable<Integer>>, _>(&self.last_runs)
-        .bind::<Array<Text>, _>(&self.bodies)
-        .execute(connection)
-    }
 }

@@ -127,6 +127,7 @@ fn make_template() -> Result<String> {
         administer(&format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)"))?;
         administer(&format!("CREATE DATABASE {unfinished}"))?;
         assay_repository::migrate(&cluster::url(&unfinished)?)?;
+        assay_repository::grant_roles(&cluster::url(&unfinished)?)?;
         administer(&format!("ALTER DATABASE {unfinished} RENAME TO {name}"))?;
     }
     Ok(name)

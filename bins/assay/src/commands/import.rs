@@ -1,6 +1,6 @@
 //! `assay import`: stores the test report of a run.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Instant};
 
 use anyhow::Context as _;
 use assay_domain::{
@@ -214,7 +214,16 @@ fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<
     let sources = sources::read(global, &args.paths, args.format.0)?;
     let files = Files::of(&sources);
     let known_files = checkout.known_files(args.format.0, &sources);
-    let report = assay_reports::read(sources, &checkout.options(args.format.0, known_files.as_ref()))?;
+    let parsing = progress::spinner(
+        global,
+        format!("parsing {}", output::count(u64::try_from(sources.len())?, "file")),
+    );
+    let count = sources.len();
+    let began = Instant::now();
+    let report = assay_reports::read(sources, &checkout.options(args.format.0, known_files.as_ref()));
+    parsing.finish_and_clear();
+    let report = report?;
+    progress::rate(global, count, report.tests.len(), began.elapsed());
     let flags = Flags::from(args.run);
     Ok(assay_ingest::prepare(
         Arrival {

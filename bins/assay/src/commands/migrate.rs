@@ -6,12 +6,20 @@ use crate::{cli::Global, database, output};
 
 /// Runs `assay migrate`.
 pub(crate) fn run(global: &Global) -> anyhow::Result<()> {
-    let applied = database::migrate(global)?;
-    output::print(global.json, &json!({ "applied": applied }), || {
-        if applied.is_empty() {
+    let migrated = database::migrate(global)?;
+    let value = json!({ "applied": migrated.applied, "rolesToDo": migrated.roles });
+    output::print(global.json, &value, || {
+        let done = if migrated.applied.is_empty() {
             "The schema is up to date".to_owned()
         } else {
-            format!("Brought the schema up to date: {}", applied.join(", "))
+            format!("Brought the schema up to date: {}", migrated.applied.join(", "))
+        };
+        match &migrated.roles {
+            None => done,
+            Some(todo) => format!(
+                "{done}\nThe roles assay_server and assay_importer have no rights yet, which only matters to logins that are \
+                 members of them. To give them, run this in the database as a superuser: {todo}"
+            ),
         }
     })
 }

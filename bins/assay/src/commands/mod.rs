@@ -10,6 +10,7 @@ pub(crate) mod migrate;
 pub(crate) mod org;
 pub(crate) mod project;
 pub(crate) mod prune;
+pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
 
 use crate::cli::{Cli, Command};
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Analyze(args) => analyze::run(&global, &args),
         Command::Doctor(args) => doctor::run(&global, &args),
         Command::Prune(args) => prune::run(&global, &args),
+        Command::Rebuild(args) => rebuild::run(&global, &args),
         Command::Refingerprint(args) => refingerprint::run(&global, &args),
         Command::Completions(args) => completions::run(&global, &args),
         Command::Man(args) => man::run(&global, &args),

@@ -1,18 +1,24 @@
 //! `assay prune`: deletes what is past the retention.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-
-use anyhow::bail;
-use assay_domain::store::{Administration, Pruned};
+use assay_domain::store::{Administration, PruneReport, PruneStep, Pruned};
 use clap::Args;
+use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::{cli::Global, clock, database, output};
+use crate::{
+    cli::Global,
+    clock,
+    confirm::confirm,
+    database, output,
+    progress::{self, Unit},
+    terminal,
+};
 
 /// Delete what is past each organization's retention
 ///
 /// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route; this
-/// deletes them. On a terminal it shows what would go and asks first.
+/// deletes them, in steps that hold up imports only briefly: whole weeks at once where they are past every plan's retention.
+/// It may be ended at any time and run again. On a terminal it shows what would go and asks first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,48 +39,60 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
     let opened = database::open(global)?;
     let store: &dyn Administration = &opened.database;
     let now = clock::now();
-    if !args.dry_run && !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {
-        confirm(&store.prune(now, true)?)?;
-    }
-    let pruned = store.prune(now, args.dry_run)?;
-    let runs: u64 = pruned.iter().map(|project| project.runs).sum();
-    let results: u64 = pruned.iter().map(|project| project.results).sum();
-    let value = json!({ "dryRun": args.dry_run, "runs": runs, "results": results, "projects": pruned });
-    output::print(global.json, &value, || {
-        let done = if args.dry_run { "Would delete" } else { "Deleted" };
-        let sum = format!(
-            "{done} {} with {}",
-            output::count(runs, "run"),
-            output::count(results, "result")
-        );
-        if runs == 0 {
-            sum
-        } else {
-            format!("{}\n{sum}", listed(&pruned))
+    if !args.dry_run && !args.yes && terminal::can_ask() {
+        let due = store.prune(now, true, &mut |_| ())?;
+        if !due.projects.is_empty() {
+            let runs = output::count(runs(&due), "run");
+            confirm(false, || {
+                format!("{}Delete {runs} for good?", listed(&due.projects))
+            })?;
         }
-    })
+    }
+    let bar = progress::bar(global, "Pruning", 0, Unit::Things(""));
+    let report = store.prune(now, args.dry_run, &mut |step| show(&bar, step))?;
+    bar.finish_and_clear();
+    let results: u64 = report.projects.iter().map(|project| project.results).sum();
+    let value = json!({
+        "dryRun": args.dry_run, "runs": runs(&report), "results": results, "projects": report.projects,
+        "periods": report.periods, "periodsLeft": report.periods_left,
+    });
+    output::print(global.json, &value, || text(args.dry_run, &report, results))
 }
 
-/// Asks whether to delete; an error where the answer is not yes.
-fn confirm(pruned: &[Pruned]) -> anyhow::Result<()> {
-    let runs: u64 = pruned.iter().map(|project| project.runs).sum();
-    if runs == 0 {
-        return Ok(());
+fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
+    let done = if dry_run { "Would delete" } else { "Deleted" };
+    let sum = format!(
+        "{done} {} with {}",
+        output::count(runs(report), "run"),
+        output::count(results, "result")
+    );
+    let left = if report.periods_left > 0 {
+        format!(
+            "\n{} past all retention is in use and was left for the next time; nothing of it is visible",
+            output::count(report.periods_left, "period")
+        )
+    } else {
+        String::new()
+    };
+    if report.projects.is_empty() {
+        format!("{sum}{left}")
+    } else {
+        format!("{}\n{sum}{left}", listed(&report.projects))
     }
-    let mut err = io::stderr().lock();
-    write!(
-        err,
-        "{}Delete {} for good? [y/N] ",
-        listed(pruned),
-        output::count(runs, "run")
-    )?;
-    err.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => bail!("nothing was deleted"),
-    }
+}
+
+fn runs(report: &PruneReport) -> u64 {
+    report.projects.iter().map(|project| project.runs).sum()
+}
+
+fn show(bar: &ProgressBar, step: PruneStep<'_>) {
+    let (done, of, what) = match step {
+        PruneStep::Runs { project, done, of } => (done, of, format!("runs of {project}")),
+        PruneStep::Periods { done, of } => (done, of, "periods".to_owned()),
+    };
+    bar.set_length(of);
+    bar.set_position(done);
+    bar.set_message(what);
 }
 
 fn listed(pruned: &[Pruned]) -> String {

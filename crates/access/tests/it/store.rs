@@ -1,4 +1,4 @@
-//! A store that knows one key and nothing else.
+//! A store that knows one key and the projects of its organization.
 
 use std::sync::Mutex;
 
@@ -12,14 +12,14 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunQuery},
     settings::Settings,
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
-    store::{FinalResult, Store, StoreError},
+    store::{Connections, FinalResult, ResultKey, Store, StoreError},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
     window::Window,
 };
 
-/// A store of one key. Every question but those about keys is a mistake of the code under test.
+/// A store of one key, whose organization has every project. Any other question is a mistake of the code under test.
 pub(crate) struct Keys(Mutex<State>);
 
 struct State {
@@ -27,6 +27,8 @@ struct State {
     key: StoredKey,
     fails: bool,
     uses: Vec<Timestamp>,
+    /// How often a key or a project was looked up.
+    look_ups: usize,
 }
 
 impl Keys {
@@ -36,6 +38,7 @@ impl Keys {
             key,
             fails: false,
             uses: Vec::new(),
+            look_ups: 0,
         }))
     }
 
@@ -45,6 +48,10 @@ impl Keys {
 
     pub(crate) fn fail(&self, fails: bool) {
         self.0.lock().unwrap().fails = fails;
+    }
+
+    pub(crate) fn look_ups(&self) -> usize {
+        self.0.lock().unwrap().look_ups
     }
 
     pub(crate) fn uses(&self) -> Vec<Timestamp> {
@@ -67,8 +74,17 @@ impl Store for Keys {
         self.0.lock().unwrap().answers()
     }
 
+    fn connections(&self) -> Connections {
+        Connections {
+            busy: 1,
+            idle: 2,
+            most: 4,
+        }
+    }
+
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
-        let state = self.0.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
+        state.look_ups += 1;
         state.answers()?;
         Ok((state.hash == *hash).then_some(state.key))
     }
@@ -85,8 +101,12 @@ impl Store for Keys {
         unreachable!()
     }
 
-    fn project(&self, _: &Caller, _: ProjectId, _: Timestamp) -> Result<Option<Project>, StoreError> {
-        unreachable!()
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        let mut state = self.0.lock().unwrap();
+        state.look_ups += 1;
+        state.answers()?;
+        let found = Project::of_row(id, "shop".to_owned(), caller.plan, now);
+        Ok((caller.organization == state.key.organization).then_some(found))
     }
 
     fn settings(&self, _: &Project) -> Result<Settings, StoreError> {
@@ -143,7 +163,7 @@ impl Store for Keys {
         unreachable!()
     }
 
-    fn final_results(&self, _: &Project, _: &[(TestOrdinal, i32)]) -> Result<Vec<FinalResult>, StoreError> {
+    fn final_results(&self, _: &Project, _: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
         unreachable!()
     }
 }

@@ -6,7 +6,7 @@ use assay_domain::{
     observation::{History, RunFacts},
     page::{Page, PerPage},
     project::{Project, ProjectTag},
-    store::StoreError,
+    store::{ResultKey, StoreError},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Evidence, FlakySort, LastRun, Verdict, VerdictEntry, VerdictStatus},
@@ -21,7 +21,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let from = call.now.plus_days(-ENGINE_WINDOW_DAYS);
     let history = call.store.observations(&project, from, call.now)?;
-    let verdicts = call.engine.verdicts(&history, call.now);
+    let verdicts = call.judge(&history);
     let gathering = verdicts
         .iter()
         .filter(|verdict| verdict.status == VerdictStatus::InsufficientData)
@@ -179,7 +179,14 @@ fn last_runs(
     let asked: Vec<_> = shown
         .iter()
         .zip(&runs)
-        .filter_map(|((_, verdict), run)| Some((verdict.test, (*run)?.number)))
+        .filter_map(|((_, verdict), run)| {
+            let run = (*run)?;
+            Some(ResultKey {
+                test: verdict.test,
+                run_number: run.number,
+                run_started_at: run.started_at,
+            })
+        })
         .collect();
     let results = call.store.final_results(project, &asked)?;
     same_length("final result", results.len(), asked.len())?;

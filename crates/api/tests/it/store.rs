@@ -11,7 +11,7 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunQuery, RunTag},
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
-    store::{FinalResult, Store, StoreError},
+    store::{Connections, FinalResult, ResultKey, Store, StoreError},
     test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{TestVerdict, VerdictStatus},
@@ -103,6 +103,14 @@ impl Store for Seed {
         self.reach()
     }
 
+    fn connections(&self) -> Connections {
+        Connections {
+            busy: 1,
+            idle: 2,
+            most: 4,
+        }
+    }
+
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
         self.reach()?;
         Ok(self.stored.get(hash).copied())
@@ -126,7 +134,7 @@ impl Store for Seed {
 
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
         self.reach()?;
-        let project = |name: &str| Project::of_row(id, name.to_owned(), "main".to_owned(), caller.plan, now);
+        let project = |name: &str| Project::of_row(id, name.to_owned(), caller.plan, now);
         let asked = (caller.organization.to_string(), id.to_string());
         Ok(match (asked.0.as_str(), asked.1.as_str()) {
             (ORGANIZATION, PROJECT) => Some(project("shop")),
@@ -170,6 +178,7 @@ impl Store for Seed {
         let start = query.position.map_or(0, |position| older(position.started_at));
         let end = (start + 3).min(all.len());
         Ok(RunPage {
+            stable_branch: "main".to_owned(),
             total: 10,
             has_older: end < all.len(),
             has_newer: start > 0,
@@ -212,6 +221,7 @@ impl Store for Seed {
         self.read()?;
         Ok(map(select(test), |test| TestHistory {
             test,
+            stable_branch: "main".to_owned(),
             occurrences: vec![seed::occurrence()],
         }))
     }
@@ -262,12 +272,12 @@ impl Store for Seed {
     fn final_results(
         &self,
         _: &Project,
-        results: &[(TestOrdinal, i32)],
+        results: &[ResultKey],
     ) -> Result<Vec<FinalResult>, StoreError> {
         self.read()?;
-        let result = |(_, run): &(TestOrdinal, i32)| FinalResult {
+        let result = |key: &ResultKey| FinalResult {
             status: AttemptStatus::TimedOut,
-            started_at: NOW.plus_ms(i64::from(*run)),
+            started_at: NOW.plus_ms(i64::from(key.run_number)),
         };
         Ok(results.iter().map(result).collect())
     }

@@ -113,11 +113,12 @@ pub(crate) struct RunContents<'a> {
 
 impl<'a> RunContents<'a> {
     /// What is stored of a run.
-    pub(crate) fn load(connection: &mut PgConnection, project: Uuid, run: i32) -> Read<Self> {
+    pub(crate) fn load(connection: &mut PgConnection, project: Uuid, run: i32, started_at: At) -> Read<Self> {
         type ResultRow = (i32, i16, i16, At, Option<i32>, Option<i64>, i32);
         let plain: Vec<ResultRow> = result::table
             .filter(result::project_id.eq(project))
             .filter(result::run_number.eq(run))
+            .filter(result::started_at.eq(started_at))
             .filter(result::attempts.eq(0))
             .select((
                 result::test,
@@ -144,15 +145,22 @@ impl<'a> RunContents<'a> {
                 source: Source::Result,
             });
         }
-        contents.load_rows(connection, project, run)?;
+        contents.load_rows(connection, project, run, started_at)?;
         Ok(contents)
     }
 
-    fn load_rows(&mut self, connection: &mut PgConnection, project: Uuid, run: i32) -> Read<()> {
+    fn load_rows(
+        &mut self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        run: i32,
+        started_at: At,
+    ) -> Read<()> {
         type AttemptRow = (i32, i16, i32, i16, bool, At, Option<i64>, i32);
         let rows: Vec<AttemptRow> = attempt::table
             .filter(attempt::project_id.eq(project))
             .filter(attempt::run_number.eq(run))
+            .filter(attempt::started_at.eq(started_at))
             .order((attempt::test, attempt::slot, attempt::place))
             .select((
                 attempt::test,
@@ -237,8 +245,13 @@ impl<'a> RunContents<'a> {
         self.tests.get(&test).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// The tests.
+    pub(super) fn ordinals(&self) -> impl Iterator<Item = i32> {
+        self.tests.keys().copied()
+    }
+
     /// How the tests ended.
-    pub(super) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for executions in self.tests.values() {
             let tally = Tally::of(executions);

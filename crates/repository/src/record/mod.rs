@@ -25,10 +25,11 @@ pub(crate) use contents::RunContents;
 use crate::{
     Database,
     column::optional_word,
+    period,
     pool::WorkError,
     schema::project,
     shard::{self, StoredShard},
-    verdict,
+    verdict::{self, Touched},
 };
 use contents::Execution;
 use intern::{Interned, Numbers};
@@ -66,7 +67,7 @@ type Work<T> = Result<T, WorkError<RecordError>>;
 
 impl Import<'_> {
     fn run(&self, connection: &mut PgConnection, judge: &dyn Judge, now: Timestamp) -> Work<Imported> {
-        let (stable_branch, mut numbers) = self.lock(connection)?;
+        let mut numbers = self.lock(connection)?;
         let known = KnownRun::find(connection, self.project, &self.recording.run_key)?;
         let shards = match &known {
             Some(known) => shard::of_run(connection, self.project, known.number)?,
@@ -88,25 +89,31 @@ impl Import<'_> {
             .filter(|other| other.slot != shard.slot)
             .collect();
         let interned = Interned::load(connection, self.project, self.recording, &mut numbers)?;
-        let imported = self.store(connection, known, shard, others, &interned, &mut numbers)?;
+        // The run's start, before and after, is where its rows are read and written.
+        let starts = [&shard].into_iter().chain(&others).map(|shard| shard.started_at);
+        let starts = starts
+            .min()
+            .into_iter()
+            .chain(known.as_ref().map(|known| known.started_at));
+        for start in starts {
+            period::make_room(connection, start, now)?;
+        }
+        let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project)?;
-        verdict::judge(connection, self.project, &stable_branch, judge, now)?;
+        verdict::judge(connection, self.project, judge, now, &touched)?;
         Ok(imported)
     }
 
-    /// Locks the project and returns its stable branch and what it has numbered.
-    fn lock(&self, connection: &mut PgConnection) -> Work<(String, Numbers)> {
+    /// Locks the project and returns what it has numbered.
+    fn lock(&self, connection: &mut PgConnection) -> Work<Numbers> {
         project::table
             .filter(project::id.eq(self.project))
             .for_no_key_update()
             .select((
-                project::stable_branch,
-                (
-                    project::runs,
-                    project::tests,
-                    project::signatures,
-                    project::browsers,
-                ),
+                project::runs,
+                project::tests,
+                project::signatures,
+                project::browsers,
             ))
             .first(connection)
             .optional()?
@@ -133,9 +140,9 @@ impl Import<'_> {
         others: Vec<StoredShard>,
         interned: &Interned,
         numbers: &mut Numbers,
-    ) -> Work<Imported> {
+    ) -> Work<(Imported, Touched)> {
         let mut contents = match &known {
-            Some(known) => RunContents::load(connection, self.project, known.number)?,
+            Some(known) => RunContents::load(connection, self.project, known.number, known.started_at)?,
             None => RunContents::default(),
         };
         let executions = Execution::of_recording(self.recording, interned, shard.slot);
@@ -163,7 +170,12 @@ impl Import<'_> {
         };
         place.write(connection, &contents, &changed, former_start)?;
         crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
-        Ok(Imported {
+        let touched = Touched {
+            run: Some(number),
+            tests: changed.into_iter().chain(contents.ordinals()).collect(),
+            ..Touched::default()
+        };
+        let imported = Imported {
             run_id: RunId(run.id),
             run_number: number,
             shard_id: RunId(shard.id),
@@ -174,7 +186,8 @@ impl Import<'_> {
             } else {
                 Effect::Replaced
             },
-        })
+        };
+        Ok((imported, touched))
     }
 
     /// The shard as it is to be stored: in the place of the one that it replaces, or in one of its own.

@@ -85,7 +85,7 @@ impl Place<'_> {
         former_start: Option<At>,
     ) -> QueryResult<()> {
         if let Some(former) = former_start {
-            self.delete(connection, changed)?;
+            self.delete(connection, changed, former)?;
             if former.0 != self.started_at {
                 self.shift(connection, former.0)?;
             }
@@ -108,41 +108,45 @@ impl Place<'_> {
         self.move_attempts(connection, &moved)
     }
 
-    fn delete(&self, connection: &mut PgConnection, changed: &BTreeSet<i32>) -> QueryResult<()> {
+    fn delete(&self, connection: &mut PgConnection, changed: &BTreeSet<i32>, former: At) -> QueryResult<()> {
         let changed: Vec<i32> = changed.iter().copied().collect();
         diesel::delete(result::table)
             .filter(result::project_id.eq(self.project))
             .filter(result::run_number.eq(self.run))
+            .filter(result::started_at.eq(former))
             .filter(result::test.eq_any(changed))
             .execute(connection)?;
         diesel::delete(attempt::table)
             .filter(attempt::project_id.eq(self.project))
             .filter(attempt::run_number.eq(self.run))
+            .filter(attempt::started_at.eq(former))
             .filter(attempt::slot.eq(self.slot))
             .execute(connection)?;
         Ok(())
     }
 
-    /// Moves the rows of the run along with its start. By hand, because the query language has no `CASE` over columns;
+    /// Moves the rows of the run along with its start, from one partition to another where it must be. By hand, because the query language has no `CASE` over columns;
     /// an offset that would no longer fit becomes unknown.
     fn shift(&self, connection: &mut PgConnection, former: Timestamp) -> QueryResult<()> {
         diesel::sql_query(
             "UPDATE result SET started_at = $3, start_offset_ms = CASE \
                  WHEN start_offset_ms + $4 BETWEEN -2147483648 AND 2147483647 THEN start_offset_ms + $4 END \
-             WHERE project_id = $1 AND run_number = $2",
+             WHERE project_id = $1 AND run_number = $2 AND started_at = $5",
         )
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
         .bind::<Timestamptz, _>(At(self.started_at))
         .bind::<BigInt, _>(former.since_ms(self.started_at))
+        .bind::<Timestamptz, _>(At(former))
         .execute(connection)?;
         diesel::sql_query(
             "UPDATE attempt SET started_at = $3, occurred_at = CASE WHEN timed THEN occurred_at ELSE $3 END \
-             WHERE project_id = $1 AND run_number = $2",
+             WHERE project_id = $1 AND run_number = $2 AND started_at = $4",
         )
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
         .bind::<Timestamptz, _>(At(self.started_at))
+        .bind::<Timestamptz, _>(At(former))
         .execute(connection)?;
         Ok(())
     }
@@ -246,7 +250,8 @@ impl Place<'_> {
         diesel::sql_query(
             "UPDATE attempt SET retry = moved.retry \
              FROM unnest($3, $4, $5, $6) AS moved (test, slot, place, retry) \
-             WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.test = moved.test \
+             WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $7 \
+                 AND attempt.test = moved.test \
                  AND attempt.slot = moved.slot AND attempt.place = moved.place",
         )
         .bind::<SqlUuid, _>(self.project)
@@ -255,6 +260,7 @@ impl Place<'_> {
         .bind::<Array<SmallInt>, _>(&moved.slots)
         .bind::<Array<Integer>, _>(&moved.places)
         .bind::<Array<Integer>, _>(&moved.retries)
+        .bind::<Timestamptz, _>(At(self.started_at))
         .execute(connection)
         .map(drop)
     }

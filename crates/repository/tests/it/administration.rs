@@ -94,10 +94,7 @@ fn a_project_is_found_by_its_own_organization_only() {
         .project(&world.caller, world.project.id, NOW)
         .unwrap()
         .unwrap();
-    assert_eq!(
-        (found.name.as_str(), found.stable_branch.as_str()),
-        ("web", "main")
-    );
+    assert_eq!(found.name, "web");
     assert_eq!(found.visible_from, NOW.plus_days(-90));
     assert!(
         world

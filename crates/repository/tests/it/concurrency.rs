@@ -42,7 +42,7 @@ fn shards_that_arrive_together_are_one_run() {
         .unwrap();
     assert_eq!(shared.attempts, 8);
     let before = world.packs();
-    world.store.rebuild_packs(world.project.id).unwrap();
+    world.rebuild(world.project.id);
     assert_eq!(world.packs(), before);
 }
 

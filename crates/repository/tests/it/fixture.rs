@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
+    id::ProjectId,
     observation::History,
     page::{Direction, PerPage},
     plan::Plan,
@@ -11,13 +12,13 @@ use assay_domain::{
     recording::{Imported, RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
     run::{RunDetail, RunQuery, RunState},
     signature::{Category, ErrorClass},
-    store::{Administration, RecordError, Recorder, Store},
+    store::{Administration, Pruned, RecordError, Recorder, ResultKey, Store},
     test::{FileSelector, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{Evidence, Figures, Judge, Judgement, Label, Signal, Verdict, VerdictStatus},
     window::{Days, Window},
 };
-use assay_repository::Database;
+use assay_repository::{Database, Rebuilt};
 use assay_testkit::TestDatabase;
 
 /// The time of most imports and requests.
@@ -72,6 +73,17 @@ impl World {
     /// The stored packs, by run.
     pub(crate) fn packs(&self) -> Vec<Option<String>> {
         self.database.texts("SELECT run_number || ' ' || started_at || ' ' || encode(pack, 'hex') FROM run_pack ORDER BY run_number")
+    }
+
+    /// Makes everything derived anew.
+    pub(crate) fn rebuild(&self, project: ProjectId) -> Rebuilt {
+        let rebuilt = self.store.rebuild(project, &Counting, NOW, &mut |_, _| ());
+        rebuilt.unwrap().unwrap()
+    }
+
+    /// What pruning deletes of projects, or would.
+    pub(crate) fn prune(&self, dry_run: bool) -> Vec<Pruned> {
+        self.store.prune(NOW, dry_run, &mut |_| ()).unwrap().projects
     }
 
     pub(crate) fn history(&self, days: i64) -> History {
@@ -351,6 +363,15 @@ pub(crate) fn words(history: &History) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Names the result of a test in a run.
+pub(crate) fn result_key(test: u32, run_number: i32, run_started_at: Timestamp) -> ResultKey {
+    ResultKey {
+        test,
+        run_number,
+        run_started_at,
+    }
 }
 
 /// Shared text, for comparisons with facts of a run.

@@ -9,13 +9,17 @@
 
 mod administration;
 mod concurrency;
+mod distribution;
 mod failures;
 mod fixture;
 mod load;
 mod migrations;
 mod model;
 mod packs;
+mod periods;
 mod plans;
+mod pruning;
+mod rebuilding;
 mod record;
 mod refingerprint;
 mod retention;

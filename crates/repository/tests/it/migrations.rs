@@ -1,19 +1,28 @@
 //! Migrations go up, down and up; the tables are those that the program expects.
 
 use assay_domain::store::{Store, StoreError};
-use assay_repository::{Database, migrate, pending, revert_all};
+use assay_repository::{Database, grant_roles, migrate, pending, revert_all, schema_standing};
 use assay_testkit::TestDatabase;
 
 const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
      ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public'";
 
+/// The same without partitions, which come and go.
+const UNPARTITIONED: &str = "SELECT string_agg(attrelid::regclass || '.' || attname || ' ' || atttypid::regtype || ' ' || attnotnull, E'\n' \
+     ORDER BY attrelid::regclass::text, attnum) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
+     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attnum > 0";
+
 #[test]
 fn they_go_up_down_and_up() {
     let database = TestDatabase::unmigrated();
-    assert_eq!(pending(database.url()).unwrap().len(), 1);
+    let all = pending(database.url()).unwrap();
+    assert!(all.len() >= 2, "{all:?}");
     let applied = migrate(database.url()).unwrap();
-    assert_eq!(applied.len(), 1);
-    let first = database.text(TABLES);
+    assert_eq!(applied.len(), all.len());
+    // With partitions, so that going down has something to take along.
+    database.execute("SELECT assay_make_room(now(), now())");
+    grant_roles(database.url()).unwrap();
+    let first = database.text(UNPARTITIONED);
     assert_eq!(pending(database.url()).unwrap(), Vec::<String>::new());
     assert_eq!(
         migrate(database.url()).unwrap(),
@@ -26,8 +35,10 @@ fn they_go_up_down_and_up() {
         database.texts(left),
         [Some("__diesel_schema_migrations".to_owned())]
     );
+    let left = "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace";
+    assert_eq!(database.texts(left), Vec::<Option<String>>::new());
     migrate(database.url()).unwrap();
-    assert_eq!(database.text(TABLES), first);
+    assert_eq!(database.text(UNPARTITIONED), first);
 }
 
 #[test]
@@ -39,7 +50,7 @@ fn many_programs_may_migrate_at_once() {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    assert_eq!(applied, 1);
+    assert_eq!(applied, pending(TestDatabase::unmigrated().url()).unwrap().len());
 }
 
 #[test]
@@ -54,6 +65,36 @@ fn readiness_needs_every_migration() {
     store.ready().expect("a newer schema is welcome");
     database.execute("DELETE FROM __diesel_schema_migrations WHERE version < '2999'");
     assert!(matches!(store.ready(), Err(StoreError::Corrupt { .. })));
+}
+
+#[test]
+fn a_newer_schema_is_told_from_an_older_one() {
+    let database = TestDatabase::new();
+    let standing = schema_standing(database.url()).unwrap();
+    assert_eq!((standing.pending.len(), standing.unknown.len()), (0, 0));
+    database.execute("INSERT INTO __diesel_schema_migrations VALUES ('29990101000000', now())");
+    let standing = schema_standing(database.url()).unwrap();
+    assert_eq!(standing.unknown, ["29990101000000"]);
+}
+
+#[test]
+fn a_migration_gives_up_soon_where_the_database_is_in_use() {
+    let database = TestDatabase::new();
+    let mut busy = database.connection();
+    diesel::connection::SimpleConnection::batch_execute(
+        &mut busy,
+        "BEGIN; LOCK TABLE organization IN ACCESS SHARE MODE; \
+         SELECT pg_advisory_xact_lock_shared(1)",
+    )
+    .unwrap();
+    // Going down takes the locks that a change of a table takes; the limit is the connection's own.
+    let url = format!("{}&options=-c%20lock_timeout%3D200", database.url());
+    let error = revert_all(&url).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("lock timeout"), "{cause}");
+    drop(busy);
+    revert_all(&url).unwrap();
+    migrate(database.url()).unwrap();
 }
 
 /// What the file says, as `table.column type nullable` in its own order.

@@ -171,7 +171,7 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
             };
             let before = packs(&world);
             prop_assert_eq!(before.len(), runs.len());
-            world.store.rebuild_packs(project.id).unwrap();
+            world.rebuild(project.id);
             prop_assert_eq!(
                 packs(&world),
                 before,

@@ -69,7 +69,7 @@ fn a_damaged_pack_is_an_error_and_can_be_made_anew() {
             matches!(answer, Err(StoreError::Corrupt { what: "run pack", .. })),
             "{damage}: {answer:?}"
         );
-        assert_eq!(world.store.rebuild_packs(world.project.id).unwrap(), 1);
+        assert_eq!(world.rebuild(world.project.id).runs_changed, 1);
         assert_eq!(world.packs(), before);
     }
 }

@@ -80,7 +80,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
 fn pruning_deletes_what_is_hidden_and_nothing_else() {
     let world = world();
     assert_eq!(
-        world.store.prune(NOW, false).unwrap(),
+        world.prune(false),
         [],
         "all of it is within 90 days"
     );
@@ -98,16 +98,16 @@ fn pruning_deletes_what_is_hidden_and_nothing_else() {
          (SELECT count(*) FROM result) || ' ' || (SELECT count(*) FROM attempt) || ' ' || \
          (SELECT count(*) FROM run_pack) || ' ' || (SELECT count(*) FROM test) || ' ' || \
          (SELECT count(*) FROM signature)";
-    assert_eq!(world.store.prune(NOW, true).unwrap(), due);
+    assert_eq!(world.prune(true), due);
     assert_eq!(
         world.database.text(state).as_deref(),
         Some("3 3 5 2 3 3 1"),
         "a dry run only counts"
     );
-    assert_eq!(world.store.prune(NOW, false).unwrap(), due);
+    assert_eq!(world.prune(false), due);
     assert_eq!(world.database.text(state).as_deref(), Some("2 2 3 0 2 2 0"));
-    assert_eq!(world.store.prune(NOW, false).unwrap(), []);
-    world.store.rebuild_packs(world.project.id).unwrap();
+    assert_eq!(world.prune(false), []);
+    world.rebuild(world.project.id);
 
     // What was deleted may come back, under new numbers.
     let again = world.import(&report("a").at(DAY).test("old", "f"));
@@ -125,7 +125,7 @@ fn pruning_goes_by_batches() {
         world.import(&report(&format!("{index}")).at(95 * DAY + index).test("x", "p"));
     }
     world.import(&report("new").test("y", "p"));
-    let pruned = world.store.prune(NOW, false).unwrap();
+    let pruned = world.prune(false);
     assert_eq!((pruned[0].runs, pruned[0].results), (120, 120));
     assert_eq!(
         world.database.text("SELECT count(*) FROM result").as_deref(),

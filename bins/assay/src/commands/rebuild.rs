@@ -1,0 +1,75 @@
+//! `assay rebuild`: makes everything derived anew.
+
+use anyhow::bail;
+use assay_flakiness::Engine;
+use assay_repository::Rebuilt;
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    cli::Global,
+    clock, database, lookup, output,
+    progress::{self, Unit},
+};
+
+/// Make everything that is derived from results anew
+///
+/// Counts of runs, what the engine reads, and verdicts are derived from the stored results with each import. This derives them
+/// again and says what differed: after a restored backup, a repaired disk, or a new version whose engine judges differently.
+/// Imports and reads go on meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  assay rebuild
+  assay rebuild --project storefront --json")]
+pub(crate) struct RebuildArgs {
+    /// The project's id or name; without it every project
+    #[arg(long)]
+    project: Option<String>,
+}
+
+/// Runs `assay rebuild`.
+pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
+    let opened = database::open(global)?;
+    let projects = match &args.project {
+        Some(text) => vec![lookup::project(&opened.database, text)?],
+        None => assay_domain::store::Administration::all_projects(&opened.database)?,
+    };
+    let mut done = Vec::new();
+    for project in projects {
+        let bar = progress::bar(global, "Rebuilding", 0, Unit::Things("runs"));
+        let result =
+            opened
+                .database
+                .rebuild(project.id, &Engine::default(), clock::now(), &mut |runs, of| {
+                    bar.set_length(of);
+                    bar.set_position(runs);
+                })?;
+        bar.finish_and_clear();
+        let Some(result) = result else {
+            bail!("the project {:?} was deleted meanwhile", project.name);
+        };
+        done.push((project, result));
+    }
+    let listed: Vec<_> = done
+        .iter()
+        .map(
+            |(project, result)| json!({ "projectId": project.id, "project": project.name, "result": result }),
+        )
+        .collect();
+    output::print(global.json, &json!({ "projects": listed }), || {
+        output::table(
+            &["PROJECT", "RUNS", "CORRECTED", "VERDICTS CHANGED"],
+            done.iter().map(|(project, result)| row(&project.name, result)),
+        )
+    })
+}
+
+fn row(project: &str, result: &Rebuilt) -> Vec<String> {
+    vec![
+        project.to_owned(),
+        result.runs.to_string(),
+        result.runs_changed.to_string(),
+        result.verdicts_changed.to_string(),
+    ]
+}

@@ -1,0 +1,305 @@
+//! What lets the database be spread over several machines by project: the schema and every statement keep to one project.
+//!
+//! Statements are heard from the connections themselves, with what is bound to them. Pruning is left out: it goes through the
+//! projects one by one, and drops what belongs to all of them at once.
+
+use std::{cell::RefCell, collections::BTreeSet, sync::Once};
+
+use assay_domain::{
+    attempt::ErrorDetail,
+    page::PerPage,
+    signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
+    store::{Administration, ProjectChange, Recorder, Store},
+    window::Days,
+};
+use assay_testkit::TestDatabase;
+use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
+
+use crate::fixture::*;
+
+/// Small tables that every machine has whole.
+const EVERYWHERE: [&str; 4] = ["organization", "project", "api_key", "period"];
+
+thread_local! {
+    /// What was sent by this thread, which is one test's; none while nobody listens.
+    static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// The statements that something sends.
+pub(crate) fn heard(work: impl FnOnce()) -> Vec<String> {
+    HEARD.set(Some(Vec::new()));
+    work();
+    HEARD.take().unwrap()
+}
+
+/// Lets every connection that is opened from now on be heard.
+pub(crate) fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| set_default_instrumentation(|| Some(Box::new(Ear))).unwrap());
+}
+
+struct Ear;
+
+impl Instrumentation for Ear {
+    fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
+        if let InstrumentationEvent::StartQuery { query, .. } = event {
+            HEARD.with_borrow_mut(|heard| heard.iter_mut().for_each(|heard| heard.push(query.to_string())));
+        }
+    }
+}
+
+/// The tables that hold a project's data, without their partitions.
+fn tables(database: &TestDatabase) -> BTreeSet<String> {
+    database
+        .texts(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace \
+             AND relkind IN ('r', 'p') AND NOT relispartition",
+        )
+        .into_iter()
+        .flatten()
+        .filter(|name| !EVERYWHERE.contains(&name.as_str()) && !name.starts_with("__"))
+        .collect()
+}
+
+#[test]
+fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
+    let database = TestDatabase::new();
+    let tables = tables(&database);
+    assert!(
+        ["run", "result", "attempt", "verdict"]
+            .iter()
+            .all(|name| tables.contains(*name)),
+        "{tables:?}"
+    );
+    for table in &tables {
+        let with_key = database.text(&format!(
+            "SELECT count(*) FROM pg_index WHERE indrelid = '{table}'::regclass AND indisprimary"
+        ));
+        assert_eq!(with_key.as_deref(), Some("1"), "{table} has no primary key");
+        let first_columns = database.texts(&format!(
+            "SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0] \
+             WHERE indrelid = '{table}'::regclass"
+        ));
+        assert!(
+            first_columns
+                .iter()
+                .all(|column| column.as_deref() == Some("project_id")),
+            "an index of {table} begins with {first_columns:?}"
+        );
+        // A foreign key to a table that every machine has needs no project; any other has it on both sides.
+        let foreign = database.texts(&format!(
+            "SELECT conname || ' to ' || confrelid::regclass FROM pg_constraint \
+             WHERE contype = 'f' AND conrelid = '{table}'::regclass \
+             AND confrelid::regclass::text NOT IN ('organization', 'project', 'api_key') \
+             AND NOT (EXISTS (SELECT FROM pg_attribute WHERE attrelid = conrelid AND attnum = conkey[1] AND attname = 'project_id') \
+                 AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = confrelid AND attnum = confkey[1] AND attname = 'project_id'))"
+        ));
+        assert!(foreign.is_empty(), "{table}: {foreign:?}");
+        let defaults = database.texts(&format!(
+            "SELECT attname FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum \
+             WHERE attrelid = '{table}'::regclass AND pg_get_expr(adbin, adrelid) LIKE '%nextval%'"
+        ));
+        assert!(
+            defaults.is_empty(),
+            "{table} numbers across projects: {defaults:?}"
+        );
+    }
+}
+
+/// Calls every error by one name.
+struct OneName;
+
+impl Classifier for OneName {
+    fn classify(&self, _: &[ErrorDetail]) -> Option<ErrorClass> {
+        Some(class("renamed"))
+    }
+}
+
+#[test]
+fn every_statement_names_its_one_project_by_a_constant() {
+    listen();
+    let world = World::new();
+    // Another project of the same caller, which no statement about the first may meet.
+    let other = world
+        .store
+        .create_project(world.caller.organization, "other", "main", NOW)
+        .unwrap();
+    world
+        .store
+        .record(other.id, &report("o").test("x", "f"), &Counting, NOW)
+        .unwrap();
+    let tables = tables(&world.database);
+
+    let statements = heard(|| exercise(&world));
+
+    let mut met = BTreeSet::new();
+    for statement in &statements {
+        let statement = Statement::of(statement);
+        for place in statement.places(&tables) {
+            met.insert(place.table.clone());
+            assert!(
+                statement.has_constant(&place, &world.project.id.to_string()),
+                "{} as {} without the project as a constant: {} {:?}",
+                place.table,
+                place.name,
+                statement.sql,
+                statement.binds
+            );
+        }
+        assert!(
+            !statement.binds.contains(&other.id.to_string()),
+            "of another project: {}",
+            statement.sql
+        );
+    }
+    assert_eq!(met, tables, "a table that no statement met is not looked at");
+}
+
+/// Every read, and everything that writes, at least once.
+fn exercise(world: &World) {
+    let (store, project) = (&world.store, &world.project);
+    let imported = world.import(&report("a").shard(1, 2).test("x", "fp").test("y", "p"));
+    world.import(&report("a").shard(2, 2).test("x", "f").test_in("y", None, "p"));
+    world.import(&report("a").shard(2, 2).content(7).test("x", "p").test("z", "s"));
+    let mut in_a_browser = report("b").at(2 * HOUR).branch("topic").test("x", "ff");
+    in_a_browser.tests[0].attempts[0].attempt.browser = Some("firefox".to_owned());
+    world.import(&in_a_browser);
+    let (x, month) = (any_file("x"), window(Days::Thirty));
+    store.branches(project).unwrap();
+    let mut query = run_query();
+    (query.branch, query.sha) = (Some("main".to_owned()), Some("c0f".to_owned()));
+    store.runs(project, &query).unwrap();
+    store.run(project, imported.run_id).unwrap().unwrap();
+    store.attempts(project, imported.run_id, &x).unwrap().unwrap();
+    store.history(project, &x, &month).unwrap();
+    store.verdict(project, &x).unwrap();
+    let signatures = SignatureQuery {
+        window: month,
+        branch: Some("main".to_owned()),
+        category: None,
+        search: Some("broke".to_owned()),
+        sort: SignatureSort::Occurrences,
+        page: 1,
+        per_page: PerPage::Ten,
+    };
+    let page = store.signatures(project, &signatures).unwrap();
+    let fingerprint = &page.signatures[0].fingerprint;
+    store.signature(project, fingerprint, &month).unwrap().unwrap();
+    let history = world.history(14);
+    store.test_names(project, &[0]).unwrap();
+    let run = history
+        .runs
+        .iter()
+        .find(|run| run.present.contains(0))
+        .unwrap()
+        .run
+        .clone();
+    let asked = [result_key(0, run.number, run.started_at)];
+    store.final_results(project, &asked).unwrap();
+    store.rebuild(project.id, &Counting, NOW, &mut |_, _| ()).unwrap();
+    let change = ProjectChange {
+        stable_branch: Some("topic".to_owned()),
+        ..ProjectChange::default()
+    };
+    store.set_project(project.id, &change, &Counting, NOW).unwrap();
+    store.refingerprint(project.id, &OneName).unwrap().unwrap();
+}
+
+/// A table in a statement, and what it is called there.
+struct Place {
+    table: String,
+    name: String,
+}
+
+/// A statement with what is bound to it.
+struct Statement {
+    sql: String,
+    binds: Vec<String>,
+}
+
+impl Statement {
+    fn of(heard: &str) -> Self {
+        let (sql, binds) = heard.split_once(" -- binds: ").unwrap_or((heard, "[]"));
+        Self {
+            sql: sql.replace('"', "").replace(['\n', '\t'], " "),
+            binds: elements(binds),
+        }
+    }
+
+    /// Where the tables stand in it.
+    fn places(&self, tables: &BTreeSet<String>) -> Vec<Place> {
+        let words: Vec<&str> = self
+            .sql
+            .split([' ', '(', ')', ','])
+            .filter(|word| !word.is_empty())
+            .collect();
+        let mut places = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let before = if index == 0 { "" } else { words[index - 1] };
+            if tables.contains(*word) && ["FROM", "JOIN", "INTO", "UPDATE", "USING", "COPY"].contains(&before)
+            {
+                let is_renamed = words.get(index + 1) == Some(&"AS");
+                let name = if is_renamed { words[index + 2] } else { word };
+                places.push(Place {
+                    table: (*word).to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+        }
+        places
+    }
+
+    /// Whether a table's project is this constant.
+    fn has_constant(&self, place: &Place, project: &str) -> bool {
+        let columns_begin = |verb: &str| self.sql.contains(&format!("{verb} {} (project_id", place.table));
+        if columns_begin("COPY") {
+            // The rows themselves follow, each with its project.
+            return true;
+        }
+        if columns_begin("INSERT INTO") {
+            return self.binds.first().is_some_and(|bound| bound == project);
+        }
+        let equals = format!("{}.project_id = $", place.name);
+        self.sql.match_indices(&equals).any(|(at, _)| {
+            let number: String = self.sql[at + equals.len()..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            let number: usize = number.parse().unwrap();
+            self.binds.get(number - 1).is_some_and(|bound| bound == project)
+        })
+    }
+}
+
+/// The elements of a list as `Debug` writes it.
+fn elements(list: &str) -> Vec<String> {
+    let inner = list
+        .trim()
+        .strip_prefix('[')
+        .and_then(|list| list.strip_suffix(']'));
+    let (mut elements, mut current) = (Vec::new(), String::new());
+    let (mut depth, mut quoted, mut escaped) = (0_i32, false, false);
+    for letter in inner.unwrap_or_default().chars() {
+        if quoted {
+            quoted = escaped || letter != '"';
+            escaped = !escaped && letter == '\\';
+        } else {
+            match letter {
+                '"' => quoted = true,
+                '[' | '(' | '{' => depth += 1,
+                ']' | ')' | '}' => depth -= 1,
+                _ => {}
+            }
+            if letter == ',' && depth == 0 {
+                elements.push(current.trim().to_owned());
+                current.clear();
+                continue;
+            }
+        }
+        current.push(letter);
+    }
+    if !current.trim().is_empty() {
+        elements.push(current.trim().to_owned());
+    }
+    elements
+}

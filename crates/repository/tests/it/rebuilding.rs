@@ -1,0 +1,116 @@
+//! Everything derived equals what a rebuild derives, after any history, and a rebuild repairs what was damaged.
+
+use assay_domain::{
+    plan::Plan,
+    recording::Recording,
+    store::{Administration, Recorder},
+};
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use crate::fixture::*;
+
+/// One import or a pruning.
+#[derive(Debug, Clone)]
+enum Step {
+    Import {
+        run: u8,
+        shard: u32,
+        hours: i64,
+        tests: Vec<(u8, &'static str)>,
+    },
+    Prune,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let attempts = prop_oneof![
+        Just("p"),
+        Just("f"),
+        Just("fp"),
+        Just("tp"),
+        Just("s"),
+        Just("i"),
+        Just("ff")
+    ];
+    let tests = prop::collection::vec((0u8..6, attempts), 0..5);
+    // Around the ends of the engine's window and of the retention, too.
+    let hours = prop_oneof![0i64..100, (13i64 * 24)..(15 * 24), (55i64 * 24)..(65 * 24)];
+    let step = prop_oneof![
+        8 => (0u8..5, 0u32..4, hours, tests).prop_map(|(run, shard, hours, tests)| Step::Import {
+            run,
+            // The first two runs have no shards.
+            shard: if run < 2 { 0 } else { shard.max(1) },
+            hours,
+            tests,
+        }),
+        1 => Just(Step::Prune),
+    ];
+    prop::collection::vec(step, 1..16)
+}
+
+fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize) -> Recording {
+    let mut recording = report(&format!("run {run}")).at(hours * HOUR);
+    if shard > 0 {
+        recording = recording.shard(shard, 3);
+    }
+    recording.content[29] = salt as u8;
+    recording.content[28] = 7;
+    let mut known = std::collections::BTreeSet::new();
+    for (test, attempts) in tests {
+        if known.insert(*test) {
+            recording = recording.test(&format!("test {test}"), attempts);
+        }
+    }
+    recording
+}
+
+/// Every derived row, as text.
+fn derived(world: &World) -> Vec<Option<String>> {
+    world.database.texts(
+        "SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
+         SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered \
+             FROM run UNION ALL \
+         SELECT 'verdict ' || verdict::text FROM verdict ORDER BY 1",
+    )
+}
+
+#[test]
+fn any_history_leaves_what_a_rebuild_makes() {
+    let world = World::on(Plan::Standard);
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    runner
+        .run(&steps(), |steps| {
+            let entry = world
+                .store
+                .create_project(world.caller.organization, "case", "main", NOW)
+                .unwrap();
+            for (salt, step) in steps.iter().enumerate() {
+                match step {
+                    Step::Import { run, shard, hours, tests } => {
+                        let recording = recording(*run, *shard, *hours, tests, salt);
+                        world.store.record(entry.id, &recording, &Counting, NOW).unwrap();
+                    }
+                    Step::Prune => drop(world.prune(false)),
+                }
+            }
+            let before = derived(&world);
+            let rebuilt = world.rebuild(entry.id);
+            prop_assert_eq!((rebuilt.runs_changed, rebuilt.verdicts_changed), (0, 0));
+            prop_assert_eq!(&derived(&world), &before);
+            // Damage of each kind is repaired, and told.
+            world.database.execute(
+                "UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
+                 UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
+                     replace(body, 'runs', 'walks') WHERE in_window",
+            );
+            let rebuilt = world.rebuild(entry.id);
+            prop_assert_eq!(rebuilt.runs_changed, rebuilt.runs);
+            prop_assert_eq!(&derived(&world), &before);
+            world.database.execute("DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
+            Ok(())
+        })
+        .unwrap();
+}

@@ -1,0 +1,44 @@
+-- Two groups of rights, for logins that are members of them: what the server needs, and what an importer needs, and
+-- no more. The owner of the tables, who migrates and administers, needs neither.
+
+-- Makes both roles where they are missing, and grants each its rights in this database. Who may not do that gets a
+-- notice, and what somebody with more rights is to run; null where nothing is left to be done.
+--
+-- Roles belong to the whole cluster, so another database may have them already, or make them at this moment. To be
+-- called after each migration, and again whenever roles or rights were lost, as after restoring a dump elsewhere.
+CREATE FUNCTION assay_grant_roles() RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    role text;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['assay_server', 'assay_importer'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;
+            END;
+        END IF;
+    END LOOP;
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer', current_schema());
+
+    GRANT SELECT ON __diesel_schema_migrations, organization, project, run, shard, test, browser, signature,
+        signature_alias, result, attempt, run_pack, verdict TO assay_server, assay_importer;
+    -- The server alone checks keys.
+    GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
+
+    GRANT INSERT ON run, shard, test, browser, signature, result, attempt, run_pack, verdict TO assay_importer;
+    GRANT UPDATE ON run, shard, result, attempt, run_pack, verdict TO assay_importer;
+    GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at) ON project TO assay_importer;
+    GRANT DELETE ON result, attempt TO assay_importer;
+    GRANT EXECUTE ON FUNCTION assay_make_room TO assay_importer;
+    RETURN NULL;
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE NOTICE 'the group roles are not complete: %', SQLERRM;
+    RETURN 'SELECT assay_grant_roles();';
+END
+$$;
+REVOKE ALL ON FUNCTION assay_grant_roles FROM PUBLIC;
+DO $$ BEGIN
+    EXECUTE format('ALTER FUNCTION assay_grant_roles SET search_path = %I, pg_temp', current_schema());
+END $$;
