@@ -34,6 +34,10 @@ pub(crate) struct Config {
     #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
 
+    /// Standbys of that database for the reads of results; several hosts as HOST,HOST
+    #[arg(long, value_name = "URL", env = "ASSAY_REPLICA_URL", hide_env_values = true)]
+    replica_url: Option<String>,
+
     /// Where the private database lives
     #[arg(
         long,
@@ -91,6 +95,14 @@ impl Config {
     /// The database that was named; an empty variable names none.
     pub(crate) fn database_url(&self) -> Option<&str> {
         named(self.database_url.as_deref())
+    }
+
+    /// The standbys that were named, or why they make no sense; an empty variable names none.
+    pub(crate) fn replica_url(&self) -> Result<Option<&str>, &'static str> {
+        match (named(self.replica_url.as_deref()), self.database_url()) {
+            (Some(_), None) => Err("ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys"),
+            (replicas, _) => Ok(replicas),
+        }
     }
 
     /// The Redis that was named; an empty variable names none.

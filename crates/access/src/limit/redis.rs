@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::atomic::{AtomicBool, AtomicI64, Ordering},
     time::Duration,
 };
 
@@ -21,21 +21,25 @@ if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return n";
 /// How long a request waits for Redis.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
-const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long after a failure Redis is left alone, so that requests do not wait for what is down.
+const CONNECTION_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long after a failure Redis is left alone. Then one request tries it, so that no other waits for what is down.
 const PAUSE_MS: i64 = 1_000;
+/// That there is no pause.
+const ANSWERS: i64 = i64::MIN;
 
-/// Counts in Redis, by a hash of the header. Where Redis fails it counts in this process, and says so in the
-/// log once a window.
+/// Counts in Redis, by a hash of the header. Where Redis fails it counts in this process until Redis answers again, and
+/// says both in the log, at most once a window.
 pub struct Redis {
     limit: u32,
     connection: ConnectionManager,
     count: Script,
     fallback: InProcess,
-    /// Redis is not asked before this time (Unix milliseconds).
+    /// Redis is not asked before this time (Unix milliseconds), and then by one request alone.
     paused_until: AtomicI64,
     /// The last window in which a failure was logged.
     logged: AtomicI64,
+    /// Whether the log says last that Redis does not answer.
+    told: AtomicBool,
 }
 
 /// The address of Redis cannot be used.
@@ -57,8 +61,9 @@ impl Redis {
             connection: ConnectionManager::new_lazy_with_config(client, config).map_err(BadRedisUrl)?,
             count: Script::new(COUNT),
             fallback: InProcess::new(limit),
-            paused_until: AtomicI64::new(i64::MIN),
+            paused_until: AtomicI64::new(ANSWERS),
             logged: AtomicI64::new(i64::MIN),
+            told: AtomicBool::new(false),
         })
     }
 
@@ -66,7 +71,7 @@ impl Redis {
         if self.limit == 0 {
             return Admission::Unlimited;
         }
-        if now.unix_ms() < self.paused_until.load(Ordering::Relaxed) {
+        if !self.may_ask(now) {
             return self.fallback.count(authorization, now);
         }
         let mut connection = self.connection.clone();
@@ -77,7 +82,10 @@ impl Redis {
             .invoke_async(&mut connection)
             .await;
         match counted {
-            Ok(count) => Admission::of(count, self.limit, now),
+            Ok(count) => {
+                self.answered();
+                Admission::of(count, self.limit, now)
+            }
             Err(error) => {
                 self.failed(&error, now);
                 self.fallback.count(authorization, now)
@@ -85,10 +93,39 @@ impl Redis {
         }
     }
 
+    /// Whether this request is to ask Redis.
+    fn may_ask(&self, now: Timestamp) -> bool {
+        let until = self.paused_until.load(Ordering::Relaxed);
+        if until == ANSWERS {
+            return true;
+        }
+        let left = until.saturating_sub(now.unix_ms());
+        // More than a pause is left where the clock was set back.
+        let over = left <= 0 || left > PAUSE_MS;
+        let next = now.unix_ms().saturating_add(PAUSE_MS);
+        over && self
+            .paused_until
+            .compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    fn answered(&self) {
+        if self.paused_until.load(Ordering::Relaxed) != ANSWERS {
+            self.paused_until.store(ANSWERS, Ordering::Relaxed);
+        }
+        if self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::Relaxed) {
+            log::info!("Redis answers again");
+        }
+    }
+
     fn failed(&self, error: &RedisError, now: Timestamp) {
         self.paused_until
             .store(now.unix_ms().saturating_add(PAUSE_MS), Ordering::Relaxed);
+        if self.told.load(Ordering::Relaxed) {
+            return;
+        }
         if self.logged.swap(window_of(now), Ordering::Relaxed) != window_of(now) {
+            self.told.store(true, Ordering::Relaxed);
             log::warn!("Redis does not answer, requests are counted in this process: {error}");
         }
     }
@@ -135,7 +172,10 @@ mod tests {
             });
         }
         assert_eq!(answers, [Some(1), Some(0), None]);
-        assert!(limiter.paused_until.load(Ordering::Relaxed) > now.unix_ms());
+        assert!(!limiter.may_ask(now.plus_ms(PAUSE_MS - 1)));
+        assert!(limiter.may_ask(now.plus_ms(PAUSE_MS)));
+        assert!(!limiter.may_ask(now.plus_ms(PAUSE_MS)), "another one tries");
+        assert!(limiter.may_ask(now.plus_ms(-60_000)), "the clock was set back");
     }
 
     #[test]

@@ -33,6 +33,15 @@ impl Server {
         self.process.wait().unwrap();
     }
 
+    /// Sends a signal by name.
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args(["-s", name, &self.process.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
     fn restart(&mut self) {
         self.process = launch(self.folder.path());
     }
@@ -142,4 +151,43 @@ async fn a_redis_that_goes_away_is_replaced_by_this_process_and_taken_up_again()
         .unwrap();
     let counters: i64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();
     assert!(counters >= 1, "Redis is not used again");
+}
+
+#[tokio::test]
+async fn a_redis_that_hangs_is_waited_for_by_one_request_a_second() {
+    let server = Server::start();
+    let limiter = Redis::new(&server.url(), 1_000).unwrap();
+    assert_eq!(admitted(&limiter, 5, NOW).await, 5);
+    server.signal("STOP");
+    let asked = Instant::now();
+    for second in 0..3 {
+        assert_eq!(admitted(&limiter, 100, NOW.plus_ms(second * 1_000)).await, 100);
+    }
+    assert!(
+        asked.elapsed() < Duration::from_secs(15),
+        "300 requests that each waited would take half a minute: {:?}",
+        asked.elapsed()
+    );
+    server.signal("CONT");
+    // Counted by Redis again: another process sees what this one does.
+    let other = Redis::new(&server.url(), 1_000).unwrap();
+    let begun = Instant::now();
+    let mut later = NOW.plus_ms(60_000);
+    loop {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "Redis is not used again"
+        );
+        later = later.plus_ms(60_000);
+        let here = limiter.admit(b"Bearer c", later).await;
+        let there = other.admit(b"Bearer c", later).await;
+        let left = |admission| match admission {
+            Admission::Admitted(budget) => budget.remaining,
+            Admission::Unlimited | Admission::Refused => 0,
+        };
+        if (left(here), left(there)) == (999, 998) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

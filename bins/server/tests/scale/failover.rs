@@ -1,0 +1,47 @@
+//! The primary is lost and a standby takes its place.
+
+use assay_testkit::Server;
+
+use crate::{
+    node::{Node, Place, wait_until},
+    world::World,
+};
+
+#[test]
+fn a_promoted_standby_takes_over_without_a_restart_of_the_server() {
+    let place = Place::new();
+    let mut first = Node::primary(&place, "one");
+    let everyone = place.url(&["one", "two"]);
+    let writable = format!("{everyone}&target_session_attrs=read-write");
+    let world = World::new(&writable);
+    world.import("first");
+    let second = Node::standby(&place, "two", &first);
+    let server = Server::start_with(
+        &writable,
+        &[("ASSAY_REPLICA_URL", &everyone), ("ASSAY_RATE_LIMIT", "0")],
+    );
+    assert_eq!(world.runs(&server), 1);
+    wait_until("the standby has everything", || {
+        second.sql("assay", "SELECT count(*) FROM run") == "1"
+    });
+
+    first.kill();
+    let answer = world.ask(&server, "/settings");
+    assert!(answer.status >= 500 || answer.status == 200, "{}", answer.text());
+    second.sql("assay", "SELECT pg_promote()");
+    wait_until("the server found the new primary", || {
+        world.ask(&server, "/runs").status == 200 && world.ask(&server, "/settings").status == 200
+    });
+    assert_eq!(world.runs(&server), 1);
+    world.import("second");
+    wait_until("what is imported is shown", || world.runs(&server) == 2);
+
+    // The former primary comes back as a standby of its successor, and is read from.
+    let former = Node::standby(&place, "one", &second);
+    let begin = former.log().len();
+    wait_until("reads go to the new standby", || {
+        assert_eq!(world.runs(&server), 2);
+        former.log()[begin..].contains("\"run\"")
+    });
+    assert_eq!(server.admin().get("/readyz", None).status, 200);
+}

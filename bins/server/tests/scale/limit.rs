@@ -1,0 +1,210 @@
+//! Servers that share one limit through Redis.
+
+use std::{
+    os::unix::net::UnixStream,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use assay_testkit::{Server, TestDatabase};
+
+use crate::{
+    node::wait_until,
+    world::{World, new_key},
+};
+
+/// A private redis-server, ended with the test.
+struct Redis {
+    folder: tempfile::TempDir,
+    process: Child,
+}
+
+impl Redis {
+    fn start() -> Self {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let process = launch(&folder);
+        Self { folder, process }
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.folder.path().join("s").display())
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn restart(&mut self) {
+        self.process = launch(&self.folder);
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn launch(folder: &tempfile::TempDir) -> Child {
+    let socket = folder.path().join("s");
+    let _ = std::fs::remove_file(&socket);
+    let process = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(&socket)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is needed: apt-get install -y redis-server");
+    wait_until("redis-server answers", || UnixStream::connect(&socket).is_ok());
+    process
+}
+
+/// Two servers over one database and one Redis.
+struct Pair {
+    redis: Redis,
+    world: World,
+    servers: [Server; 2],
+    _database: TestDatabase,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let redis = Redis::start();
+        let database = TestDatabase::new();
+        let world = World::new(database.url());
+        let start = || Server::start_with(database.url(), &[("ASSAY_REDIS_URL", &redis.url())]);
+        Self {
+            servers: [start(), start()],
+            redis,
+            world,
+            _database: database,
+        }
+    }
+
+    /// How many of so many requests each of the servers admits, in turn, with a key of their own; within one minute.
+    fn admitted(&self, requests: usize) -> [usize; 2] {
+        loop {
+            let key = new_key(&self.world.cli)["key"].as_str().unwrap().to_owned();
+            let begun = minute();
+            let mut admitted = [0; 2];
+            for _ in 0..requests {
+                for (server, admitted) in self.servers.iter().zip(&mut admitted) {
+                    match server.client().get("/api/v1/projects", Some(&key)).status {
+                        200 => *admitted += 1,
+                        429 => {}
+                        other => panic!("{other}: {}", server.log()),
+                    }
+                }
+            }
+            if minute() == begun {
+                return admitted;
+            }
+        }
+    }
+
+    /// Waits until the servers count together again.
+    fn wait_until_shared(&self) {
+        wait_until("the servers share the limit", || self.admitted(40) == [30, 30]);
+    }
+
+    /// How often each of the servers said something.
+    fn said(&self, text: &str) -> [u64; 2] {
+        [0, 1].map(|index: usize| {
+            self.servers[index]
+                .log()
+                .matches(text)
+                .count()
+                .try_into()
+                .unwrap()
+        })
+    }
+}
+
+/// The window of the limit that it is now.
+fn minute() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    now.as_secs() / 60
+}
+
+#[test]
+fn two_servers_admit_sixty_requests_together() {
+    // Not in any one round: where Redis needs longer than a tenth of a second, a server counts by itself for a second.
+    Pair::start().wait_until_shared();
+}
+
+#[test]
+fn without_redis_each_server_counts_by_itself_until_it_is_back() {
+    let mut pair = Pair::start();
+    pair.wait_until_shared();
+    let begun = minute();
+    pair.redis.kill();
+    assert_eq!(pair.admitted(70), [60, 60], "open, but not without any limit");
+    for times in pair.said("Redis does not answer") {
+        assert!(
+            (1..=minute() - begun + 1).contains(&times),
+            "once an outage: {times}"
+        );
+    }
+    pair.redis.restart();
+    pair.wait_until_shared();
+    assert!(
+        pair.said("Redis answers again")
+            .into_iter()
+            .all(|times| times >= 1)
+    );
+}
+
+#[test]
+fn a_redis_that_hangs_holds_up_one_request_a_second_for_a_moment() {
+    let pair = Pair::start();
+    pair.wait_until_shared();
+    pair.redis.signal("STOP");
+    let begun = Instant::now();
+    let slowest = thread::scope(|scope| {
+        let asking: Vec<_> = (0..4)
+            .map(|index: usize| {
+                let server = &pair.servers[index % 2];
+                let key = &pair.world.key;
+                scope.spawn(move || {
+                    let mut slowest = Duration::ZERO;
+                    for _ in 0..100 {
+                        let begun = Instant::now();
+                        let status = server.client().get("/api/v1/projects", Some(key)).status;
+                        assert!(status == 200 || status == 429, "{status}");
+                        slowest = slowest.max(begun.elapsed());
+                    }
+                    slowest
+                })
+            })
+            .collect();
+        asking
+            .into_iter()
+            .map(|asking| asking.join().unwrap())
+            .max()
+            .unwrap()
+    });
+    println!(
+        "400 requests in {:?}, the slowest in {slowest:?}",
+        begun.elapsed()
+    );
+    assert!(
+        slowest < Duration::from_secs(20),
+        "a request waited for Redis: {slowest:?}"
+    );
+    pair.redis.signal("CONT");
+    pair.wait_until_shared();
+}

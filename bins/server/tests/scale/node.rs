@@ -1,0 +1,281 @@
+//! Postgres servers of the test's own, one streaming to the other.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    os::unix::{
+        fs::{MetadataExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long anything may take on a machine that does much else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something holds.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A folder that Postgres may work in, and how to run its programs there.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+    programs: PathBuf,
+    /// The user and group to run as, where this is root, whom Postgres refuses.
+    account: Option<(u32, u32)>,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        // In /tmp, whatever the environment says: the path of a socket is short.
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let is_root = fs::metadata(folder.path()).unwrap().uid() == 0;
+        let account = is_root.then(|| account("postgres").or_else(|| account("nobody")).unwrap());
+        let place = Self {
+            folder,
+            programs: programs(),
+            account,
+        };
+        place.give(place.folder.path());
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn give(&self, path: &Path) {
+        if let Some((user, group)) = self.account {
+            chown(path, Some(user), Some(group)).unwrap();
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        if let Some((user, group)) = self.account {
+            command.uid(user).gid(group);
+        }
+        command.current_dir("/").env("LC_ALL", "C").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> String {
+        let ended = self.command(program).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{program} {arguments:?}: {said}");
+        String::from_utf8_lossy(&ended.stdout).trim_end().to_owned()
+    }
+
+    /// A connection string of the nodes of these names, the first first.
+    pub(crate) fn url(&self, names: &[&str]) -> String {
+        let hosts: Vec<String> = names
+            .iter()
+            .map(|name| self.path(name).display().to_string())
+            .collect();
+        format!("postgresql:///assay?host={}&user=assay", hosts.join(","))
+    }
+}
+
+/// A running Postgres, which logs every statement.
+pub(crate) struct Node<'a> {
+    place: &'a Place,
+    name: &'static str,
+    data: PathBuf,
+    process: Child,
+}
+
+impl<'a> Node<'a> {
+    /// An empty primary.
+    pub(crate) fn primary(place: &'a Place, name: &'static str) -> Self {
+        let data = place.path(&format!("{name}.data"));
+        let to = data.display().to_string();
+        place.run(
+            "initdb",
+            &[
+                "--no-sync",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+                "-U",
+                "assay",
+                "-D",
+                &to,
+            ],
+        );
+        let node = Self::start(place, name, data);
+        node.sql("postgres", "CREATE DATABASE assay");
+        node
+    }
+
+    /// A copy of a node that follows it.
+    pub(crate) fn standby(place: &'a Place, name: &'static str, of: &Node<'_>) -> Self {
+        let data = place.path(&format!("{name}.data.of.{}", of.name));
+        let (from, to) = (of.socket(), data.display().to_string());
+        place.run(
+            "pg_basebackup",
+            &[
+                "-h",
+                &from,
+                "-U",
+                "assay",
+                "-D",
+                &to,
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+                "--no-sync",
+            ],
+        );
+        Self::start(place, name, data)
+    }
+
+    /// Starts the node again on its data, once what is left of a former process is gone.
+    pub(crate) fn restart(&mut self) {
+        self.process = launch(self.place, self.name, &self.data);
+        self.wait_for_answers();
+    }
+
+    /// Ends the node as a loss of power would.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Runs statements in a database and returns what they print.
+    pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
+        let socket = self.socket();
+        self.place.run(
+            "psql",
+            &[
+                "-XAtq",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                &socket,
+                "-U",
+                "assay",
+                "-d",
+                database,
+                "-c",
+                sql,
+            ],
+        )
+    }
+
+    /// The statements and messages so far.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(log_of(self.place, self.name)).unwrap()).into_owned()
+    }
+
+    fn socket(&self) -> String {
+        self.place.path(self.name).display().to_string()
+    }
+
+    fn start(place: &'a Place, name: &'static str, data: PathBuf) -> Self {
+        let socket = place.path(name);
+        fs::create_dir_all(&socket).unwrap();
+        place.give(&socket);
+        let process = launch(place, name, &data);
+        let mut node = Self {
+            place,
+            name,
+            data,
+            process,
+        };
+        node.wait_for_answers();
+        node
+    }
+
+    fn wait_for_answers(&mut self) {
+        let (socket, begun) = (self.socket(), Instant::now());
+        let asks = ["-h", &socket, "-U", "assay", "-d", "postgres", "-c", ""];
+        while !self
+            .place
+            .command("psql")
+            .args(asks)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+        {
+            assert!(begun.elapsed() < PATIENCE, "no answer: {}", self.log());
+            if self.process.try_wait().unwrap().is_some() {
+                // The processes of a Postgres that was killed need a moment to notice.
+                self.process = launch(self.place, self.name, &self.data);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Node<'_> {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn launch(place: &Place, name: &str, data: &Path) -> Child {
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log_of(place, name))
+        .unwrap();
+    let settings = [
+        "listen_addresses=",
+        "max_connections=60",
+        "shared_buffers=16MB",
+        "fsync=off",
+        "autovacuum=off",
+        "wal_keep_size=256MB",
+        "wal_retrieve_retry_interval=200ms",
+        "log_statement=all",
+        "log_line_prefix=",
+    ];
+    let mut command = place.command("postgres");
+    command.arg("-D").arg(data).arg("-k").arg(place.path(name));
+    for setting in settings {
+        command.args(["-c", setting]);
+    }
+    let log_too: File = log.try_clone().unwrap();
+    command.stdout(log).stderr(log_too).spawn().unwrap()
+}
+
+fn log_of(place: &Place, name: &str) -> PathBuf {
+    place.path(&format!("{name}.log"))
+}
+
+/// The ids of a user and its group.
+fn account(name: &str) -> Option<(u32, u32)> {
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+    let mut ids = line.split(':').skip(2).map(|id| id.parse().unwrap());
+    Some((ids.next()?, ids.next()?))
+}
+
+/// The folder of Postgres' programs: `PG_BIN`, then `PATH`, then where Debian puts the newest.
+fn programs() -> PathBuf {
+    let named = std::env::var_os("PG_BIN").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut packaged: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path().join("bin"))
+        .collect();
+    packaged.sort();
+    named
+        .into_iter()
+        .chain(std::env::split_paths(&path))
+        .chain(packaged.into_iter().rev())
+        .find(|folder| folder.join("initdb").is_file() && folder.join("pg_basebackup").is_file())
+        .expect("Postgres is needed: apt-get install -y postgresql")
+}

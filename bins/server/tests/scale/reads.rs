@@ -1,0 +1,215 @@
+//! Reads go to a standby while it keeps up.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::Server;
+
+use crate::{
+    node::{Node, Place, wait_until},
+    world::{World, new_key},
+};
+
+/// What every read of a project's data has in the log, and every look-up of a key.
+const DATA: &str = "\"project_id\" = $";
+const KEYS: &str = "\"api_key\"";
+
+/// A server that reads from a standby.
+fn serve(place: &Place) -> Server {
+    Server::start_with(
+        &place.url(&["one"]),
+        &[
+            ("ASSAY_REPLICA_URL", &place.url(&["two"])),
+            ("ASSAY_RATE_LIMIT", "0"),
+        ],
+    )
+}
+
+fn data_statements(log: &str) -> usize {
+    log.lines().filter(|line| line.contains(DATA)).count()
+}
+
+/// Waits until a round of reads is answered by the standby alone.
+///
+/// Rounds, because on a busy machine any standby may be a second behind for a moment.
+fn wait_for_reads_of(standby: &Node<'_>, primary: &Node<'_>, world: &World, server: &Server) {
+    wait_until("all reads come from the standby", || {
+        let (before, before_primary) = (standby.log().len(), primary.log().len());
+        for path in [
+            "/runs",
+            "/flaky",
+            "/tests/adds",
+            "/tests/adds/status",
+            "/branches",
+        ] {
+            for _ in 0..4 {
+                let answer = world.ask(server, path);
+                assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            }
+        }
+        let read = data_statements(&standby.log()[before..]);
+        let read_of_primary = data_statements(&primary.log()[before_primary..]);
+        read >= 20 && read_of_primary == 0
+    });
+    assert!(
+        !standby.log().contains(KEYS),
+        "the primary alone says who may ask"
+    );
+    assert!(primary.log().contains(KEYS));
+}
+
+#[test]
+fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
+    let place = Place::new();
+    let primary = Node::primary(&place, "one");
+    let world = World::new(&place.url(&["one"]));
+    world.import("first");
+    let standby = Node::standby(&place, "two", &primary);
+    let server = serve(&place);
+    wait_for_reads_of(&standby, &primary, &world, &server);
+    assert_eq!(world.runs(&server), 1);
+
+    // A standby that stands still, and does not know it.
+    standby.sql("assay", "SELECT pg_wal_replay_pause()");
+    wait_until("replay is paused", || {
+        standby.sql("assay", "SELECT pg_get_wal_replay_pause_state()") == "paused"
+    });
+    let run = world.import("second");
+    let imported = Instant::now();
+    let answer = world.ask(&server, &format!("/runs/{run}"));
+    assert_eq!(
+        answer.status,
+        200,
+        "an id that was told is known: {}",
+        answer.text()
+    );
+    thread::sleep(Duration::from_secs(1).saturating_sub(imported.elapsed()));
+    for _ in 0..20 {
+        assert_eq!(world.runs(&server), 2, "no answer is more than a second old");
+    }
+    assert_eq!(standby.sql("assay", "SELECT count(*) FROM run"), "1");
+    wait_until("the log says why the primary answers", || {
+        assert_eq!(world.runs(&server), 2);
+        server.log().contains("the primary answers: it is too far behind")
+    });
+
+    // What is revoked on the primary is revoked, whatever the standby knows.
+    let key = new_key(&world.cli);
+    let ask = || {
+        let path = format!("/api/v1/projects/{}/runs", world.project);
+        server.client().get(&path, key["key"].as_str()).status
+    };
+    assert_eq!(ask(), 200);
+    let revoked = world
+        .cli
+        .run(&["key", "revoke", key["id"].as_str().unwrap(), "--yes"]);
+    assert!(revoked.status.success(), "{revoked:?}");
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!(ask(), 401);
+
+    standby.sql("assay", "SELECT pg_wal_replay_resume()");
+    wait_for_reads_of(&standby, &primary, &world, &server);
+    assert_eq!(world.runs(&server), 2);
+    assert!(server.log().contains("standbys are read from again"));
+}
+
+#[test]
+fn a_standby_that_is_cut_off_is_not_taken_for_one_that_has_nothing_to_do() {
+    let place = Place::new();
+    let primary = Node::primary(&place, "one");
+    let world = World::new(&place.url(&["one"]));
+    world.import("first");
+    let standby = Node::standby(&place, "two", &primary);
+    let server = serve(&place);
+    wait_for_reads_of(&standby, &primary, &world, &server);
+
+    // It has replayed all that it ever received.
+    standby.sql("assay", "ALTER SYSTEM SET primary_conninfo = 'host=/nowhere'");
+    standby.sql("assay", "SELECT pg_reload_conf()");
+    wait_until("the standby is cut off", || {
+        standby.sql("assay", "SELECT count(*) FROM pg_stat_wal_receiver") == "0"
+    });
+    world.import("second");
+    thread::sleep(Duration::from_secs(1));
+    for _ in 0..20 {
+        assert_eq!(world.runs(&server), 2);
+    }
+    assert_eq!(standby.sql("assay", "SELECT count(*) FROM run"), "1");
+}
+
+#[test]
+fn a_standby_lost_under_load_fails_no_request_and_comes_back_by_itself() {
+    let place = Place::new();
+    let primary = Node::primary(&place, "one");
+    let world = World::new(&place.url(&["one"]));
+    world.import("first");
+    let mut standby = Node::standby(&place, "two", &primary);
+    let server = serve(&place);
+    wait_for_reads_of(&standby, &primary, &world, &server);
+
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let load: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut answers, mut slowest) = (0_u64, Duration::ZERO);
+                    while !ended.load(Ordering::Relaxed) {
+                        let begun = Instant::now();
+                        let answer = world.ask(&server, "/runs");
+                        slowest = slowest.max(begun.elapsed());
+                        assert_eq!(answer.status, 200, "{}", answer.text());
+                        assert_eq!(answer.json()["total"], 1);
+                        answers += 1;
+                    }
+                    (answers, slowest)
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            standby.kill();
+            let before = data_statements(&primary.log());
+            wait_until("the primary answers", || {
+                data_statements(&primary.log()) > before + 100
+            });
+            let begin = standby.log().len();
+            standby.restart();
+            wait_until("the standby is read from again", || {
+                data_statements(&standby.log()[begin..]) > 100
+            });
+        }
+        ended.store(true, Ordering::Relaxed);
+        for load in load {
+            let (answers, slowest) = load.join().unwrap();
+            println!("{answers} answers, the slowest after {slowest:?}");
+        }
+    });
+    assert!(server.log().contains("the primary answers"), "{}", server.log());
+}
+
+#[test]
+fn a_server_starts_and_answers_without_its_standbys() {
+    let place = Place::new();
+    let _primary = Node::primary(&place, "one");
+    let world = World::new(&place.url(&["one"]));
+    world.import("first");
+    // Nobody there, and the primary itself, which is no standby.
+    for replicas in [
+        place.url(&["two"]),
+        place.url(&["one"]),
+        "postgresql://u:secret@[/x".to_owned(),
+    ] {
+        let server = Server::start_with(
+            &place.url(&["one"]),
+            &[("ASSAY_REPLICA_URL", &replicas), ("ASSAY_RATE_LIMIT", "0")],
+        );
+        assert_eq!(world.runs(&server), 1);
+        wait_until("the log says why", || {
+            server.log().contains("the primary answers")
+        });
+        assert!(!server.log().contains("secret"), "{}", server.log());
+        assert_eq!(world.runs(&server), 1);
+    }
+}
