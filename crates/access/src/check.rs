@@ -2,9 +2,9 @@
 
 use assay_domain::{
     id::KeyId,
-    key::{KeyHash, KeyKind},
+    key::{KeyHash, KeyKind, StoredKey},
     project::Caller,
-    store::{Store, StoreError},
+    store::StoreError,
     timestamp::Timestamp,
 };
 
@@ -34,29 +34,8 @@ impl PresentedKey {
         Ok(Self(key::hash(token)))
     }
 
-    /// Looks the key up and grants what it grants at `now`.
-    ///
-    /// Refuses, in this order, with [`Refusal::InvalidKey`] (unknown), [`Refusal::KeyRevoked`],
-    /// [`Refusal::KeyExpired`] or [`Refusal::TierTooLow`]. Blocks on the store.
-    pub fn check(&self, store: &dyn Store, now: Timestamp) -> Result<Grant, CheckError> {
-        let stored = store.key(&self.0)?.ok_or(Refusal::InvalidKey)?;
-        if stored.revoked_at.is_some() {
-            return Err(Refusal::KeyRevoked.into());
-        }
-        if stored.expires_at <= now {
-            return Err(Refusal::KeyExpired.into());
-        }
-        if !stored.plan.has_read_api() {
-            return Err(Refusal::TierTooLow.into());
-        }
-        Ok(Grant {
-            caller: Caller {
-                organization: stored.organization,
-                plan: stored.plan,
-            },
-            key: stored.id,
-            expires_at: stored.expires_at,
-        })
+    pub(crate) const fn hash(&self) -> KeyHash {
+        self.0
     }
 }
 
@@ -79,6 +58,27 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// What a stored key grants at `now`, if anything.
+    pub(crate) fn of(stored: &StoredKey, now: Timestamp) -> Result<Self, Refusal> {
+        if stored.revoked_at.is_some() {
+            return Err(Refusal::KeyRevoked);
+        }
+        if stored.expires_at <= now {
+            return Err(Refusal::KeyExpired);
+        }
+        if !stored.plan.has_read_api() {
+            return Err(Refusal::TierTooLow);
+        }
+        Ok(Self {
+            caller: Caller {
+                organization: stored.organization,
+                plan: stored.plan,
+            },
+            key: stored.id,
+            expires_at: stored.expires_at,
+        })
+    }
+
     /// The expiry, where it is near enough that answers tell of it: from seven days before.
     pub const fn expiry_notice(&self, now: Timestamp) -> Option<Timestamp> {
         if now.unix_ms() >= self.expires_at.plus_days(-NOTICE_DAYS).unix_ms() {

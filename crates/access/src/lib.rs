@@ -1,10 +1,11 @@
 //! Who may ask, and how often: read keys, plans and the rate limit.
 //!
 //! A request passes [`limit::RateLimiter::admit`], then [`check::PresentedKey::of_header`] (no look-up for what
-//! cannot be a read key), then [`check::PresentedKey::check`], which yields the [`check::Grant`] that everything
+//! cannot be a read key), then [`directory::Directory::check`], which yields the [`check::Grant`] that everything
 //! else is read on behalf of.
 
 pub mod check;
+pub mod directory;
 pub mod key;
 pub mod lifetime;
 pub mod limit;

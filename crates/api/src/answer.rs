@@ -1,5 +1,7 @@
 //! A handler's answer on its way to a response: bytes, entity tag, content coding.
 
+use std::fmt::Write as _;
+
 use actix_web::http::{StatusCode, header::HeaderValue};
 use assay_domain::timestamp::Timestamp;
 use serde::Serialize;
@@ -54,7 +56,7 @@ impl Answer {
     /// its own, since strong means equal bytes.
     pub(crate) fn into_reply(self, ask: &Ask, expiry_notice: Option<Timestamp>) -> Result<Reply, ApiError> {
         let coding = if self.json.len() > COMPRESSED_ABOVE {
-            ask.coding
+            ask.coding()
         } else {
             Coding::Identity
         };
@@ -106,6 +108,11 @@ impl Body {
 /// Half a SHA-256 of the JSON in hexadecimal, and the coding.
 fn tag(json: &[u8], coding: Coding) -> String {
     let hash = Sha256::digest(json);
-    let digits = hash.iter().take(16).map(|byte| format!("{byte:02x}"));
-    digits.chain([coding.tag_suffix().to_owned()]).collect()
+    let mut tag = String::with_capacity(40);
+    for byte in hash.iter().take(16) {
+        // Writing to a String does not fail.
+        let _ = write!(tag, "{byte:02x}");
+    }
+    tag.push_str(coding.tag_suffix());
+    tag
 }

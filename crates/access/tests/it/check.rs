@@ -1,7 +1,10 @@
 //! The check of a well-formed key against what is stored of it.
 
+use std::sync::Arc;
+
 use assay_access::{
-    check::{CheckError, PresentedKey, Refusal},
+    check::{CheckError, Grant, PresentedKey, Refusal},
+    directory::Directory,
     key::{SecretKey, mint},
     lifetime::Lifetime,
     usage::KeyUsage,
@@ -15,9 +18,9 @@ use assay_domain::{
 
 use crate::store::Keys;
 
-const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+pub(crate) const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 
-fn a_key() -> (SecretKey, StoredKey, Keys) {
+pub(crate) fn a_key() -> (SecretKey, StoredKey, Arc<Keys>) {
     let (secret, new) = mint(KeyKind::Read, NOW);
     let stored = StoredKey {
         id: new.id,
@@ -26,17 +29,22 @@ fn a_key() -> (SecretKey, StoredKey, Keys) {
         expires_at: Lifetime::Thirty.expiry(NOW),
         revoked_at: None,
     };
-    (secret, stored, Keys::of(new.hash, stored))
+    (secret, stored, Arc::new(Keys::of(new.hash, stored)))
 }
 
-fn presented(secret: &SecretKey) -> PresentedKey {
+pub(crate) fn presented(secret: &SecretKey) -> PresentedKey {
     PresentedKey::of_header(Some(format!("Bearer {}", secret.reveal()).as_bytes())).unwrap()
+}
+
+/// What a process that has read nothing yet says of a key.
+fn check(secret: &SecretKey, keys: &Arc<Keys>, now: Timestamp) -> Result<Grant, CheckError> {
+    Directory::new(keys.clone()).check(&presented(secret), now)
 }
 
 #[test]
 fn a_good_key_grants_its_organization() {
     let (secret, stored, keys) = a_key();
-    let grant = presented(&secret).check(&keys, NOW).unwrap();
+    let grant = check(&secret, &keys, NOW).unwrap();
     assert_eq!(grant.caller.organization, stored.organization);
     assert_eq!(grant.caller.plan, Plan::Pro);
     assert_eq!((grant.key, grant.expires_at), (stored.id, stored.expires_at));
@@ -47,7 +55,7 @@ fn an_unknown_key_is_invalid() {
     let (_, _, keys) = a_key();
     let (other, _) = mint(KeyKind::Read, NOW);
     assert!(matches!(
-        presented(&other).check(&keys, NOW),
+        check(&other, &keys, NOW),
         Err(CheckError::Refused(Refusal::InvalidKey))
     ));
 }
@@ -55,12 +63,8 @@ fn an_unknown_key_is_invalid() {
 #[test]
 fn a_key_works_until_the_moment_of_its_expiry() {
     let (secret, stored, keys) = a_key();
-    assert!(
-        presented(&secret)
-            .check(&keys, stored.expires_at.plus_ms(-1))
-            .is_ok()
-    );
-    let late = presented(&secret).check(&keys, stored.expires_at);
+    assert!(check(&secret, &keys, stored.expires_at.plus_ms(-1)).is_ok());
+    let late = check(&secret, &keys, stored.expires_at);
     assert!(matches!(late, Err(CheckError::Refused(Refusal::KeyExpired))));
 }
 
@@ -70,21 +74,21 @@ fn revoked_comes_before_expired_and_both_before_the_plan() {
     let late = NOW.plus_days(31);
     keys.change(|key| key.plan = Plan::Free);
     assert!(matches!(
-        presented(&secret).check(&keys, NOW),
+        check(&secret, &keys, NOW),
         Err(CheckError::Refused(Refusal::TierTooLow))
     ));
     assert!(matches!(
-        presented(&secret).check(&keys, late),
+        check(&secret, &keys, late),
         Err(CheckError::Refused(Refusal::KeyExpired))
     ));
     keys.change(|key| key.revoked_at = Some(NOW));
     assert!(matches!(
-        presented(&secret).check(&keys, late),
+        check(&secret, &keys, late),
         Err(CheckError::Refused(Refusal::KeyRevoked))
     ));
     keys.change(|key| (key.revoked_at, key.plan) = (None, Plan::Standard));
     assert!(
-        presented(&secret).check(&keys, NOW).is_ok(),
+        check(&secret, &keys, NOW).is_ok(),
         "the same key works again after an upgrade"
     );
 }
@@ -93,20 +97,17 @@ fn revoked_comes_before_expired_and_both_before_the_plan() {
 fn a_failing_store_is_no_verdict_on_the_key() {
     let (secret, _, keys) = a_key();
     keys.fail(true);
-    assert!(matches!(
-        presented(&secret).check(&keys, NOW),
-        Err(CheckError::Store(_))
-    ));
+    assert!(matches!(check(&secret, &keys, NOW), Err(CheckError::Store(_))));
 }
 
 #[test]
 fn a_use_is_noted_once_a_day() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
-    usage.note(&keys, stored.id, NOW);
-    usage.note(&keys, stored.id, NOW.plus_ms(1));
+    usage.note(&*keys, stored.id, NOW);
+    usage.note(&*keys, stored.id, NOW.plus_ms(1));
     assert_eq!(keys.uses(), [NOW]);
-    usage.note(&keys, stored.id, NOW.plus_days(1));
+    usage.note(&*keys, stored.id, NOW.plus_days(1));
     assert_eq!(keys.uses(), [NOW, NOW.plus_days(1)]);
 }
 
@@ -115,10 +116,10 @@ fn a_use_that_could_not_be_noted_is_noted_a_minute_later() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
     keys.fail(true);
-    usage.note(&keys, stored.id, NOW);
+    usage.note(&*keys, stored.id, NOW);
     keys.fail(false);
-    usage.note(&keys, stored.id, NOW.plus_ms(59_999));
+    usage.note(&*keys, stored.id, NOW.plus_ms(59_999));
     assert!(keys.uses().is_empty());
-    usage.note(&keys, stored.id, NOW.plus_ms(60_000));
+    usage.note(&*keys, stored.id, NOW.plus_ms(60_000));
     assert_eq!(keys.uses(), [NOW.plus_ms(60_000)]);
 }

@@ -9,5 +9,6 @@
 )]
 
 mod check;
+mod directory;
 mod redis;
 mod store;

@@ -17,7 +17,7 @@ pub(crate) struct Ask {
     /// The path as it was sent: actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
     path: String,
     pub(crate) query: Pairs,
-    pub(crate) coding: Coding,
+    accepted: Option<AcceptEncoding>,
     known: Option<IfNoneMatch>,
 }
 
@@ -26,10 +26,14 @@ impl Ask {
         Self {
             path: request.uri().path().to_owned(),
             query: Pairs::of(request.uri().query().unwrap_or_default()),
-            coding: AcceptEncoding::parse(request)
-                .map_or(Coding::Identity, |accepted| Coding::negotiate(&accepted)),
-            known: IfNoneMatch::parse(request).ok(),
+            accepted: sent(request),
+            known: sent(request),
         }
+    }
+
+    /// The content coding of a body that is worth one.
+    pub(crate) fn coding(&self) -> Coding {
+        self.accepted.as_ref().map_or(Coding::Identity, Coding::negotiate)
     }
 
     /// The decoded segment that stands where `route` has `name`; nothing where it is not text.
@@ -54,5 +58,14 @@ impl Ask {
             }
             None => false,
         }
+    }
+}
+
+/// A header that was sent and makes sense.
+fn sent<H: Header>(request: &HttpRequest) -> Option<H> {
+    if request.headers().contains_key(H::name()) {
+        H::parse(request).ok()
+    } else {
+        None
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         project: project.tag(),
         test: history.test,
         window,
-        stable_branch: project.stable_branch,
+        stable_branch: history.stable_branch,
         occurrences: history.occurrences,
     })
 }

@@ -28,7 +28,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     };
     let project = call.project()?;
     let page = call.store.runs(&project, &asked)?;
-    Answer::of(&RunList::new(project, &asked, page))
+    Answer::of(&RunList::new(&project, &asked, page))
 }
 
 /// `GET /projects/{projectId}/runs/{runId}`: one logical run, by the id of any of its shards, and every test's
@@ -77,7 +77,7 @@ pub(crate) struct RunAnswer {
 }
 
 impl RunList {
-    fn new(project: Project, asked: &RunQuery, page: RunPage) -> Self {
+    fn new(project: &Project, asked: &RunQuery, page: RunPage) -> Self {
         let oldest = page
             .runs
             .last()
@@ -93,7 +93,7 @@ impl RunList {
             window: asked.window,
             next_cursor: oldest.filter(|_| page.has_older).map(cursor::encode),
             prev_cursor: newest.filter(|_| page.has_newer).map(cursor::encode),
-            stable_branch: project.stable_branch,
+            stable_branch: page.stable_branch,
             total: page.total,
             runs: page.runs,
         }
@@ -168,11 +168,12 @@ mod tests {
             direction: Direction::Next,
         };
         let id = ProjectId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap());
-        let project = Project::of_row(id, "shop".to_owned(), "main".to_owned(), Plan::Pro, NOW);
+        let project = Project::of_row(id, "shop".to_owned(), Plan::Pro, NOW);
         let list = RunList::new(
-            project,
+            &project,
             &asked,
             RunPage {
+                stable_branch: "main".to_owned(),
                 runs,
                 total: 9,
                 has_older,
