@@ -8,6 +8,8 @@ use std::{
 
 use clap::Parser;
 
+use crate::{log_format::LogFormat, tls};
+
 /// Most connections to the database, and most workers.
 const MOST: u32 = 1_024;
 
@@ -56,6 +58,24 @@ pub(crate) struct Config {
     #[arg(long, value_name = "HOST:PORT", env = "ASSAY_ADMIN_LISTEN", hide_env_values = true, default_value = "127.0.0.1:9090", value_parser = address)]
     pub(crate) admin_listen: SocketAddr,
 
+    /// A certificate chain as PEM: the API is then served over TLS
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ASSAY_TLS_CERT",
+        hide_env_values = true
+    )]
+    tls_cert: Option<String>,
+
+    /// The private key of that certificate as PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ASSAY_TLS_KEY",
+        hide_env_values = true
+    )]
+    tls_key: Option<String>,
+
     /// Requests a minute and read key; 0 where an edge in front sets the limit
     #[arg(long, value_name = "N", env = "ASSAY_RATE_LIMIT", hide_env_values = true, default_value_t = assay_access::limit::DEFAULT_LIMIT, value_parser = rate_limit)]
     pub(crate) rate_limit: u32,
@@ -78,9 +98,21 @@ pub(crate) struct Config {
         value_name = "FILTER",
         env = "RUST_LOG",
         hide_env_values = true,
-        default_value = "info,actix_server=warn"
+        default_value = "info,actix_server=warn",
+        value_parser = log_filter
     )]
     pub(crate) log: String,
+
+    /// What a line of the log looks like
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "ASSAY_LOG_FORMAT",
+        hide_env_values = true,
+        value_enum,
+        default_value_t = LogFormat::Text
+    )]
+    pub(crate) log_format: LogFormat,
 
     /// Load sample projects, print a read key and requests to try, and serve
     #[arg(long)]
@@ -108,6 +140,17 @@ impl Config {
     /// The Redis that was named; an empty variable names none.
     pub(crate) fn redis_url(&self) -> Option<&str> {
         named(self.redis_url.as_deref())
+    }
+
+    /// Where the certificate and its key lie, if TLS is asked for; or why one of them is not enough.
+    pub(crate) fn tls(&self) -> Result<Option<tls::Files>, &'static str> {
+        let given = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
+        match (given(&self.tls_cert), given(&self.tls_key)) {
+            (Some(certificate), Some(key)) => Ok(Some(tls::Files { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err("ASSAY_TLS_CERT is set without ASSAY_TLS_KEY; TLS needs both"),
+            (None, Some(_)) => Err("ASSAY_TLS_KEY is set without ASSAY_TLS_CERT; TLS needs both"),
+        }
     }
 
     /// How many threads, blocking threads and connections to use, or why what was asked for does not go together.
@@ -155,6 +198,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     found
         .next()
         .ok_or_else(|| format!("the host of {text} has no address"))
+}
+
+/// Refused here: the logger would leave out what it does not understand.
+fn log_filter(text: &str) -> Result<String, String> {
+    match env_filter::Builder::new().try_parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("expected levels, such as info or warn,assay_api=debug".to_owned()),
+    }
 }
 
 fn rate_limit(text: &str) -> Result<u32, String> {

@@ -6,10 +6,13 @@
 mod clock;
 mod config;
 mod demo;
+mod guard;
+mod log_format;
 mod manual;
 mod serve;
 mod signals;
 mod startup;
+mod tls;
 
 use std::{process::ExitCode, thread};
 
@@ -29,7 +32,7 @@ fn main() -> ExitCode {
         }
     }
     let config = Config::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    env_logger::Builder::new().parse_filters(&config.log).init();
+    guard::start(&config.log, config.log_format);
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use std::{io, io::Write as _, net, sync::Arc};
 
-use actix_web::{App, HttpServer, dev::Server};
+use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::{Context as _, bail};
 use assay_access::limit::{InProcess, RateLimiter, Redis};
 use tokio::{net::TcpSocket, task::spawn_blocking};
@@ -13,6 +13,7 @@ use crate::{
     demo,
     signals::Signals,
     startup::{self, Started},
+    tls::Certificate,
 };
 
 /// How long requests under way may take to end once the server stops, in seconds.
@@ -23,6 +24,8 @@ const BACKLOG: u32 = 2_048;
 /// Makes the database ready, serves until a signal, then ends in the opposite order.
 pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("catching signals")?;
+    let files = config.tls().map_err(anyhow::Error::msg)?;
+    let certificate = files.map(Certificate::read).transpose()?;
     // Bound first: a taken port is told before a database is started for nothing.
     let public = listen(config.listen, "ASSAY_LISTEN")?;
     let operators = listen(config.admin_listen, "ASSAY_ADMIN_LISTEN")?;
@@ -43,15 +46,19 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         }
     };
     let app = assay_api::App::new(database, limiter, Arc::new(clock::now));
-    let servers = (api(public, sizes, app.clone())?, admin(operators, app)?);
+    let servers = (api(public, sizes, app.clone(), certificate.as_ref())?, admin(operators, app)?);
+    let scheme = if certificate.is_some() { "https" } else { "http" };
     log::info!(
-        "the API listens on http://{}/api/v1, for operators http://{}",
+        "the API listens on {scheme}://{}/api/v1, for operators http://{}",
         addresses.0,
         addresses.1
     );
+    if let Some(certificate) = certificate {
+        rt::spawn(certificate.renewing()?);
+    }
     if let Some(demo) = demo {
         let mut out = io::stdout().lock();
-        write!(out, "{}", demo::greeting(&demo, addresses.0))?;
+        write!(out, "{}", demo::greeting(&demo, scheme, addresses.0))?;
         out.flush()?;
     }
     run(servers, &mut signals).await?;
@@ -82,19 +89,25 @@ async fn run((api, admin): (Server, Server), signals: &mut Signals) -> anyhow::R
     Ok(())
 }
 
-/// The API's server.
-fn api(listener: net::TcpListener, sizes: Sizes, app: assay_api::App) -> anyhow::Result<Server> {
-    Ok(
-        HttpServer::new(move || App::new().configure(assay_api::configure(app.clone())))
-            .workers(usize::try_from(sizes.workers)?)
-            .worker_max_blocking_threads(usize::try_from(sizes.blocking_per_worker)?)
-            // Compressed answers are written in several parts, which must not wait for each other's receipt.
-            .tcp_nodelay(true)
-            .shutdown_timeout(PATIENCE_S)
-            .disable_signals()
-            .listen(listener)?
-            .run(),
-    )
+/// The API's server, over TLS where there is a certificate. It speaks HTTP/1.1 only.
+fn api(
+    listener: net::TcpListener,
+    sizes: Sizes,
+    app: assay_api::App,
+    certificate: Option<&Arc<Certificate>>,
+) -> anyhow::Result<Server> {
+    let server = HttpServer::new(move || App::new().configure(assay_api::configure(app.clone())))
+        .workers(usize::try_from(sizes.workers)?)
+        .worker_max_blocking_threads(usize::try_from(sizes.blocking_per_worker)?)
+        // Compressed answers are written in several parts, which must not wait for each other's receipt.
+        .tcp_nodelay(true)
+        .shutdown_timeout(PATIENCE_S)
+        .disable_signals();
+    let server = match certificate {
+        Some(certificate) => server.listen_rustls_0_23(listener, certificate.config()?)?,
+        None => server.listen(listener)?,
+    };
+    Ok(server.run())
 }
 
 /// The server for operators.

@@ -7,8 +7,8 @@ use assay_domain::project::ProjectEntry;
 use super::Demo;
 
 /// The read key, and three requests that can be pasted into a shell as they are.
-pub(crate) fn greeting(demo: &Demo, listening: SocketAddr) -> String {
-    let base = format!("http://{}/api/v1", reachable(listening));
+pub(crate) fn greeting(demo: &Demo, scheme: &str, listening: SocketAddr) -> String {
+    let base = format!("{scheme}://{}/api/v1", reachable(listening));
     let key = &demo.key;
     let kept = if demo.again {
         "The sample data of an earlier start were kept. Keys are shown once, so this start made a new one."

@@ -7,6 +7,9 @@ use actix_web::{
     http::header::{HeaderName, HeaderValue},
 };
 
+/// What every key begins with.
+const KEY_PREFIX: &[u8] = assay_access::key::INGEST_PREFIX.as_bytes();
+
 /// A request's id: the client's own where it sent a sane one, else a random one.
 pub(crate) struct RequestId {
     value: HeaderValue,
@@ -44,9 +47,12 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Short, and nothing that a log would have to quote.
+/// Short, nothing that a log would have to quote, and no key that was put into the wrong header.
 fn is_sane(id: &[u8]) -> bool {
     (1..=64).contains(&id.len())
+        && !id
+            .windows(KEY_PREFIX.len())
+            .any(|part| part.eq_ignore_ascii_case(KEY_PREFIX))
         && id
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))

@@ -1,0 +1,199 @@
+//! The log: what third parties may write to it, and that a record is one line without a key in it.
+
+use std::{borrow::Cow, panic};
+
+use log::{Level, Log, Metadata, Record};
+
+use crate::log_format::LogFormat;
+
+/// What a key begins with.
+const KEY: &str = "svc_";
+/// From how many characters of a key on it is hidden: what `assay key list` shows of it has twelve.
+const HIDDEN_FROM: usize = 13;
+
+/// Logs each request that is no HTTP as an error, so that strangers could fill the log; they are the client's.
+const READER_OF_REQUESTS: &str = "actix_http::h1";
+
+/// Begins to log what `filter` lets pass in this form, panics included.
+pub(crate) fn start(filter: &str, format: LogFormat) {
+    let mut builder = env_logger::Builder::new();
+    format.apply(builder.parse_filters(filter));
+    let inner = builder.build();
+    let level = inner.filter();
+    // There is no other logger in this program, which is the only way in which this fails.
+    if log::set_boxed_logger(Box::new(Guard(inner))).is_ok() {
+        log::set_max_level(level);
+        panic::set_hook(Box::new(|told| {
+            let place = told.location().map(ToString::to_string).unwrap_or_default();
+            let payload = told.payload();
+            let fixed = payload.downcast_ref::<&str>().copied();
+            let made = payload.downcast_ref::<String>().map(String::as_str);
+            log::error!("panic at {place}: {}", fixed.or(made).unwrap_or("no message"));
+        }));
+    }
+}
+
+/// Stands before the logger.
+///
+/// Below `info` some libraries write parts of requests as they came, so only our own crates are heard there. A
+/// control character would begin a line that looks like another record, and is escaped. Nothing of ours logs a key;
+/// should one stray into a message, it is cut.
+struct Guard<L>(L);
+
+impl<L: Log> Log for Guard<L> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        may_tell(metadata) && self.0.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let message = record.args().to_string();
+        match safe(&message) {
+            Cow::Borrowed(_) => self.0.log(record),
+            Cow::Owned(safe) => self.0.log(
+                &Record::builder()
+                    .metadata(record.metadata().clone())
+                    .module_path(record.module_path())
+                    .file(record.file())
+                    .line(record.line())
+                    .key_values(record.key_values())
+                    .key_values(record.key_values())
+                    .args(format_args!("{safe}"))
+                    .build(),
+            ),
+        }
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
+}
+
+fn may_tell(metadata: &Metadata<'_>) -> bool {
+    let target = metadata.target();
+    let is_heard = metadata.level() <= Level::Info || target.starts_with("assay_");
+    is_heard && !target.starts_with(READER_OF_REQUESTS)
+}
+
+/// The message on one line, without a key.
+fn safe(message: &str) -> Cow<'_, str> {
+    let one_line = if message.contains(char::is_control) {
+        Cow::Owned(message.chars().flat_map(escaped).collect())
+    } else {
+        Cow::Borrowed(message)
+    };
+    if one_line.contains(KEY) {
+        Cow::Owned(without_keys(&one_line))
+    } else {
+        one_line
+    }
+}
+
+fn escaped(char: char) -> impl Iterator<Item = char> {
+    let control = char.is_control();
+    let escaped = control.then(|| char.escape_debug()).into_iter().flatten();
+    escaped.chain((!control).then_some(char))
+}
+
+/// Replaces whatever begins like a key and is longer than its public part.
+fn without_keys(message: &str) -> String {
+    let mut parts = message.split(KEY);
+    let mut safe = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part
+            .find(|char: char| !char.is_ascii_alphanumeric() && char != '_')
+            .unwrap_or(part.len());
+        let (key, rest) = part.split_at_checked(end).unwrap_or((part, ""));
+        safe.push_str(KEY);
+        safe.push_str(if KEY.len() + key.len() < HIDDEN_FROM {
+            key
+        } else {
+            "…"
+        });
+        safe.push_str(rest);
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    impl Log for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn log(&self, record: &Record<'_>) {
+            self.0.lock().unwrap().push(record.args().to_string());
+        }
+
+        fn flush(&self) {}
+    }
+
+    fn logged(level: Level, target: &str, message: &str) -> Vec<String> {
+        let lines = Lines::default();
+        let guard = Guard(lines.clone());
+        guard.log(
+            &Record::builder()
+                .level(level)
+                .target(target)
+                .args(format_args!("{message}"))
+                .build(),
+        );
+        let lines = lines.0.lock().unwrap();
+        lines.clone()
+    }
+
+    #[test]
+    fn only_our_own_crates_are_heard_below_info() {
+        for target in [
+            "actix_server::worker",
+            "rustls::server",
+            "diesel",
+            "mio::poll",
+            "h2",
+        ] {
+            assert!(logged(Level::Debug, target, "x").is_empty(), "{target}");
+            assert!(logged(Level::Trace, target, "x").is_empty(), "{target}");
+            assert_eq!(logged(Level::Info, target, "x"), ["x"]);
+        }
+        assert_eq!(logged(Level::Trace, "assay_api::dispatch", "x"), ["x"]);
+        assert_eq!(logged(Level::Info, "access", "x"), ["x"]);
+        assert!(logged(Level::Error, "actix_http::h1::dispatcher", "x").is_empty());
+    }
+
+    #[test]
+    fn a_record_is_one_line() {
+        let forged = "a\r\n[2026-11-20T00:00:00Z INFO  access] method=GET\u{1b}[2J\u{85}é";
+        assert_eq!(
+            logged(Level::Error, "assay_api", forged),
+            [r"a\r\n[2026-11-20T00:00:00Z INFO  access] method=GET\u{1b}[2J\u{85}é"]
+        );
+    }
+
+    #[test]
+    fn a_key_that_strays_into_a_message_is_cut() {
+        let key = "svc_ro_0123456789abcdefghijABCDEFGHIJ01234567";
+        for (message, expected) in [
+            (format!("header {key}, and {key}"), "header svc_…, and svc_…"),
+            (format!("\"{key}\"\n"), "\"svc_…\"\\n"),
+            (format!("svc_{key}é"), "svc_svc_…é"),
+            (
+                "use a key that begins with svc_ro_.".to_owned(),
+                "use a key that begins with svc_ro_.",
+            ),
+            ("svc_ro_01234".to_owned(), "svc_ro_01234"),
+            ("svc_ingestkey0".to_owned(), "svc_…"),
+        ] {
+            assert_eq!(logged(Level::Error, "assay_api", &message), [expected]);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Made-up requests over the whole surface, each answer held against the contract.
+//!
+//! The same seed makes the same requests. `ASSAY_FUZZ_REQUESTS` says how many, `ASSAY_FUZZ_SEED` which.
+
+use std::{collections::BTreeMap, env, io::Write, thread};
+
+use assay_testkit::Server;
+
+use crate::{
+    contract::Contract,
+    expected::{self, Expected, Versions},
+    generator::{Draft, Generator},
+    wire::{self, Answer, Kept},
+    world::World,
+};
+
+/// How many requests the default run sends.
+const REQUESTS: u64 = 5_000;
+/// How many of them in a hundred are no sound HTTP.
+const NOISE: u64 = 6;
+const THREADS: u64 = 2;
+/// What a protocol's error may be answered, without a body.
+const PROTOCOL: [u16; 8] = [400, 408, 413, 414, 417, 431, 501, 505];
+
+/// How many answers there were of each kind.
+type Counts = BTreeMap<String, u64>;
+
+#[test]
+fn no_request_gets_an_answer_off_the_contract() {
+    let requests = number("ASSAY_FUZZ_REQUESTS").unwrap_or(REQUESTS);
+    let seed = number("ASSAY_FUZZ_SEED").unwrap_or(20_261_121);
+    let world = World::new();
+    let contract = Contract::read();
+    let results: Vec<_> = thread::scope(|scope| {
+        let part = |place| {
+            let (world, contract) = (&world, &contract);
+            scope.spawn(move || attack(world, contract, seed ^ (place << 32), requests / THREADS))
+        };
+        let parts: Vec<_> = (0..THREADS).map(part).collect();
+        parts.into_iter().map(|part| part.join().unwrap()).collect()
+    });
+    let mut counts = Counts::new();
+    let mut wrong = Vec::new();
+    for (part, failures) in results {
+        part.into_iter()
+            .for_each(|(kind, count)| *counts.entry(kind).or_default() += count);
+        wrong.extend(failures);
+    }
+    limited(&world, &contract, seed);
+    let log = world.server.log();
+    for word in [" ERROR ", "panic"] {
+        wrong.extend(
+            log.lines()
+                .filter(|line| line.contains(word))
+                .take(5)
+                .map(str::to_owned),
+        );
+    }
+    // Past the harness, which keeps what a passing test prints.
+    let _written = writeln!(std::io::stderr(), "{requests} requests, seed {seed}: {counts:#?}");
+    assert!(
+        wrong.is_empty(),
+        "{} of seed {seed} went wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    let health = world.server.admin().get("/readyz", None);
+    assert_eq!(health.status, 200, "after all that");
+}
+
+/// Past the limit everything is refused in the same way, whatever it asks for: 429 and nothing else.
+fn limited(world: &World, contract: &Contract, seed: u64) {
+    let server = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "60")]);
+    let address = server
+        .client()
+        .base()
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let mut generator = Generator::new(seed, contract, world);
+    let mut kept = Kept::new(address);
+    let drafts: Vec<_> = std::iter::repeat_with(|| generator.draft())
+        .filter(|draft| draft.refusal.is_none() && draft.is_sent_plainly())
+        .take(400)
+        .collect();
+    let mut answered = 0;
+    for draft in drafts {
+        let answer = kept.send(&draft.bytes(), draft.is_head()).expect("an answer");
+        if answer.status != 429 {
+            answered += 1;
+            continue;
+        }
+        let named: Vec<_> = answer.head.iter().map(|(name, _)| name.as_str()).collect();
+        let bare = named
+            .iter()
+            .all(|name| ["content-length", "date", "connection", "x-request-id"].contains(name));
+        assert!(answer.body.is_empty() && bare, "{}", answer.told());
+    }
+    // Two spellings of the header count apart, and a new window may begin meanwhile.
+    assert!(
+        (60..=240).contains(&answered),
+        "{answered} requests of 400 were answered"
+    );
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is no number: {text}")),
+    )
+}
+
+/// Sends so many requests; counts the answers and tells what was wrong, up to a handful.
+fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Counts, Vec<String>) {
+    let mut generator = Generator::new(seed, contract, world);
+    let mut kept = Kept::new(world.address);
+    let (mut counts, mut wrong) = (Counts::new(), Vec::new());
+    for place in 0..requests {
+        let judged = if place % 100 < NOISE {
+            let noise = generator.noise();
+            let answer = wire::send(world.address, &noise, noise.starts_with(b"HEAD "));
+            let judged = sound(contract, answer.as_ref(), noise.starts_with(b"HEAD "));
+            judged.map(|kind| format!("noise: {kind}")).map_err(|why| {
+                format!(
+                    "{why}: {} to {}",
+                    tell(answer.as_ref()),
+                    noise
+                        .escape_ascii()
+                        .to_string()
+                        .get(..400)
+                        .unwrap_or("a short request")
+                )
+            })
+        } else {
+            let draft = generator.draft();
+            let answer = kept.send(&draft.bytes(), draft.is_head());
+            let expected = expected::expected(contract, world, &draft);
+            let judged = judge(contract, &expected, &draft, answer.as_ref());
+            let judged = if kept.unread().is_empty() {
+                judged
+            } else {
+                Err("more than one answer".to_owned())
+            };
+            judged.map_err(|why| {
+                format!(
+                    "{why}: {} to {} (expected {expected:?})",
+                    tell(answer.as_ref()),
+                    draft.bytes().escape_ascii()
+                )
+            })
+        };
+        match judged {
+            Ok(kind) => *counts.entry(kind).or_default() += 1,
+            Err(failure) if wrong.len() < 20 => wrong.push(failure),
+            Err(_) => {}
+        }
+    }
+    (counts, wrong)
+}
+
+fn tell(answer: Option<&Answer>) -> String {
+    answer.map_or_else(|| "no answer".to_owned(), Answer::told)
+}
+
+/// Whether the answer is the expected one; then which it was.
+fn judge(
+    contract: &Contract,
+    expected: &Expected<'_>,
+    draft: &Draft,
+    answer: Option<&Answer>,
+) -> Result<String, String> {
+    if matches!(expected, Expected::Sound) {
+        return sound(contract, answer, draft.is_head());
+    }
+    let answer = answer.ok_or("no answer")?;
+    match expected {
+        Expected::Sound => unreachable!("judged above"),
+        Expected::Success(operation, versions) => {
+            let fits = match versions {
+                Versions::None => answer.status == 200,
+                Versions::Some => answer.status == 200 || answer.status == 304,
+                Versions::Any => answer.status == 304,
+            };
+            if !fits {
+                return Err("another status".to_owned());
+            }
+            contract.success(operation, answer, draft.is_head())?;
+            Ok(format!("{} {}", answer.status, operation.path))
+        }
+        Expected::Refusal(status, codes) => {
+            if answer.status != *status {
+                return Err("another status".to_owned());
+            }
+            contract.refusal(answer, draft.is_head())?;
+            if draft.is_head() {
+                return Ok(format!("{status} to HEAD"));
+            }
+            match codes.iter().find(|code| answer.code() == **code) {
+                Some(code) => Ok(format!("{status} {code}")),
+                None => Err("another code".to_owned()),
+            }
+        }
+    }
+}
+
+/// Whether the answer keeps the contract, whichever it is.
+fn sound(contract: &Contract, answer: Option<&Answer>, is_head: bool) -> Result<String, String> {
+    let Some(answer) = answer else {
+        return Ok("closed".to_owned());
+    };
+    if answer.body.is_empty() && PROTOCOL.contains(&answer.status) && answer.header("content-type").is_none()
+    {
+        return Ok(format!("{} of the protocol", answer.status));
+    }
+    match answer.status {
+        200 | 304 => {
+            let fits = |operation| contract.success(operation, answer, is_head).is_ok();
+            let fits = contract.operations.iter().any(fits);
+            if fits {
+                Ok(answer.status.to_string())
+            } else {
+                Err("a success of no operation".to_owned())
+            }
+        }
+        400 | 401 | 403 | 404 | 405 => {
+            contract.refusal(answer, is_head)?;
+            Ok(format!("{} {}", answer.status, answer.code()))
+        }
+        _ => Err("another status".to_owned()),
+    }
+}

@@ -1,0 +1,353 @@
+//! Requests made up by dice, most of them nearly right.
+
+use crate::{
+    contract::Contract,
+    dice::Dice,
+    expected::Versions,
+    hostile::{SEGMENTS, VALUES},
+    wire::escape,
+    words::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
+    world::{Holding, Keys, World},
+};
+
+/// A request that is to be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) method: String,
+    pub(crate) target: Vec<u8>,
+    head: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+    /// How the key is refused, if it is.
+    pub(crate) refusal: Option<(u16, &'static str)>,
+    if_none_match: Option<String>,
+}
+
+impl Draft {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("{} ", self.method).into_bytes();
+        bytes.extend_from_slice(&self.target);
+        bytes.extend_from_slice(b" HTTP/1.1\r\n");
+        for (name, value) in &self.head {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+
+    /// Whether the target is one that no reader of HTTP stumbles over.
+    pub(crate) fn is_sent_plainly(&self) -> bool {
+        self.target.starts_with(b"/")
+            && self
+                .target
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"/-%?=&_.".contains(byte))
+    }
+
+    pub(crate) fn is_head(&self) -> bool {
+        self.method == "HEAD"
+    }
+
+    /// What the client says of the versions that it has.
+    pub(crate) fn versions(&self, tagged: bool) -> Versions {
+        match &self.if_none_match {
+            Some(text) if tagged && text == "*" => Versions::Any,
+            Some(_) if tagged => Versions::Some,
+            Some(_) | None => Versions::None,
+        }
+    }
+}
+
+/// The `Authorization` fields of a request, and how they are refused, if they are.
+type Presented = (Vec<Vec<u8>>, Option<(u16, &'static str)>);
+
+/// Makes requests up.
+pub(crate) struct Generator<'a> {
+    pub(crate) dice: Dice,
+    contract: &'a Contract,
+    ours: &'a Holding,
+    others: [&'a Holding; 2],
+    keys: &'a Keys,
+}
+
+impl<'a> Generator<'a> {
+    pub(crate) fn new(seed: u64, contract: &'a Contract, world: &'a World) -> Self {
+        Self {
+            dice: Dice::new(seed, "requests"),
+            contract,
+            ours: &world.ours,
+            others: [&world.sibling, &world.theirs],
+            keys: &world.keys,
+        }
+    }
+
+    /// A request that is sound HTTP, whatever it asks for.
+    pub(crate) fn draft(&mut self) -> Draft {
+        let method = if self.dice.percent(85) {
+            "GET"
+        } else {
+            self.pick(&METHODS)
+        };
+        let mut target = self.target();
+        if self.dice.percent(8) {
+            self.scramble(&mut target);
+        }
+        let mut draft = Draft {
+            method: method.to_owned(),
+            target,
+            head: vec![("Host".to_owned(), b"localhost".to_vec())],
+            body: Vec::new(),
+            refusal: None,
+            if_none_match: None,
+        };
+        self.authorize(&mut draft);
+        self.decorate(&mut draft);
+        draft
+    }
+
+    fn target(&mut self) -> Vec<u8> {
+        if self.dice.percent(8) {
+            return self.pick(&STRAY_PATHS).as_bytes().to_vec();
+        }
+        let operation = self.pick(&self.contract.operations);
+        let mut target = "/api/v1".to_owned();
+        for segment in operation.path.split('/').skip(1) {
+            target.push('/');
+            target.push_str(&self.segment(segment));
+        }
+        if self.dice.percent(3) {
+            target.push_str(self.word(&["/", "//", "/x", "%2F", ".json", "/..", "/%00", ";v=1"]));
+        }
+        let mut separator = '?';
+        for parameter in &operation.query {
+            if !self.dice.percent(35) {
+                continue;
+            }
+            for _ in 0..if self.dice.percent(5) { 2 } else { 1 } {
+                target.push(separator);
+                separator = '&';
+                target.push_str(&parameter.name);
+                target.push('=');
+                target.push_str(&self.value(&parameter.name));
+            }
+        }
+        if self.dice.percent(15) {
+            target.push(separator);
+            target.push_str(self.word(&[
+                "unknown=1",
+                "=",
+                "&&",
+                "=%FF",
+                "%FF=1",
+                "DAYS=8",
+                "days%00=8",
+                "a[]=1",
+                "_method=DELETE",
+                "%",
+                "key=svc_ro_0",
+                "access_token=x",
+                "d%61ys=7",
+                "page",
+                "sort",
+            ]));
+        }
+        target.into_bytes()
+    }
+
+    fn segment(&mut self, name: &str) -> String {
+        if !name.starts_with('{') {
+            return if self.dice.percent(1) {
+                (*self.pick(&SEGMENTS)).to_owned()
+            } else {
+                name.to_owned()
+            };
+        }
+        let odds = self.dice.between(0, 99);
+        if odds < 8 {
+            return (*self.pick(&SEGMENTS)).to_owned();
+        }
+        if odds < 12 {
+            return escape(&self.text());
+        }
+        if odds < 15 {
+            return self.dice.uuid();
+        }
+        let holding = if odds < 22 {
+            *self.dice.pick(&self.others)
+        } else {
+            self.ours
+        };
+        match name {
+            "{projectId}" => holding.project.clone(),
+            "{runId}" => self.pick(&holding.runs).clone(),
+            "{fingerprint}" => self.pick(&holding.fingerprints).clone(),
+            _ if self.dice.percent(50) => {
+                let everywhere = holding
+                    .tests
+                    .iter()
+                    .filter(|(name, _)| !name.contains("of shard"));
+                escape(&self.pick(&everywhere.collect::<Vec<_>>()).0)
+            }
+            _ => escape(&self.pick(&holding.tests).0),
+        }
+    }
+
+    fn value(&mut self, name: &str) -> String {
+        match self.dice.between(0, 99) {
+            0..15 => return self.pick(&VALUES).0.to_owned(),
+            15..20 => return escape(&self.text()),
+            20..25 => return "9".repeat(self.dice.between(1, 2_000) as usize),
+            _ => {}
+        }
+        let words: &[&str] = match name {
+            "days" => &["7", "30", "90", "8", "07", "30 ", "%37"],
+            "branch" => return escape(&self.ours.branch),
+            "sha" => &["0000", "0000000", "DEADBEEF", "abc", "xyz1"],
+            "status" => &["passed", "failed", "flaky", "broken", "Passed"],
+            "perPage" => &["10", "25", "50", "11", "0"],
+            "cursor" => {
+                let holding = if self.dice.percent(20) {
+                    self.others[1]
+                } else {
+                    self.ours
+                };
+                return self.pick(&holding.cursors).clone();
+            }
+            "direction" => &["next", "prev", "up"],
+            "category" => &["assertion", "network", "other", "none"],
+            "search" => &["pays", "a", "%25", "_", "%5C", "x%27"],
+            "sort" => &["timeLost", "rate", "impact", "occurrences", "lastSeen", "name"],
+            "page" => &["1", "2", "3", "0", "007", "99999"],
+            "explain" => &["true", "false", "1"],
+            "filePath" => return escape(&self.pick(&self.ours.tests).1),
+            _ => &["1"],
+        };
+        (*self.pick(words)).to_owned()
+    }
+
+    /// A text of any characters.
+    fn text(&mut self) -> String {
+        (0..self.dice.between(1, 40))
+            .filter_map(|_| {
+                char::from_u32(self.dice.bits() as u32 % if self.dice.percent(70) { 0x80 } else { 0x11_0000 })
+            })
+            .collect()
+    }
+
+    /// Changes some bytes.
+    pub(crate) fn scramble(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..self.dice.between(1, 4) {
+            let place = self.dice.between(0, bytes.len() as i64 - 1) as usize;
+            match self.dice.between(0, 4) {
+                0 => bytes[place] = self.dice.bits() as u8,
+                1 => bytes.insert(place, *self.pick(b"%/?&=+;. \t\"<>^`{|}#\\\x7f")),
+                2 => drop(bytes.remove(place)),
+                3 => {
+                    let piece = self
+                        .word(&["%00", "%2F", "%FF", "%25", "%", "..", "//", "%C3%28"])
+                        .as_bytes();
+                    drop(bytes.splice(place..place, piece.iter().copied()));
+                }
+                _ => bytes.swap(place, 0),
+            }
+            if bytes.is_empty() {
+                bytes.push(b'/');
+            }
+        }
+    }
+
+    fn authorize(&mut self, draft: &mut Draft) {
+        let keys = self.keys;
+        let bearer = |key: &str| format!("Bearer {key}").into_bytes();
+        let missing = Some((401, "missing_key"));
+        let invalid = Some((401, "invalid_key"));
+        let cases: [Presented; 16] = [
+            (vec![], missing),
+            (vec![bearer(&keys.ingest)], Some((401, "wrong_key_type"))),
+            (vec![bearer(&keys.unknown)], invalid),
+            (vec![bearer(&keys.revoked)], Some((401, "key_revoked"))),
+            (vec![bearer(&keys.expired)], Some((401, "key_expired"))),
+            (vec![bearer(&keys.free)], Some((403, "tier_too_low"))),
+            (vec![bearer(&keys.good), bearer(&keys.good)], invalid),
+            (vec![b"Bearer".to_vec()], missing),
+            (vec![b"Basic eDp5".to_vec()], missing),
+            (vec![keys.good.clone().into_bytes()], missing),
+            (vec![bearer(&keys.good.to_uppercase())], invalid),
+            (vec![bearer(&keys.good[..44])], invalid),
+            (vec![b"Bearer \xff\xfe\x80".to_vec()], invalid),
+            (vec![b"Bearer svc_ro_".to_vec()], invalid),
+            (vec![b"Bearer svc_x".to_vec()], Some((401, "wrong_key_type"))),
+            (vec![format!("bEARER  {}", keys.good).into_bytes()], None),
+        ];
+        let (values, refusal) = if self.dice.percent(85) {
+            (vec![bearer(&keys.good)], None)
+        } else {
+            self.pick(&cases).clone()
+        };
+        draft.refusal = refusal;
+        for value in values {
+            let name = self.word(&["Authorization", "authorization", "AUTHORIZATION"]);
+            draft.head.push((name.to_owned(), value));
+        }
+    }
+
+    fn decorate(&mut self, draft: &mut Draft) {
+        for _ in 0..self.dice.between(0, 4) {
+            let (name, value) = *self.pick(&FIELDS);
+            // A control character in a field is a matter of the protocol.
+            if !value.contains('\u{7f}') {
+                draft.head.push((name.to_owned(), value.as_bytes().to_vec()));
+            }
+        }
+        if self.dice.percent(10) {
+            let known = if self.dice.percent(50) {
+                (*self.pick(&VERSIONS)).to_owned()
+            } else {
+                self.pick(&self.ours.tags).clone()
+            };
+            draft
+                .head
+                .push(("If-None-Match".to_owned(), known.clone().into_bytes()));
+            draft.if_none_match = Some(known);
+        }
+        if self.dice.percent(10) {
+            let id = *self.pick(&REQUEST_IDS);
+            if !id.contains('\u{1}') {
+                draft
+                    .head
+                    .push(("X-Request-Id".to_owned(), id.as_bytes().to_vec()));
+            }
+        }
+        if self.dice.percent(10) {
+            let coding = self.word(&["gzip", "br", "zstd", "identity", "deflate", "gzip, br;q=0.5"]);
+            draft
+                .head
+                .push(("Accept-Encoding".to_owned(), coding.as_bytes().to_vec()));
+        }
+        if self.dice.percent(6) {
+            draft.body = (0..self.dice.between(1, 300))
+                .map(|_| self.dice.bits() as u8)
+                .collect();
+            draft.head.push((
+                "Content-Length".to_owned(),
+                draft.body.len().to_string().into_bytes(),
+            ));
+        } else if self.dice.percent(3) {
+            draft.body = b"3\r\nabc\r\n0\r\n\r\n".to_vec();
+            draft
+                .head
+                .push(("Transfer-Encoding".to_owned(), b"chunked".to_vec()));
+        }
+    }
+
+    pub(crate) fn word(&mut self, words: &[&'static str]) -> &'static str {
+        self.dice.pick::<&'static str>(words)
+    }
+
+    pub(crate) fn pick<'b, T>(&mut self, items: &'b [T]) -> &'b T {
+        self.dice.pick(items)
+    }
+}

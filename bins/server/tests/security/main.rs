@@ -1,0 +1,43 @@
+//! What keeps strangers out: the running server, attacked.
+//!
+//! ```text
+//! cargo test -p assay-server --test security                                        # the default run
+//! ASSAY_FUZZ_REQUESTS=100000 cargo test -p assay-server --test security fuzz        # a campaign
+//! ASSAY_FUZZ_SEED=99 cargo test -p assay-server --test security fuzz                # other requests
+//! cargo test -p assay-server --test security -- --ignored --nocapture timing        # the timing of absent ids
+//! ```
+//!
+//! docs/threat-model.md names, for each threat, the test here that proves the defence.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::disallowed_methods,
+    reason = "tests end by panics, and may read the clock and the environment"
+)]
+
+mod admin;
+mod contract;
+#[path = "../oracle/dice.rs"]
+mod dice;
+mod expected;
+mod fuzz;
+mod generator;
+#[expect(dead_code, reason = "the oracle uses more of it")]
+#[path = "../oracle/hostile.rs"]
+mod hostile;
+mod log_lines;
+mod misplaced;
+mod noise;
+mod secrets;
+mod sources;
+mod statements;
+mod tenancy;
+mod timing;
+mod tls;
+mod wire;
+mod words;
+mod world;

@@ -1,0 +1,102 @@
+//! Requests with a key in every place, right and wrong.
+
+/// Requests that carry a key where it belongs, where it does not, and where a parser stumbles over it.
+pub(crate) fn requests(key: &str, project: &str) -> Vec<String> {
+    let mut requests = Vec::new();
+    let base = "/api/v1/projects";
+    let mut ask = |target: &str, field: &str| {
+        requests.push(format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{field}\r\n"
+        ));
+    };
+    for scheme in ["Bearer", "bearer", "Basic", "Token", "Key", "", "Bearer  "] {
+        ask(base, &format!("Authorization: {scheme} {key}\r\n"));
+    }
+    for field in [
+        "X-Api-Key: KEY",
+        "Api-Key: KEY",
+        "Cookie: key=KEY",
+        "Proxy-Authorization: Bearer KEY",
+        "X-Request-Id: KEY",
+        "X-Forwarded-For: KEY",
+        "User-Agent: KEY",
+        "Referer: http://a/?key=KEY",
+        "Host: KEY",
+        "Accept-Encoding: KEY",
+        "Authorization: Bearer KEY\r\nIf-None-Match: \"KEY\"",
+        "Authorization: Bearer KEY\r\nAuthorization: Bearer KEY",
+        "Authorization: Bearer KEY, Bearer KEY",
+        "Authorization: Bearer KEY\u{1}",
+        "Authorization: Bearer KEY\n folded",
+        "Authorization:Bearer KEY\r\nX: \0",
+        "Content-Length: KEY",
+        "Content-Length: 5\r\nContent-Length: KEY",
+        "Transfer-Encoding: KEY",
+        "Expect: KEY",
+        "Connection: KEY",
+        "Upgrade: KEY",
+        "KEY: x",
+        "KEY",
+        " KEY",
+        "Bad Name: KEY",
+        "Authorization: Bearer KEY\r\nTransfer-Encoding: chunked\r\nContent-Length: 4",
+    ] {
+        ask(base, &format!("{}\r\n", field.replace("KEY", key)));
+    }
+    let good = format!("Authorization: Bearer {key}\r\n");
+    for query in [
+        "key",
+        "api_key",
+        "access_token",
+        "token",
+        "authorization",
+        "KEY",
+        "days",
+        "perPage",
+        "cursor",
+        "sort",
+        "page",
+    ] {
+        for field in ["", &good] {
+            ask(&format!("{base}?{query}={key}"), field);
+            ask(&format!("{base}/{project}/runs?{query}={key}"), field);
+            ask(
+                &format!("{base}/{project}/runs?{query}=Bearer%20{}", escape_all(key)),
+                field,
+            );
+        }
+    }
+    for field in ["", &good] {
+        for path in [
+            "/KEY",
+            "/projects/KEY",
+            "/projects/KEY/runs",
+            "/projects/PROJECT/runs/KEY",
+            "/KEY/projects",
+            "/projects/KEY%FF/runs",
+        ] {
+            let path = path.replace("PROJECT", project);
+            ask(&format!("/api/v1{}", path.replace("KEY", key)), field);
+            ask(
+                &format!("/api/v1{}", path.replace("KEY", &escape_all(key))),
+                field,
+            );
+        }
+        ask(&format!("http://{key}@a/api/v1/projects"), field);
+        ask(&format!("/api/v1/projects#{key}"), field);
+        ask(key, field);
+    }
+    requests.push(format!("{key} /api/v1/projects HTTP/1.1\r\nHost: a\r\n\r\n"));
+    requests.push(format!("GET /api/v1/projects {key}\r\nHost: a\r\n\r\n"));
+    requests.push(format!("{key}\r\n\r\n"));
+    requests.push(format!(
+        "POST /api/v1/projects HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{key}",
+        key.len()
+    ));
+    requests
+}
+
+/// A text with every byte escaped.
+pub(crate) fn escape_all(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}

@@ -1,0 +1,253 @@
+//! A key's text is written nowhere: not to the log at its loudest, not to an answer, a metric, or Postgres.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::Server;
+
+use crate::{
+    misplaced::{escape_all, requests},
+    wire::{self, Answer, escape},
+    world::World,
+};
+
+/// A password that programs are told, and must not tell.
+const PASSWORD: &str = "hunter2hunter2";
+
+/// The ways in which a key may be told: as it is, in base64, as the bytes of a debug print.
+fn traces(key: &str) -> Vec<String> {
+    // What lies behind the twelve characters that `assay key list` shows.
+    let secret = &key[12..36];
+    let bytes = format!("{:?}", secret.as_bytes());
+    vec![
+        secret.to_owned(),
+        bytes.trim_matches(['[', ']']).to_owned(),
+        escape_all(secret),
+    ]
+}
+
+/// Fails where one of the texts has a trace of one of the keys.
+fn tells_nothing(world: &World, what: &str, text: &str) {
+    for key in world.keys.all() {
+        for trace in traces(key) {
+            if let Some(place) = text.find(&trace) {
+                let around: String = text[..place].chars().rev().take(200).collect();
+                panic!(
+                    "{what} tells a key, after: {}",
+                    around.chars().rev().collect::<String>()
+                );
+            }
+        }
+    }
+    assert!(!text.contains(PASSWORD), "{what} tells a password");
+}
+
+fn send_all(world: &World, what: &str) {
+    for key in world.keys.all() {
+        for request in requests(key, &world.ours.project) {
+            let answer = wire::send(world.address, request.as_bytes(), false);
+            let Some(answer) = answer else { continue };
+            let is_where_it_belongs = |line: &str| {
+                line.to_ascii_lowercase().starts_with("authorization: bearer") && line.ends_with(key)
+            };
+            let in_a_bad_place = !request.split("\r\n").any(is_where_it_belongs);
+            assert!(
+                !in_a_bad_place || answer.status != 200,
+                "a key was accepted from {request:?}"
+            );
+            // A client that sends a key as its request's id is not sent it back either.
+            tells_nothing(
+                world,
+                &format!("{what}: the answer to {request:?}"),
+                &answer.told(),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_key_is_written_nowhere() {
+    let settings = [
+        ("ASSAY_RATE_LIMIT", "0"),
+        ("RUST_LOG", "trace"),
+        ("RUST_BACKTRACE", "full"),
+    ];
+    let world = World::with(&settings);
+    let mut postgres = PostgresLog::from_now_on(&world);
+    send_all(&world, "healthy");
+    assert!(world.server.log().len() > 10_000, "the log is not at its loudest");
+    for path in ["/metrics", "/docs", "/openapi.json", "/healthz", "/readyz"] {
+        tells_nothing(&world, path, &world.server.admin().get(path, None).text());
+    }
+    // As its operator configures it, Postgres logs no parameters, whatever fails.
+    tells_nothing(&world, "the log of Postgres", &postgres.read());
+
+    // At its loudest it tells parameters: of a key only the hash.
+    world.log_statements();
+    for key in world.keys.all() {
+        for path in [
+            "/projects",
+            "/projects?key=KEY",
+            "/projects/KEY/runs?access_token=KEY&cursor=KEY",
+        ] {
+            let path = format!("/api/v1{}", path.replace("KEY", key));
+            wire::get(world.address, &path, key, &[]);
+        }
+    }
+    let loud = postgres.read();
+    assert!(loud.contains("api_key"), "Postgres does not log its statements");
+    tells_nothing(&world, "the log of Postgres at its loudest", &loud);
+
+    // A store that fails at the look-up of the key itself, and then one that is gone.
+    world.database.execute("ALTER TABLE api_key RENAME TO gone");
+    // A key that was looked up just now is not looked up again for a moment.
+    let began = Instant::now();
+    while anything(&world).status != 500 {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing fails");
+    }
+    send_all(&world, "failing");
+    world.database.execute("ALTER TABLE gone RENAME TO api_key");
+    tells_nothing(&world, "the log of Postgres beside failures", &postgres.read());
+    let log = world.server.log();
+    assert!(log.contains("ERROR"), "no failure was logged");
+    tells_nothing(&world, "the server's log", &log);
+}
+
+/// A crash is the process's end by a signal, with whatever it says last.
+#[test]
+fn a_crash_tells_no_key() {
+    let world = World::with(&[
+        ("ASSAY_RATE_LIMIT", "0"),
+        ("RUST_LOG", "trace"),
+        ("RUST_BACKTRACE", "full"),
+    ]);
+    for _ in 0..50 {
+        anything(&world);
+    }
+    let aborted = Command::new("kill")
+        .args(["-s", "ABRT", &world.server.pid().to_string()])
+        .status()
+        .unwrap();
+    assert!(aborted.success());
+    let told = std::iter::repeat_with(|| world.server.client().try_get("/api/v1/projects", &[]))
+        .take_while(Result::is_ok)
+        .count();
+    tells_nothing(
+        &world,
+        &format!("the log after {told} more answers"),
+        &world.server.log(),
+    );
+}
+
+/// What programs are told by their environment stays with them, and none takes a key as an argument.
+#[test]
+fn passwords_and_keys_stay_with_the_programs() {
+    let world = World::new();
+    let database = with_password(world.database.url());
+    let server = Server::start_with(
+        &database,
+        &[
+            ("RUST_LOG", "trace"),
+            ("ASSAY_REDIS_URL", &format!("redis://:{PASSWORD}@127.0.0.1:1/")),
+        ],
+    );
+    for _ in 0..5 {
+        server.client().get("/api/v1/projects", Some(&world.keys.good));
+    }
+    tells_nothing(&world, "the server's log", &server.log());
+    let arguments = fs::read_to_string(format!("/proc/{}/cmdline", server.pid())).unwrap_or_default();
+    tells_nothing(&world, "the server's arguments", &arguments);
+    for path in ["/metrics", "/readyz", "/healthz"] {
+        tells_nothing(&world, path, &server.admin().get(path, None).text());
+    }
+
+    let made = world
+        .cli
+        .command(&["key", "create", "--org", "Ours", "--days", "30", "--json"])
+        .env("RUST_LOG", "trace")
+        .output()
+        .unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let key = shown["key"].as_str().unwrap();
+    assert!(
+        !String::from_utf8_lossy(&made.stderr).contains(&key[12..]),
+        "the log of `assay key create` tells the key"
+    );
+    for command in [
+        ["key", "list", "--org", "Ours"].as_slice(),
+        &["org", "list"],
+        &["project", "list", "--org", "Ours"],
+    ] {
+        for form in [&[][..], &["--json"]] {
+            let output = world
+                .cli
+                .command(&[command, form].concat())
+                .env("RUST_LOG", "trace")
+                .output()
+                .unwrap();
+            let said = [output.stdout, output.stderr]
+                .map(|text| String::from_utf8_lossy(&text).into_owned())
+                .concat();
+            tells_nothing(&world, &format!("assay {command:?}"), &said);
+            assert!(!said.contains(&key[12..]), "assay {command:?} tells a key");
+        }
+    }
+    let dump = world
+        .database
+        .texts("SELECT row_to_json(api_key)::text FROM api_key");
+    tells_nothing(&world, "the table of keys", &format!("{dump:?}"));
+    let unreachable = with_password("postgresql://nobody@127.0.0.1:1/none");
+    let failed = world
+        .cli
+        .command(&["org", "list"])
+        .env("ASSAY_DATABASE_URL", &unreachable)
+        .output()
+        .unwrap();
+    assert!(!failed.status.success());
+    tells_nothing(
+        &world,
+        "a failed connection",
+        &String::from_utf8_lossy(&failed.stderr),
+    );
+}
+
+fn anything(world: &World) -> Answer {
+    let project = escape(&world.ours.project);
+    wire::get(
+        world.address,
+        &format!("/api/v1/projects/{project}/branches"),
+        &world.keys.good,
+        &[],
+    )
+}
+
+/// The connection string with a password, which the tests' Postgres does not ask for.
+fn with_password(url: &str) -> String {
+    if url.starts_with("postgres") {
+        let separator = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{separator}password={PASSWORD}")
+    } else {
+        format!("{url} password={PASSWORD}")
+    }
+}
+
+/// What the cluster's log says from some moment on.
+struct PostgresLog(File);
+
+impl PostgresLog {
+    fn from_now_on(world: &World) -> Self {
+        let mut file = File::open(world.postgres_log()).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        Self(file)
+    }
+
+    fn read(&mut self) -> String {
+        let mut bytes = Vec::new();
+        self.0.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -1,0 +1,131 @@
+//! What must hold of the sources: SQL is never put together from text, and `unsafe` is forbidden everywhere.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Where a statement is formatted, and the only way it may be: of numbers of ours, before any request.
+const FORMATTED: [(&str, &str); 3] = [
+    (
+        "crates/repository/src/diagnosis.rs",
+        "SET statement_timeout = {PATIENCE_MS}",
+    ),
+    ("crates/repository/src/migrate.rs", "pg_advisory_lock({LOCK})"),
+    ("crates/repository/src/pool.rs", "SET statement_timeout = {ms}"),
+];
+/// What takes a statement as text.
+const TAKES_SQL: [&str; 4] = ["sql_query(", "batch_execute(", ".sql(", "sql::<"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The members' folders.
+fn members() -> Vec<PathBuf> {
+    let folders = ["crates", "bins"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let members: Vec<_> = folders
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("Cargo.toml").is_file())
+        .collect();
+    assert!(members.len() >= 13, "{members:?}");
+    members
+}
+
+#[test]
+fn unsafe_code_is_forbidden_in_every_member() {
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(workspace.contains("[workspace.lints.rust]\nunsafe_code = \"forbid\""));
+    for member in members() {
+        let manifest = fs::read_to_string(member.join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("[lints]\nworkspace = true"),
+            "{} sets lints of its own",
+            member.display()
+        );
+    }
+}
+
+#[test]
+fn no_statement_is_put_together_from_text() {
+    let mut looked_at = 0;
+    for member in members() {
+        // Development only: names of databases and statements of a test's own.
+        if ["testkit", "bench"].iter().any(|name| member.ends_with(name)) {
+            continue;
+        }
+        for file in sources(&member.join("src")) {
+            let text = fs::read_to_string(&file).unwrap();
+            // What stands in a file's own tests reaches no program.
+            let text = text.split("#[cfg(test)]").next().unwrap();
+            let name = file.strip_prefix(root()).unwrap().display().to_string();
+            for call in TAKES_SQL {
+                for (place, _) in text.match_indices(call) {
+                    // `into_sql::<…>()` turns a bound value into an expression.
+                    if text[..place].ends_with('_') && call.starts_with("sql") {
+                        continue;
+                    }
+                    let argument = argument(&text[place + call.len()..], call);
+                    looked_at += 1;
+                    let allowed = is_fixed(argument, text)
+                        || FORMATTED.iter().any(|(of, how)| {
+                            name == *of && argument.get(..400).unwrap_or(argument).contains(how)
+                        });
+                    assert!(
+                        allowed,
+                        "{name}: {call}{}",
+                        argument.lines().next().unwrap_or_default()
+                    );
+                }
+            }
+        }
+    }
+    assert!(looked_at >= 10, "only {looked_at} statements were found");
+}
+
+/// What follows the opening parenthesis.
+fn argument<'a>(after: &'a str, call: &str) -> &'a str {
+    let after = if call.ends_with('<') {
+        after.split_once(">(").map_or(after, |(_, rest)| rest)
+    } else {
+        after
+    };
+    after.trim_start()
+}
+
+/// A literal, or a name that is bound to nothing but literals.
+fn is_fixed(argument: &str, file: &str) -> bool {
+    let name: String = argument
+        .chars()
+        .take_while(|char| char.is_ascii_alphanumeric() || *char == '_')
+        .collect();
+    let literals = ["\"", "r\"", "r#\"", "include_str!(", "concat!("];
+    if name.is_empty() || literals.iter().any(|start| argument.starts_with(start)) {
+        return literals.iter().any(|start| argument.starts_with(start));
+    }
+    // A request's text is never static.
+    [
+        format!("let {name} = \""),
+        format!("{name}: &'static str"),
+        format!("const {name}: &str"),
+    ]
+    .iter()
+    .any(|bound| file.contains(bound.as_str()))
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                sources(&path)
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                vec![path]
+            } else {
+                Vec::new()
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,320 @@
+//! Every route with ids of another organization, and of another project of one's own: nothing tells them from ids
+//! that never were.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{
+    contract::Contract,
+    statements::Statements,
+    wire::{self, Answer, escape},
+    world::{Holding, World},
+};
+
+/// An id that nothing has, of the form that ours have.
+const NO_ID: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
+const NO_FINGERPRINT: &str = "00000000000000000000000000000000";
+const NO_TEST: &str = "cart%20%3E%20nobody%20wrote%20this";
+
+/// One route with its path's parameters filled.
+#[derive(Debug, Clone)]
+struct Ask {
+    path: String,
+    /// What stands for the last parameter, for messages.
+    what: String,
+}
+
+/// Fills the last parameter of a route, where it has one below the project.
+fn leaves(template: &str, holding: Option<&Holding>) -> Vec<String> {
+    let nothing = Holding::default();
+    let of = holding.unwrap_or(&nothing);
+    let or_absent = |ids: Vec<String>, absent: &str| {
+        if ids.is_empty() {
+            vec![absent.to_owned()]
+        } else {
+            ids
+        }
+    };
+    let runs = || or_absent(of.runs.clone(), NO_ID);
+    let tests = || {
+        let names: BTreeSet<_> = of.plain_tests().iter().map(|(name, _)| escape(name)).collect();
+        or_absent(names.into_iter().take(6).collect(), NO_TEST)
+    };
+    let fingerprints = or_absent(of.fingerprints.clone(), NO_FINGERPRINT);
+    if template.contains("{runId}") && template.contains("{testName}") {
+        let pairs = runs().into_iter().take(3).flat_map(|run| {
+            let of_run = move |test: String| template.replace("{runId}", &run).replace("{testName}", &test);
+            tests().into_iter().take(3).map(of_run)
+        });
+        return pairs.collect();
+    }
+    for (name, ids) in [
+        ("{runId}", runs()),
+        ("{testName}", tests()),
+        ("{fingerprint}", fingerprints),
+    ] {
+        if template.contains(name) {
+            return ids.iter().map(|id| template.replace(name, id)).collect();
+        }
+    }
+    vec![template.to_owned()]
+}
+
+/// Every route below a project, filled with a project and what one holding has.
+fn asks(contract: &Contract, project: &str, holding: Option<&Holding>) -> Vec<Ask> {
+    let below = contract
+        .operations
+        .iter()
+        .filter(|operation| operation.path.contains("{projectId}"));
+    below
+        .flat_map(|operation| leaves(&operation.path, holding))
+        .map(|path| Ask {
+            path: format!("/api/v1{}", path.replace("{projectId}", project)),
+            what: path,
+        })
+        .collect()
+}
+
+impl World {
+    fn as_us(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Answer {
+        wire::ask(self.address, method, path, Some(&self.keys.good), head).apart_from_date()
+    }
+}
+
+#[test]
+fn ids_of_another_organization_answer_the_bytes_of_ids_that_never_were() {
+    let (world, contract) = (World::new(), Contract::read());
+    projects_of_others(&world, &contract);
+    leaves_of_others(&world, &contract);
+    filters_of_others(&world);
+    versions_of_others(&world, &contract);
+    cursors_of_others(&world);
+    only_our_own_is_listed(&world);
+    the_same_statements_run(&world, &contract);
+}
+
+/// A foreign project is absent, whatever stands behind it, with every method, parameter and field.
+fn projects_of_others(world: &World, contract: &Contract) {
+    let mut compared = 0;
+    let behind = [Some(&world.theirs), Some(&world.ours), None];
+    for holding in behind {
+        let theirs = asks(contract, &world.theirs.project, holding);
+        let nobodys = asks(contract, NO_ID, holding);
+        for (their, nobody) in theirs.iter().zip(&nobodys) {
+            for method in ["GET", "HEAD", "POST", "DELETE", "BREW"] {
+                for query in [
+                    "",
+                    "?days=7",
+                    "?days=x",
+                    "?page=0&sort=x",
+                    "?filePath=a&filePath=b",
+                    "?cursor=x",
+                ] {
+                    let ask = |path: &str| {
+                        let head = [
+                            ("X-Request-Id", "same"),
+                            ("If-None-Match", "*"),
+                            ("Accept-Encoding", "gzip"),
+                        ];
+                        world.as_us(method, &format!("{path}{query}"), &head)
+                    };
+                    let (theirs, nobodys) = (ask(&their.path), ask(&nobody.path));
+                    assert_eq!(theirs, nobodys, "{method} {}{query}", their.what);
+                    assert!(
+                        (400..500).contains(&theirs.status),
+                        "{method} {}{query}",
+                        their.what
+                    );
+                    compared += 1;
+                }
+            }
+            // Without an id of the client's own there is none in the answer either, which would be another each time.
+            let plain = world.as_us("GET", &their.path, &[]);
+            assert_eq!(plain, world.as_us("GET", &nobody.path, &[]), "{}", their.what);
+            assert_eq!(
+                (plain.status, plain.code().as_str()),
+                (404, "project_not_found"),
+                "{}",
+                their.what
+            );
+        }
+    }
+    assert!(compared > 1_000, "only {compared} answers were compared");
+}
+
+/// In a project of our own, what another project has is absent, whosever that is.
+fn leaves_of_others(world: &World, contract: &Contract) {
+    for holding in [&world.theirs, &world.sibling] {
+        for operation in &contract.operations {
+            let path = operation.path.replace("{projectId}", &world.ours.project);
+            if path == operation.path || !path.contains('{') {
+                continue;
+            }
+            let absent = leaves(&path, None).swap_remove(0);
+            let absent = world.as_us("GET", &format!("/api/v1{absent}"), &[]);
+            assert_eq!(absent.status, 404, "{path}");
+            for leaf in leaves(&path, Some(holding)) {
+                let other = world.as_us("GET", &format!("/api/v1{leaf}"), &[]);
+                assert_eq!(other, absent, "{leaf}");
+            }
+        }
+        // A run of ours does not hold a test of theirs.
+        let run = format!(
+            "/api/v1/projects/{}/runs/{}/tests",
+            world.ours.project, world.ours.runs[0]
+        );
+        let absent = world.as_us("GET", &format!("{run}/{NO_TEST}"), &[]);
+        assert_eq!((absent.status, absent.code().as_str()), (404, "test_not_found"));
+        for (name, _) in holding.plain_tests() {
+            assert_eq!(
+                world.as_us("GET", &format!("{run}/{}", escape(name)), &[]),
+                absent,
+                "{name}"
+            );
+        }
+    }
+}
+
+/// Branches, files and texts of another organization filter as those that nothing has.
+fn filters_of_others(world: &World) {
+    let base = format!("/api/v1/projects/{}", world.ours.project);
+    let (branch, theirs) = (escape(&world.theirs.branch), &world.theirs);
+    let (_, file) = &theirs.tests[0];
+    for (route, other, nobodys) in [
+        ("/runs", format!("branch={branch}"), "branch=nobody"),
+        ("/errors", format!("branch={branch}"), "branch=nobody"),
+        ("/errors", "search=vault".to_owned(), "search=nobody"),
+        ("/flaky", "search=vault".to_owned(), "search=nobody"),
+        (
+            "/tests/cart%20%3E%20pays",
+            format!("filePath={}", escape(file)),
+            "filePath=nobody",
+        ),
+    ] {
+        let ask = |query: &str| {
+            let mut body = world
+                .as_us("GET", &format!("{base}{route}?{query}"), &[])
+                .json()
+                .unwrap();
+            // The period ends now.
+            if let Some(fields) = body.as_object_mut() {
+                fields.remove("window");
+            }
+            body
+        };
+        assert_eq!(ask(&other), ask(nobodys), "{route}?{other}");
+    }
+}
+
+/// Their entity tags are not ours: neither a 304 nor another answer.
+fn versions_of_others(world: &World, contract: &Contract) {
+    for tag in &world.theirs.tags {
+        for tag in [tag.clone(), format!("W/{tag}"), "*".to_owned()] {
+            for ask in asks(contract, &world.theirs.project, Some(&world.theirs)) {
+                let answer = world.as_us("GET", &ask.path, &[("If-None-Match", &tag)]);
+                assert_eq!(answer, world.as_us("GET", &ask.path, &[]), "{}", ask.what);
+                assert_eq!(answer.status, 404, "{}", ask.what);
+            }
+        }
+    }
+    let paths = [
+        "/settings".to_owned(),
+        "/branches".to_owned(),
+        format!("/runs/{}", world.ours.runs[0]),
+    ];
+    for path in paths {
+        let path = format!("/api/v1/projects/{}{path}", world.ours.project);
+        let tags = world.theirs.tags.join(", ");
+        let answer = world.as_us("GET", &path, &[("If-None-Match", &tags)]);
+        let same = path.ends_with("/settings")
+            && world
+                .theirs
+                .tags
+                .iter()
+                .any(|tag| Some(tag.as_str()) == answer.header("etag"));
+        assert!(answer.status == 200 && !same, "{path}");
+    }
+}
+
+/// A cursor is a position and nothing else: with theirs we page through our own runs.
+fn cursors_of_others(world: &World) {
+    let ours: BTreeSet<_> = world.ours.runs.iter().collect();
+    let all = [&world.ours, &world.sibling, &world.theirs];
+    for cursor in all.iter().flat_map(|holding| &holding.cursors) {
+        for direction in ["next", "prev"] {
+            let path = format!(
+                "/api/v1/projects/{}/runs?perPage=10&cursor={cursor}&direction={direction}",
+                world.ours.project
+            );
+            let answer = world.as_us("GET", &path, &[]);
+            assert_eq!(answer.status, 200, "{path}");
+            let body = answer.json().unwrap();
+            assert_eq!(body["total"], 13);
+            for run in body["runs"].as_array().unwrap() {
+                assert!(
+                    ours.contains(&run["id"].as_str().unwrap().to_owned()),
+                    "{path}: {run}"
+                );
+            }
+        }
+    }
+}
+
+/// The list of projects has our own, and no body of ours has a word of theirs.
+fn only_our_own_is_listed(world: &World) {
+    let listed = world.as_us("GET", "/api/v1/projects", &[]).json().unwrap();
+    let ids: BTreeSet<_> = listed["projects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|project| project["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        ids,
+        BTreeSet::from([world.ours.project.clone(), world.sibling.project.clone()])
+    );
+    let contract = Contract::read();
+    for ask in asks(&contract, &world.ours.project, Some(&world.ours)) {
+        let answer = world.as_us("GET", &ask.path, &[]);
+        assert!(
+            answer.status == 200 || answer.code() == "test_not_found",
+            "{}: {}",
+            ask.what,
+            answer.told()
+        );
+        let body = answer.json().unwrap_or(Value::Null).to_string();
+        for word in ["vault", "Theirs", &world.theirs.project, "sibling"] {
+            assert!(!body.contains(word), "{} tells {word}", ask.what);
+        }
+    }
+}
+
+/// The database does the same for both: what an absent id takes, another's takes.
+fn the_same_statements_run(world: &World, contract: &Contract) {
+    let log = Statements::of(world);
+    let mut told = 0;
+    for holding in [Some(&world.theirs), None] {
+        let theirs = asks(contract, &world.theirs.project, holding);
+        for (their, nobody) in theirs.iter().zip(&asks(contract, NO_ID, holding)) {
+            let of_theirs = log.during(|| world.as_us("GET", &their.path, &[]));
+            let of_nobodys = log.during(|| world.as_us("GET", &nobody.path, &[]));
+            assert_eq!(of_theirs, of_nobodys, "{}", their.what);
+            told += of_theirs.len();
+        }
+    }
+    for operation in &contract.operations {
+        let path = operation.path.replace("{projectId}", &world.ours.project);
+        if path == operation.path || !path.contains('{') {
+            continue;
+        }
+        let absent = format!("/api/v1{}", leaves(&path, None)[0]);
+        // Once before, so that both find their statements prepared.
+        world.as_us("GET", &absent, &[]);
+        let absent = log.during(|| world.as_us("GET", &absent, &[]));
+        let leaf = format!("/api/v1{}", leaves(&path, Some(&world.theirs))[0]);
+        assert_eq!(log.during(|| world.as_us("GET", &leaf, &[])), absent, "{path}");
+        told += absent.len();
+    }
+    assert!(told > 20, "the log of Postgres told {told} statements only");
+}

@@ -1,0 +1,251 @@
+//! TLS of the server's own: what it speaks, what it refuses, how a certificate is renewed.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::Command,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::{Server, TestDatabase, program};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName},
+    version::{TLS12, TLS13},
+};
+
+use crate::wire::{self, Answer};
+
+/// How long a renewal may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Writes a new certificate for `localhost` and its key, and returns the certificate.
+fn issue(folder: &Path) -> CertificateDer<'static> {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(folder.join("key.pem"), signing_key.serialize_pem()).unwrap();
+    fs::write(folder.join("cert.pem"), cert.pem()).unwrap();
+    cert.der().clone()
+}
+
+fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAddr) {
+    let file = |name: &str| folder.join(name).display().to_string();
+    let server = Server::start_with(
+        database.url(),
+        &[
+            ("ASSAY_TLS_CERT", &file("cert.pem")),
+            ("ASSAY_TLS_KEY", &file("key.pem")),
+        ],
+    );
+    let address = server
+        .client()
+        .base()
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    (server, address)
+}
+
+type Tls = StreamOwned<ClientConnection, TcpStream>;
+
+/// A connection that trusts one certificate and has shaken hands.
+fn connect(
+    address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    versions: &[&'static SupportedProtocolVersion],
+    protocols: &[&[u8]],
+) -> Result<Tls, std::io::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.clone()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    let name = ServerName::try_from("localhost").unwrap();
+    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let mut stream = StreamOwned::new(client, socket.try_clone()?);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut socket)?;
+    }
+    Ok(stream)
+}
+
+fn ask(stream: &mut Tls) -> Option<Answer> {
+    use std::io::Write as _;
+    stream
+        .write_all(b"GET /api/v1/projects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    wire::read(stream, &mut Vec::new(), false)
+}
+
+#[test]
+fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restart() {
+    let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
+    let first = issue(folder.path());
+    let (server, address) = start(&database, folder.path());
+    assert!(server.log().contains("https://"), "{}", server.log());
+
+    for version in [&TLS12, &TLS13] {
+        let mut stream = connect(address, &first, &[version], &[]).unwrap();
+        assert_eq!(stream.conn.protocol_version(), Some(version.version));
+        assert_eq!(ask(&mut stream).unwrap().code(), "missing_key");
+    }
+    let stream = connect(address, &first, &[&TLS13], &[b"h2", b"http/1.1"]).unwrap();
+    assert_eq!(
+        stream.conn.alpn_protocol(),
+        Some(b"http/1.1".as_slice()),
+        "HTTP/2 is not spoken"
+    );
+    assert!(
+        connect(address, &first, &[&TLS13], &[b"h2"]).is_err(),
+        "HTTP/2 is not spoken"
+    );
+    let plain = wire::send(
+        address,
+        b"GET /api/v1/projects HTTP/1.1\r\nHost: a\r\n\r\n",
+        false,
+    );
+    assert!(plain.is_none(), "plain text was answered: {plain:?}");
+
+    // What is not sound changes nothing.
+    let former = fs::read(folder.path().join("cert.pem")).unwrap();
+    fs::write(folder.path().join("cert.pem"), "half a certif").unwrap();
+    hang_up(&server);
+    until(
+        || server.log().contains("the former certificate stays in use"),
+        &server,
+    );
+    assert!(connect(address, &first, &[&TLS13], &[]).is_ok());
+    fs::write(folder.path().join("cert.pem"), former).unwrap();
+
+    let mut begun = connect(address, &first, &[&TLS13], &[]).unwrap();
+    let second = issue(folder.path());
+    hang_up(&server);
+    until(|| connect(address, &second, &[&TLS13], &[]).is_ok(), &server);
+    assert!(
+        connect(address, &first, &[&TLS13], &[]).is_err(),
+        "the former certificate is still served"
+    );
+    // A connection that was open goes on.
+    assert_eq!(ask(&mut begun).unwrap().status, 401);
+    assert_eq!(server.admin().get("/readyz", None).status, 200);
+}
+
+fn hang_up(server: &Server) {
+    let sent = Command::new("kill")
+        .args(["-s", "HUP", &server.pid().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+fn until(mut done: impl FnMut() -> bool, server: &Server) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_files_is_told_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    issue(folder.path());
+    let of = |name: &str| folder.path().join(name).display().to_string();
+    let secret = fs::read_to_string(of("key.pem")).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    issue(other.path());
+    fs::write(of("empty.pem"), "").unwrap();
+    fs::write(
+        of("text.pem"),
+        "-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n",
+    )
+    .unwrap();
+    fs::write(of("cut.pem"), &secret[..secret.len() / 2]).unwrap();
+    let other_key = other.path().join("key.pem").display().to_string();
+    for (cert, key, expected) in [
+        (
+            "",
+            of("key.pem"),
+            "ASSAY_TLS_KEY is set without ASSAY_TLS_CERT".to_owned(),
+        ),
+        (
+            &of("cert.pem"),
+            String::new(),
+            "ASSAY_TLS_CERT is set without ASSAY_TLS_KEY".to_owned(),
+        ),
+        (
+            &of("none.pem"),
+            of("key.pem"),
+            format!(
+                "ASSAY_TLS_CERT: {}: cannot be read; expected a PEM file",
+                of("none.pem")
+            ),
+        ),
+        (
+            &of("empty.pem"),
+            of("key.pem"),
+            format!(
+                "ASSAY_TLS_CERT: {}: holds no certificate; expected PEM",
+                of("empty.pem")
+            ),
+        ),
+        (
+            &of("text.pem"),
+            of("key.pem"),
+            format!("ASSAY_TLS_CERT: {}: is not sound PEM", of("text.pem")),
+        ),
+        (
+            &of("cert.pem"),
+            of("none.pem"),
+            format!(
+                "ASSAY_TLS_KEY: {}: cannot be read; expected a PEM file",
+                of("none.pem")
+            ),
+        ),
+        (
+            &of("cert.pem"),
+            of("cert.pem"),
+            format!(
+                "ASSAY_TLS_KEY: {}: holds no private key; expected PEM",
+                of("cert.pem")
+            ),
+        ),
+        (
+            &of("cert.pem"),
+            of("cut.pem"),
+            format!("ASSAY_TLS_KEY: {}: holds no private key", of("cut.pem")),
+        ),
+        (
+            &of("cert.pem"),
+            other_key.clone(),
+            format!(
+                "ASSAY_TLS_KEY: {other_key} is not the key of the first certificate in {}",
+                of("cert.pem")
+            ),
+        ),
+    ] {
+        let output = Command::new(program("assay-server"))
+            .env("ASSAY_TLS_CERT", cert)
+            .env("ASSAY_TLS_KEY", &key)
+            // Never reached.
+            .env("ASSAY_DATABASE_URL", "postgresql://127.0.0.1:1/none")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&expected), "{expected}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+        assert!(!said.contains(secret.lines().nth(1).unwrap()), "the key is told");
+    }
+}

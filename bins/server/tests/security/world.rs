@@ -1,0 +1,308 @@
+//! A served database with two organizations that must not see each other, and keys of every kind.
+
+use std::net::SocketAddr;
+
+use assay_testkit::{Cli, Server, TestDatabase};
+use serde_json::Value;
+
+use crate::wire::{self, escape};
+
+/// What one project holds, as its owner sees it over HTTP.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Holding {
+    pub(crate) project: String,
+    /// The ids of runs and shards.
+    pub(crate) runs: Vec<String>,
+    /// The cursors of the runs list, in both directions.
+    pub(crate) cursors: Vec<String>,
+    pub(crate) fingerprints: Vec<String>,
+    /// The tests by name and file.
+    pub(crate) tests: Vec<(String, String)>,
+    pub(crate) branch: String,
+    /// The entity tags of the routes that have one.
+    pub(crate) tags: Vec<String>,
+}
+
+impl Holding {
+    /// The tests whose name alone says which they are.
+    pub(crate) fn plain_tests(&self) -> Vec<&(String, String)> {
+        let of_name = |name: &String| self.tests.iter().filter(|(other, _)| other == name).count();
+        self.tests.iter().filter(|(name, _)| of_name(name) == 1).collect()
+    }
+}
+
+/// Keys, each told once when it was made.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    pub(crate) good: String,
+    pub(crate) theirs: String,
+    pub(crate) free: String,
+    pub(crate) revoked: String,
+    pub(crate) expired: String,
+    pub(crate) ingest: String,
+    /// Of the right shape, and nobody's.
+    pub(crate) unknown: String,
+}
+
+impl Keys {
+    pub(crate) fn all(&self) -> [&str; 7] {
+        [
+            &self.good,
+            &self.theirs,
+            &self.free,
+            &self.revoked,
+            &self.expired,
+            &self.ingest,
+            &self.unknown,
+        ]
+    }
+}
+
+/// The whole of it.
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) address: SocketAddr,
+    pub(crate) keys: Keys,
+    /// A project of the caller's organization.
+    pub(crate) ours: Holding,
+    /// Another one of the same organization.
+    pub(crate) sibling: Holding,
+    /// A project of another organization.
+    pub(crate) theirs: Holding,
+    pub(crate) cli: Cli,
+    /// Dropped last.
+    pub(crate) database: TestDatabase,
+}
+
+impl World {
+    /// A world whose server has these settings.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+        let database = TestDatabase::new();
+        let cli = Cli::new(database.url());
+        let folder = tempfile::tempdir().unwrap();
+        for (name, plan) in [("Ours", "standard"), ("Theirs", "pro"), ("Free", "free")] {
+            cli.json(&["org", "create", name, "--plan", plan]);
+        }
+        let mut projects = Vec::new();
+        for (org, name, runs) in [
+            ("Ours", "shop", 13),
+            ("Ours", "sibling", 3),
+            ("Theirs", "vault", 13),
+        ] {
+            let id = text(&cli.json(&["project", "create", "--org", org, name])["id"]);
+            let shards: Vec<_> = (0..runs)
+                .flat_map(|number| import(&cli, folder.path(), &id, name, number))
+                .collect();
+            projects.push((id, name, shards));
+        }
+        let keys = keys(&cli, &database, &projects[0].0);
+        let server = Server::start_with(database.url(), settings);
+        let address = server
+            .client()
+            .base()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let mut holdings = projects
+            .iter()
+            .zip([&keys.good, &keys.good, &keys.theirs])
+            .map(|((id, name, shards), key)| holding(address, key, id, name, shards));
+        let (ours, sibling, theirs) = (
+            holdings.next().unwrap(),
+            holdings.next().unwrap(),
+            holdings.next().unwrap(),
+        );
+        drop(holdings);
+        Self {
+            server,
+            address,
+            keys,
+            ours,
+            sibling,
+            theirs,
+            cli,
+            database,
+        }
+    }
+
+    /// What the three projects hold.
+    pub(crate) fn holdings(&self) -> [&Holding; 3] {
+        [&self.ours, &self.sibling, &self.theirs]
+    }
+
+    /// A world without a rate limit.
+    pub(crate) fn new() -> Self {
+        Self::with(&[("ASSAY_RATE_LIMIT", "0")])
+    }
+}
+
+fn keys(cli: &Cli, database: &TestDatabase, project: &str) -> Keys {
+    let make = |org: &str| cli.json(&["key", "create", "--org", org, "--days", "90"]);
+    let revoked = make("Ours");
+    cli.json(&["key", "revoke", &text(&revoked["id"])]);
+    let expired = make("Ours");
+    database.execute(&format!(
+        "UPDATE api_key SET created_at = now() - interval '200 days', expires_at = now() - interval '1 day' \
+         WHERE id = '{}'",
+        text(&expired["id"])
+    ));
+    let unknown = make("Ours");
+    database.execute(&format!(
+        "DELETE FROM api_key WHERE id = '{}'",
+        text(&unknown["id"])
+    ));
+    let ingest = cli.json(&["key", "create-ingest", "--project", project]);
+    Keys {
+        good: text(&make("Ours")["key"]),
+        theirs: text(&make("Theirs")["key"]),
+        free: text(&make("Free")["key"]),
+        revoked: text(&revoked["key"]),
+        expired: text(&expired["key"]),
+        ingest: text(&ingest["key"]),
+        unknown: text(&unknown["key"]),
+    }
+}
+
+/// Imports a run, every fourth one as two shards, and returns the shards' ids. Names and errors are those of the
+/// project alone.
+fn import(cli: &Cli, folder: &std::path::Path, project: &str, name: &str, number: i64) -> Vec<String> {
+    let start = (time::OffsetDateTime::now_utc() - time::Duration::hours(2 + number))
+        .format(&time::format_description::well_known::Rfc3339)
+        .unwrap();
+    let path = folder.join("report.xml");
+    let shards: &[Option<&str>] = if number % 4 == 0 {
+        &[Some("1/2"), Some("2/2")]
+    } else {
+        &[None]
+    };
+    let mut ids = Vec::new();
+    for (place, shard) in shards.iter().enumerate() {
+        std::fs::write(&path, report(name, number, place)).unwrap();
+        let (run_key, sha) = (format!("{name}-{number}"), format!("{number:040x}"));
+        let branch = if number == 3 {
+            "main".to_owned()
+        } else {
+            format!("{name}/work")
+        };
+        let mut arguments = vec![
+            "import",
+            "--project",
+            project,
+            "--started-at",
+            &start,
+            "--branch",
+            &branch,
+            "--commit",
+            &sha,
+        ];
+        if let Some(shard) = shard {
+            arguments.extend(["--run-key", &run_key, "--shard", shard]);
+        }
+        let path = path.display().to_string();
+        arguments.push(&path);
+        ids.extend(cli.json(&arguments)["shardId"].as_str().map(str::to_owned));
+    }
+    ids
+}
+
+fn report(name: &str, number: i64, place: usize) -> String {
+    let failure = |text: &str| {
+        format!("<failure message=\"{name}: {text}, got {number}\">at {name}/cart.test.ts:3:1</failure>")
+    };
+    let mut cases = vec![
+        ("pays".to_owned(), format!("{name}-a.test.ts"), String::new()),
+        ("pays".to_owned(), format!("{name}-b.test.ts"), String::new()),
+        (
+            format!("{name} buys a/b &amp; ünïcode"),
+            "cart.test.ts".to_owned(),
+            if number % 3 == 0 {
+                failure("expected three")
+            } else {
+                String::new()
+            },
+        ),
+        (
+            format!("{name} fails"),
+            "cart.test.ts".to_owned(),
+            failure("connection refused by the shop"),
+        ),
+    ];
+    // Enough tests for an answer that is worth compressing.
+    cases.extend((0..60).map(|case| {
+        (
+            format!("{name} case {case} of shard {place}"),
+            "many.test.ts".to_owned(),
+            String::new(),
+        )
+    }));
+    let cases: String = cases
+        .iter()
+        .map(|(case, file, body)| {
+            format!("<testcase classname=\"cart\" name=\"{case}\" file=\"{file}\" time=\"0.010\">{body}</testcase>")
+        })
+        .collect();
+    format!("<testsuite name=\"s\">{cases}</testsuite>")
+}
+
+/// Everything that the owner of a project can learn of it.
+fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[String]) -> Holding {
+    let base = format!("/api/v1/projects/{project}");
+    let get = |path: &str| {
+        let answer = wire::get(address, &format!("{base}{path}"), key, &[]);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.told());
+        answer
+    };
+    let json = |path: &str| get(path).json().unwrap();
+    let mut found = Holding {
+        project: project.to_owned(),
+        branch: format!("{name}/work"),
+        ..Holding::default()
+    };
+    let first = json("/runs");
+    let mut pages = vec![first.clone()];
+    if let Some(next) = first["nextCursor"].as_str() {
+        pages.push(json(&format!("/runs?cursor={next}")));
+    }
+    for page in &pages {
+        found.cursors.extend(
+            ["nextCursor", "prevCursor"]
+                .iter()
+                .filter_map(|name| page[*name].as_str().map(str::to_owned)),
+        );
+        for run in page["runs"].as_array().unwrap() {
+            found.runs.push(text(&run["id"]));
+        }
+    }
+    let detail = get(&format!("/runs/{}", found.runs[0]));
+    found.tags.extend(detail.header("etag").map(str::to_owned));
+    found.runs.extend(shards.iter().cloned());
+    let detail = detail.json().unwrap();
+    for test in detail["tests"].as_array().unwrap() {
+        let name = text(&test["testName"]);
+        found.tests.push((name, text(&test["filePath"])));
+    }
+    for error in json("/errors")["errors"].as_array().unwrap() {
+        found.fingerprints.push(text(&error["fingerprint"]));
+    }
+    for path in ["/settings", "/branches"] {
+        found.tags.extend(get(path).header("etag").map(str::to_owned));
+    }
+    let test = escape(&found.plain_tests()[0].0);
+    let attempts = get(&format!("/runs/{}/tests/{test}", found.runs[0]));
+    found.tags.extend(attempts.header("etag").map(str::to_owned));
+    assert!(
+        !found.fingerprints.is_empty() && found.tags.len() == 4,
+        "{found:?}"
+    );
+    found
+}
+
+/// A JSON string's text.
+pub(crate) fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("no string: {value}"))
+        .to_owned()
+}
