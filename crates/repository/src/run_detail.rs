@@ -140,10 +140,12 @@ fn tests(
         ))
         .load(connection)?;
     let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
-    let mut errors = final_errors(connection, project, run)?;
+    let mut errors = errors(connection, project, run)?;
     let mut entries = Vec::with_capacity(rows.len());
     for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
-        let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
+        // Of the final attempt.
+        let final_error = errors.remove(&(ordinal, attempts.saturating_sub(1)));
+        let (error_message, fingerprint) = final_error.unwrap_or_default();
         entries.push(TestEntry {
             test_name,
             file_path,
@@ -163,19 +165,13 @@ fn tests(
 /// A message and a fingerprint.
 type FinalError = (Option<String>, Option<String>);
 
-/// The message and fingerprint of each test's final attempt, where it has any.
-fn final_errors(
+/// The message and fingerprint of each attempt that has any, by test and place among the test's attempts.
+fn errors(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
-) -> QueryResult<HashMap<i32, FinalError>> {
-    let rows: Vec<(i32, Option<String>, Option<String>)> = attempt::table
-        .inner_join(
-            result::table.on(result::project_id
-                .eq(attempt::project_id)
-                .and(result::run_number.eq(attempt::run_number))
-                .and(result::test.eq(attempt::test))),
-        )
+) -> QueryResult<HashMap<(i32, i32), FinalError>> {
+    let rows: Vec<(i32, i32, Option<String>, Option<String>)> = attempt::table
         .left_join(
             signature::table.on(signature::project_id
                 .eq(attempt::project_id)
@@ -183,17 +179,23 @@ fn final_errors(
                 .and(signature::project_id.eq(project))),
         )
         .filter(attempt::project_id.eq(project))
-        .filter(result::project_id.eq(project))
         .filter(attempt::run_number.eq(run.number))
-        .filter(result::run_number.eq(run.number))
-        // Tells which partitions have the rows.
+        // Tells which partition has the rows.
         .filter(attempt::started_at.eq(run.started_at))
-        .filter(result::started_at.eq(run.started_at))
-        .filter(attempt::retry.eq(result::attempts - 1))
-        .select((attempt::test, attempt::message, signature::fingerprint.nullable()))
+        .filter(
+            attempt::message
+                .is_not_null()
+                .or(attempt::signature.is_not_null()),
+        )
+        .select((
+            attempt::test,
+            attempt::retry,
+            attempt::message,
+            signature::fingerprint.nullable(),
+        ))
         .load(connection)?;
     Ok(rows
         .into_iter()
-        .map(|(test, message, fingerprint)| (test, (message, fingerprint)))
+        .map(|(test, retry, message, fingerprint)| ((test, retry), (message, fingerprint)))
         .collect())
 }

@@ -1,6 +1,9 @@
 //! `assay prune`.
 
-use crate::{junit, world::World};
+use crate::{
+    junit,
+    world::{World, text},
+};
 
 #[test]
 fn what_is_past_the_retention_is_counted_then_deleted() {
@@ -30,4 +33,79 @@ fn what_is_past_the_retention_is_counted_then_deleted() {
     let deleted = world.cli.json(&["prune"]);
     assert_eq!((&deleted["runs"], &deleted["dryRun"]), (&1.into(), &false.into()));
     assert_eq!(world.cli.json(&["prune"])["runs"], 0);
+}
+
+#[test]
+fn pruning_that_is_killed_is_taken_up_again_while_imports_go_on() {
+    let world = World::new();
+    // An organization each with 60 and with 90 days; the runs of 40 to 150 days ago, ten a day.
+    let other = world.cli.json(&["org", "create", "Bakery", "--plan", "standard"]);
+    let bread = world
+        .cli
+        .json(&["project", "create", "--org", &text(&other["id"]), "bread"]);
+    for (project, start) in [(&world.project, 0), (&text(&bread["id"]), 1)] {
+        world.database.execute(&format!(
+            "CREATE TEMP TABLE old AS SELECT '{project}'::uuid AS project, n AS number, \
+                 ('00000000-0000-000{start}-0000-' || lpad(to_hex(n), 12, '0'))::uuid AS id, \
+                 now() - interval '40 days' - n * interval '144 minutes' AS start FROM generate_series(1, 1100) AS n; \
+             SELECT assay_make_room(start, now()) FROM old; \
+             INSERT INTO test SELECT '{project}', n, 'old ' || n, NULL, decode(md5(n::text), 'hex'), '' FROM generate_series(0, 19) AS n; \
+             INSERT INTO run SELECT project, number, id, sha256(convert_to(number::text, 'UTF8')), false, NULL, NULL, NULL, NULL, NULL, NULL, \
+                 NULL, NULL, NULL, 'passed', start, start, 1, NULL, 20, 20, 0, 0, 0 FROM old; \
+             INSERT INTO shard SELECT project, number, 0, id, NULL, '\\x00', 'completed', 'passed', start, start, NULL, '[]' FROM old; \
+             INSERT INTO run_pack SELECT project, start, number, '\\x00' FROM old; \
+             INSERT INTO result SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 FROM old, generate_series(0, 19) AS test; \
+             UPDATE project SET runs = 1100, tests = 20 WHERE id = '{project}'"
+        ));
+    }
+    let expected = |days: i64, project: &str| {
+        world.count(&format!(
+            "SELECT count(*) FROM run WHERE project_id = '{project}' AND started_at >= now() - interval '{days} days'"
+        ))
+    };
+    let (bread, web) = (text(&bread["id"]), world.project.clone());
+    let kept = expected(90, &web) + expected(60, &bread);
+    let due = world.cli.json(&["prune", "--dry-run"]);
+    assert_eq!(due["runs"], 2200 - kept);
+
+    let runs = || world.count("SELECT count(*) FROM run");
+    let mut imported = 0;
+    for round in 0..4 {
+        let before = runs();
+        let mut pruning = world.cli.command(&["prune", "--yes", "--json"]).spawn().unwrap();
+        // In the middle: something is gone and something is left.
+        while runs() == before && pruning.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        let fresh = world.file("n.xml", &junit::report("2020-01-01T00:00:00Z", &[("new", true)]));
+        let now = world
+            .database
+            .text("SELECT to_char(now() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')")
+            .unwrap();
+        if round < 3 {
+            pruning.kill().unwrap();
+        }
+        world.import(&["--run-key", &format!("new {round}"), "--started-at", &now, &fresh]);
+        imported += 1;
+        pruning.wait().unwrap();
+    }
+    let last = world.cli.json(&["prune", "--yes"]);
+    assert_eq!(last["periodsLeft"], 0, "{last}");
+    // The clock went on by seconds; a run every 144 minutes and project may have come to its end.
+    assert!(
+        (kept + imported - 2..=kept + imported).contains(&runs()),
+        "{} of {kept} and {imported}",
+        runs()
+    );
+    let results = world.count("SELECT count(*) FROM result");
+    assert_eq!(results, (runs() - imported) * 20 + imported);
+    let orphans = "SELECT (SELECT count(*) FROM result LEFT JOIN run ON run.project_id = result.project_id AND number = run_number \
+         WHERE number IS NULL) + (SELECT count(*) FROM shard LEFT JOIN run ON run.project_id = shard.project_id AND number = run_number \
+         WHERE number IS NULL) + (SELECT count(*) FROM run_pack LEFT JOIN run ON run.project_id = run_pack.project_id \
+         AND number = run_number WHERE number IS NULL)";
+    assert_eq!(world.count(orphans), 0);
+    assert_eq!(
+        world.count("SELECT count(*) FROM period WHERE ends_at <= now() - interval '90 days'"),
+        0
+    );
 }

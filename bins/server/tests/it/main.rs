@@ -10,8 +10,11 @@
     reason = "the helpers of tests end by panics, as tests do, and tests may read the clock"
 )]
 
+mod backup;
+mod caching;
 mod configuration;
 mod demo;
+mod everything;
 mod evidence;
 mod flow;
 mod imported;
@@ -19,7 +22,9 @@ mod lifecycle;
 mod process;
 mod recount;
 mod refingerprint;
+mod roles;
 mod season;
 mod shards;
+mod statements;
 mod verdicts;
 mod world;

@@ -251,7 +251,10 @@ impl Statement {
 
     /// Whether a table's project is this constant.
     fn has_constant(&self, place: &Place, project: &str) -> bool {
-        let columns_begin = |verb: &str| self.sql.contains(&format!("{verb} {} (project_id", place.table));
+        let columns_begin = |verb: &str| {
+            let after = self.sql.split_once(&format!("{verb} {}", place.table));
+            after.is_some_and(|(_, after)| after.trim_start().starts_with("(project_id"))
+        };
         if columns_begin("COPY") {
             // The rows themselves follow, each with its project.
             return true;

@@ -1,0 +1,92 @@
+//! Backup and restore with Postgres' own programs.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use assay_testkit::{Cli, Server, TestDatabase};
+
+use crate::{everything, world::World};
+
+/// A program of Postgres, from the folder of the newest version that is installed.
+fn postgres(name: &str) -> Command {
+    let named = std::env::var_os("PG_BIN").map(PathBuf::from).into_iter();
+    let installed = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut installed: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
+    installed.sort();
+    let mut folders = named.chain(installed.into_iter().rev());
+    let found = folders.find(|folder| folder.join(name).exists());
+    let mut command = Command::new(found.map_or_else(|| name.into(), |folder| folder.join(name)));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn a_restored_dump_answers_the_same_on_every_route() {
+    let world = World::new();
+    for (index, minutes) in [20, 3 * 24 * 60, 20 * 24 * 60, 50 * 24 * 60]
+        .into_iter()
+        .enumerate()
+    {
+        let key = format!("run {index}");
+        world.import(
+            minutes,
+            &[("adds", index % 2 == 0), ("removes", true)],
+            &["--run-key", &key],
+        );
+    }
+    let before = everything::of(world.server.client(), &world.key, &world.project);
+    let dump = world.folder.path().join("assay.dump");
+
+    run(postgres("pg_dump")
+        .arg("--format=custom")
+        .arg("--file")
+        .arg(&dump)
+        .args(["--dbname", world.database.url()]));
+    let restored = TestDatabase::unmigrated();
+    run(postgres("pg_restore")
+        .args(["--exit-on-error", "--no-owner", "--no-privileges", "--dbname", restored.url()])
+        .arg(&dump));
+
+    let server = Server::start_with(restored.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let after = everything::of(server.client(), &world.key, &world.project);
+    assert_eq!(after, before);
+    // It goes on where the other one was: what is derived is right, and reports and prunings find their partitions.
+    let cli = Cli::new(restored.url());
+    let rebuilt = cli.json(&["rebuild"]);
+    assert_eq!(rebuilt["projects"][0]["result"]["runsChanged"], 0, "{rebuilt}");
+    let moved = World {
+        cli,
+        server,
+        key: world.key.clone(),
+        key_id: world.key_id.clone(),
+        project: world.project.clone(),
+        folder: tempfile::tempdir().unwrap(),
+        database: restored,
+    };
+    moved.import(10, &[("adds", true)], &["--run-key", "later"]);
+    moved.import(200 * 24 * 60, &[("adds", true)], &["--run-key", "ancient"]);
+    assert_eq!(moved.get("/runs?days=90")["total"], 5);
+    let pruned = moved.cli.json(&["prune"]);
+    assert_eq!(
+        (&pruned["runs"], &pruned["periodsLeft"]),
+        (&1.into(), &0.into()),
+        "{pruned}"
+    );
+    assert_eq!(moved.cli.json(&["migrate"])["applied"], serde_json::json!([]));
+}

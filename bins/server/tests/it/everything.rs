@@ -1,0 +1,71 @@
+//! Every route's answer over one world, to compare two databases or two logins by.
+
+use assay_testkit::Client;
+use serde_json::Value;
+
+use crate::world::text;
+
+/// Path and body of every route, for a project that holds at least one run, test and error. All must be answered.
+pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let mut ask = |path: String| -> Value {
+        let answer = client.get(&format!("/api/v1{path}"), Some(key));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        all.push((path, without_times(answer.json()).to_string()));
+        answer.json()
+    };
+    ask("/projects".to_owned());
+    let below = |path: &str| format!("/projects/{project}{path}");
+    for path in ["/settings", "/branches", "/flaky?explain=true&perPage=50"] {
+        ask(below(path));
+    }
+    let runs = ask(below("/runs?days=90&perPage=50"));
+    for run in runs["runs"].as_array().unwrap() {
+        let run = text(&run["id"]);
+        let detail = ask(below(&format!("/runs/{run}")));
+        for test in detail["tests"].as_array().unwrap() {
+            let name = encoded(&text(&test["testName"]));
+            ask(below(&format!("/runs/{run}/tests/{name}")));
+            ask(below(&format!("/tests/{name}?days=90")));
+            ask(below(&format!("/tests/{name}/status")));
+        }
+    }
+    let errors = ask(below("/errors?days=90&perPage=50"));
+    for error in errors["errors"].as_array().unwrap() {
+        ask(below(&format!("/errors/{}?days=90", text(&error["fingerprint"]))));
+    }
+    all
+}
+
+/// What only tells when it was asked is left out.
+fn without_times(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for name in ["from", "to", "now"] {
+                fields.remove(name);
+            }
+            for field in fields.values_mut() {
+                *field = without_times(field.take());
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                *value = without_times(value.take());
+            }
+        }
+        _ => {}
+    }
+    value
+}
+
+fn encoded(name: &str) -> String {
+    name.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}

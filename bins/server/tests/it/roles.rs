@@ -1,0 +1,196 @@
+//! The rights of the server's and the importer's logins: enough for what they do, and no more.
+
+use assay_testkit::{Cli, Server, TestDatabase};
+use diesel::{Connection, PgConnection, connection::SimpleConnection};
+
+use crate::{everything, world::World};
+
+/// A login of a test's own that is a member of a group; dropped with the value.
+struct Login<'a> {
+    name: String,
+    database: &'a TestDatabase,
+}
+
+impl<'a> Login<'a> {
+    fn new(database: &'a TestDatabase, group: &str) -> Self {
+        let name = name(database);
+        database.execute(&format!("CREATE ROLE {name} LOGIN IN ROLE {group}"));
+        Self { name, database }
+    }
+
+    fn url(&self) -> String {
+        let (head, _) = self.database.url().split_once("&user=").unwrap();
+        format!("{head}&user={}", self.name)
+    }
+
+    /// Whether the login may run a statement, of which nothing stays.
+    fn may(&self, sql: &str) -> bool {
+        let mut connection = PgConnection::establish(&self.url()).unwrap();
+        connection.batch_execute("BEGIN").unwrap();
+        match connection.batch_execute(sql) {
+            Ok(()) => true,
+            Err(error) => {
+                let said = error.to_string();
+                assert!(
+                    said.contains("permission denied") || said.contains("must be owner"),
+                    "{sql}: {said}"
+                );
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Login<'_> {
+    fn drop(&mut self) {
+        self.database.execute(&format!("DROP ROLE {}", self.name));
+    }
+}
+
+/// A name that no other test uses: roles belong to the whole cluster.
+fn name(database: &TestDatabase) -> String {
+    let (_, name) = database.url().split_once("///").unwrap();
+    format!("login_of_{}", name.split_once('?').unwrap().0)
+}
+
+/// What changes anything that is stored, or the schema.
+const WRITES: [&str; 18] = [
+    "DELETE FROM result",
+    "UPDATE result SET status = 1",
+    "INSERT INTO result SELECT * FROM result LIMIT 0",
+    "INSERT INTO attempt SELECT * FROM attempt LIMIT 0",
+    "UPDATE run SET total = 0",
+    "DELETE FROM run",
+    "UPDATE verdict SET status = 'healthy'",
+    "UPDATE run_pack SET pack = ''",
+    "UPDATE project SET name = ''",
+    "UPDATE project SET organization_id = organization_id",
+    "UPDATE organization SET plan = 'pro'",
+    "UPDATE api_key SET revoked_at = NULL",
+    "UPDATE api_key SET hash = ''",
+    "INSERT INTO api_key SELECT * FROM api_key LIMIT 0",
+    "DELETE FROM api_key",
+    "DROP TABLE result",
+    "TRUNCATE result",
+    "SELECT assay_drop_period('20261116')",
+];
+
+/// What an import does, of these and beyond.
+const IMPORTS: [&str; 6] = [
+    "DELETE FROM result",
+    "UPDATE result SET status = 1",
+    "INSERT INTO result SELECT * FROM result LIMIT 0",
+    "INSERT INTO attempt SELECT * FROM attempt LIMIT 0",
+    "UPDATE run SET total = 0",
+    "UPDATE verdict SET status = 'healthy'",
+];
+
+fn world() -> World {
+    let world = World::new();
+    world.import(
+        3 * 24 * 60,
+        &[("adds", false), ("removes", true)],
+        &["--run-key", "a"],
+    );
+    world.import(10, &[("adds", true), ("removes", true)], &["--run-key", "b"]);
+    world
+}
+
+#[test]
+fn the_servers_login_answers_everything_and_writes_nothing() {
+    let world = world();
+    let login = Login::new(&world.database, "assay_server");
+    let as_owner = everything::of(world.server.client(), &world.key, &world.project);
+    let server = Server::start_with(&login.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    assert_eq!(
+        everything::of(server.client(), &world.key, &world.project),
+        as_owner
+    );
+    let used = "SELECT count(*) FROM api_key WHERE last_used_on IS NOT NULL";
+    assert_eq!(world.database.text(used).as_deref(), Some("1"));
+    assert!(!server.log().contains("permission denied"), "{}", server.log());
+
+    for sql in WRITES {
+        assert!(!login.may(sql), "{sql}");
+    }
+    assert!(!login.may("SELECT assay_make_room(now(), now())"));
+    assert!(
+        login.may("UPDATE api_key SET last_used_on = now()"),
+        "its only bookkeeping"
+    );
+    let imported = Cli::new(login.url()).run(&["import", "--project", "web", "nothing.xml"]);
+    assert!(!imported.status.success());
+}
+
+#[test]
+fn the_importers_login_imports_and_sees_no_key() {
+    let world = world();
+    let login = Login::new(&world.database, "assay_importer");
+    let importer = World {
+        cli: Cli::new(login.url()),
+        server: world.server,
+        key: world.key.clone(),
+        key_id: world.key_id.clone(),
+        project: world.project.clone(),
+        folder: tempfile::tempdir().unwrap(),
+        database: TestDatabase::unmigrated(),
+    };
+    // New weeks, a shard that moves its run, one that is replaced, errors and a new browser.
+    importer.import(30 * 24 * 60, &[("adds", false)], &["--run-key", "old"]);
+    importer.import(20, &[("adds", false)], &["--run-key", "s", "--shard", "1/2"]);
+    importer.import(
+        9 * 24 * 60,
+        &[("sums", false), ("adds", true)],
+        &["--run-key", "s", "--shard", "2/2"],
+    );
+    importer.import(15, &[("sums", true)], &["--run-key", "s", "--shard", "2/2"]);
+    assert_eq!(importer.get("/runs?days=90")["total"], 4);
+
+    for sql in WRITES {
+        assert_eq!(
+            login.may(sql),
+            IMPORTS.contains(&sql) || sql.starts_with("UPDATE run_pack"),
+            "{sql}"
+        );
+    }
+    assert!(
+        !login.may("SELECT hash FROM api_key"),
+        "keys are none of its business"
+    );
+    assert!(!login.may("SELECT 1 FROM api_key"));
+    for arguments in [
+        &["key", "create", "--org", "Shop", "--days", "90"][..],
+        &["key", "list", "--org", "Shop"],
+        &["prune", "--yes"],
+        &["org", "create", "Other"],
+    ] {
+        let output = importer.cli.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_login_that_may_not_make_roles_is_told_what_to_run() {
+    let database = TestDatabase::unmigrated();
+    let name = name(&database);
+    database.execute(&format!(
+        "CREATE ROLE {name} LOGIN; GRANT CREATE, USAGE ON SCHEMA public TO {name}"
+    ));
+    let (head, _) = database.url().split_once("&user=").unwrap();
+    let cli = Cli::new(format!("{head}&user={name}"));
+    let migrated = cli.json(&["migrate"]);
+    assert_eq!(migrated["applied"].as_array().unwrap().len(), 2, "{migrated}");
+    // The roles exist in this cluster, so the owner of the tables can grant them all but what is others' to grant.
+    if let Some(todo) = migrated["rolesToDo"].as_str() {
+        database.execute(todo);
+    }
+    assert!(cli.json(&["migrate"])["applied"].as_array().unwrap().is_empty());
+    let granted = "SELECT has_table_privilege('assay_server', 'result', 'SELECT')";
+    assert_eq!(database.text(granted).as_deref(), Some("true"));
+    assert!(
+        cli.run(&["org", "create", "Shop", "--plan", "pro"])
+            .status
+            .success()
+    );
+    database.execute(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}"));
+}
