@@ -36,9 +36,16 @@ doc:
 deny:
     cargo deny check
 
-# Benchmarks of the crates.
+# Benchmarks of the crates, then of the service at a sixteenth of the full size: a quarter of an hour.
 bench:
     cargo bench --workspace
+    cargo build --release --bin assay-server --bin assay-bench
+    target/release/assay-bench all --size 1/16 --seconds 2
+
+# The service in full, with how it grows, into docs/performance.md: about an hour and a half, 20 GB in /tmp/assay-bench.
+bench-full:
+    cargo build --release --bin assay-server --bin assay-bench
+    target/release/assay-bench all --growth --docs docs/performance.md
 
 # The engine against its baselines on simulated histories.
 evaluate:

@@ -1,0 +1,114 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    options::Options,
+    shape::{Shape, Size},
+};
+
+const EXAMPLES: &str = "\
+In a quarter of an hour on a laptop, a sixteenth of the full size:
+  assay-bench all --size 1/16 --seconds 2
+
+In full, about 26 million results (15 GB of disk, about an hour), and into the documentation:
+  assay-bench all --growth --docs docs/performance.md
+
+Another shape, such as many small projects, or one test in very many runs:
+  assay-bench generate --data-dir /tmp/many --projects 1000 --tests 500
+  assay-bench generate --data-dir /tmp/one --projects 1 --tests 1 --runs-per-day 1100
+  assay-bench load --data-dir /tmp/many
+
+Every measurement is kept in DIR/size-N/results and printed; --json prints it as one object.";
+
+/// Measures the service on a data set of known size.
+///
+/// The data set lies in a private Postgres of its own. What is measured is the real server over real HTTP, and beside it
+/// in the same run the same statements in pgbench, a server that does nothing, and other ways of doing the same work.
+/// Client, server and Postgres share the machine: compare ratios rather than figures of different machines.
+#[derive(Debug, Parser)]
+#[command(name = "assay-bench", version, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make the data set, unless it is there
+    ///
+    /// Every report goes through the import's own code; verdicts are judged with the last import of each project. The
+    /// same seed gives the same data, which end now.
+    Generate {
+        #[command(flatten)]
+        shape: Shape,
+        /// Make it anew in any case
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Measure every route, and the same work in other ways
+    Load,
+    /// Measure imports into the full database; adds some runs to it
+    Import {
+        /// How many runs of each kind
+        #[arg(long, value_name = "N", default_value_t = 15)]
+        times: u32,
+    },
+    /// Measure the server's memory
+    Memory,
+    /// Measure several sizes and how figures grow; makes the data sets that are missing
+    Growth {
+        #[command(flatten)]
+        shape: Shape,
+        /// The sizes
+        #[arg(
+            long,
+            value_delimiter = ',',
+            value_name = "SIZE",
+            default_value = "1/16,1/4,1"
+        )]
+        sizes: Vec<Size>,
+    },
+    /// Prune the oldest month while reads go on; the data set has to be made anew afterwards
+    Prune,
+    /// Write what was measured into a document's tables
+    Report {
+        /// The document with the marks
+        #[arg(long, value_name = "FILE", default_value = "docs/performance.md")]
+        docs: PathBuf,
+    },
+    /// All of these, one after the other
+    All {
+        #[command(flatten)]
+        shape: Shape,
+        /// Measure the growth too, at 1/16 and 1/4 of this size and at this size
+        #[arg(long)]
+        growth: bool,
+        /// Leave out pruning, and so keep the data set as it is
+        #[arg(long)]
+        keep: bool,
+        /// Write the tables into this document
+        #[arg(long, value_name = "FILE")]
+        docs: Option<PathBuf>,
+    },
+    /// A server that answers so many bytes from memory
+    #[command(hide = true)]
+    ServeBare {
+        #[arg(long)]
+        listen: SocketAddr,
+        #[arg(long)]
+        bytes: usize,
+    },
+    /// The status route the textbook way
+    #[command(hide = true)]
+    ServeTextbook {
+        #[arg(long)]
+        listen: SocketAddr,
+        #[arg(long)]
+        url: String,
+    },
+}

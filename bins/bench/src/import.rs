@@ -1,0 +1,302 @@
+//! `import`: reports of the large project's size into the full database, verdicts included.
+
+use std::time::Instant;
+
+use anyhow::Context as _;
+use assay_domain::{
+    id::ProjectId,
+    observation::History,
+    recording::Recording,
+    store::Recorder as _,
+    timestamp::Timestamp,
+    verdict::{Judge, Judgement},
+};
+use assay_flakiness::Engine;
+use assay_ingest::{Arrival, Files, Flags};
+use assay_reports::{SourceFile, ci::CiContext};
+use diesel::PgConnection;
+
+use crate::{
+    clock, cluster,
+    dataset::{Opened, connect},
+    generate::{ProjectPlan, Role, recordings_of},
+    number::{float, median},
+    options::Options,
+    progress::step,
+    recorded,
+    table::Table,
+};
+
+/// What the import of a kind of report came to.
+struct Imported {
+    seconds: f64,
+    statements: usize,
+    attempts: usize,
+    wal_bytes: f64,
+}
+
+/// Imports `times` runs of each kind.
+pub(crate) fn import(opened: &Opened, options: &Options, times: u32) -> anyhow::Result<Vec<Table>> {
+    let importer = Importer {
+        opened,
+        plan: ProjectPlan::new(&opened.data.shape, 0, opened.data.until),
+        project: opened.data.large()?.id,
+        times: times.max(1),
+    };
+    let mut table = Table::new(
+        "import",
+        "One report into the full database",
+        &[
+            "Report",
+            "tests",
+            "seconds",
+            "statements",
+            "attempt rows",
+            "WAL kB",
+        ],
+    );
+    let mut row = |name: &str, tests: usize, imported: &Imported| {
+        table.row(vec![
+            name.into(),
+            float(tests).into(),
+            imported.seconds.into(),
+            float(imported.statements).into(),
+            float(imported.attempts).into(),
+            (imported.wal_bytes / 1000.0).into(),
+        ]);
+    };
+    let mut connection = opened.running.connection()?;
+    let before = cluster::size(&mut connection)?;
+
+    step("import: whole runs");
+    let whole = importer.measure(&mut connection, 1, &Engine::default(), false)?;
+    row("a whole run, every verdict judged anew", importer.tests(), &whole);
+    step("import: without verdicts");
+    let unjudged = importer.measure(&mut connection, 2, &Nobody, false)?;
+    row("the same without verdicts", importer.tests(), &unjudged);
+    step("import: a shard of four");
+    let shard = importer.measure(&mut connection, 3, &Engine::default(), true)?;
+    row("the last of its four shards", importer.tests() / 4, &shard);
+    step("import: the same again");
+    let (again, tests) = importer.again()?;
+    row("the same report again", tests, &again);
+    let grew = cluster::size(&mut connection)?.saturating_sub(before);
+
+    step("import: reading a JUnit file");
+    let (read, bytes) = importer.reading(options.repeats(11))?;
+    table.note(format!(
+        "Medians of {times}. A report's rows are one in `result` for each test, and one in `attempt` for each attempt of those that failed \
+         or were retried. Reading a JUnit file of {:.1} MB with the same tests, recognising its errors and preparing it took {:.3} s \
+         beside that. The database grew by {:.1} MB in all.",
+        bytes / 1e6,
+        read,
+        float(grew) / 1e6,
+    ));
+    Ok(vec![table])
+}
+
+struct Importer<'a> {
+    opened: &'a Opened,
+    plan: ProjectPlan,
+    project: ProjectId,
+    times: u32,
+}
+
+impl Importer<'_> {
+    fn tests(&self) -> usize {
+        self.plan.tests.len()
+    }
+
+    /// The recordings of a run that starts now.
+    fn recordings(&self, kind: u64, number: u32, sharded: bool) -> (Vec<Recording>, Timestamp) {
+        let now = clock::now();
+        // Never the same as in a former measurement.
+        let salt = now.unix_ms().unsigned_abs() * 1000 + kind * 100 + u64::from(number);
+        let mut run = self.plan.one_more(now.plus_ms(-1000), salt);
+        run.sharded = sharded;
+        (recordings_of(&self.plan, &run, salt), now)
+    }
+
+    /// Imports runs, of which the last shard counts.
+    fn measure(
+        &self,
+        connection: &mut PgConnection,
+        kind: u64,
+        judge: &dyn Judge,
+        sharded: bool,
+    ) -> anyhow::Result<Imported> {
+        let store = self.opened.store(1)?;
+        let (mut seconds, mut wal, mut attempts) = (Vec::new(), Vec::new(), 0);
+        // The first one only warms up.
+        for number in 0..=self.times {
+            let (recordings, now) = self.recordings(kind, number, sharded);
+            let (last, former) = recordings.split_last().context("a run without shards")?;
+            for shard in former {
+                store.record(self.project, shard, &Nobody, now)?;
+            }
+            let written = written(connection)?;
+            let started = Instant::now();
+            store.record(self.project, last, judge, now)?;
+            if number > 0 {
+                seconds.push(started.elapsed().as_secs_f64());
+                wal.push(float(self::written(connection)?.saturating_sub(written)));
+            }
+            attempts = rows(last);
+        }
+        let (recordings, now) = self.recordings(kind, self.times + 1, sharded);
+        let (last, former) = recordings.split_last().context("a run without shards")?;
+        for shard in former {
+            store.record(self.project, shard, &Nobody, now)?;
+        }
+        let statements = recorded::of_work(&self.opened.running, |url| {
+            connect(url, 1)?.record(self.project, last, judge, now)?;
+            Ok(())
+        })?;
+        Ok(Imported {
+            seconds: median(seconds).context("nothing was imported")?,
+            statements: recorded::count(&statements),
+            attempts,
+            wal_bytes: median(wal).unwrap_or(f64::NAN),
+        })
+    }
+
+    /// A report that is already stored.
+    fn again(&self) -> anyhow::Result<(Imported, usize)> {
+        let store = self.opened.store(1)?;
+        let (recordings, now) = self.recordings(4, 0, false);
+        let first = recordings.first().context("a run without shards")?;
+        store.record(self.project, first, &Engine::default(), now)?;
+        let mut seconds = Vec::new();
+        for _ in 0..self.times {
+            let started = Instant::now();
+            store.record(self.project, first, &Engine::default(), clock::now())?;
+            seconds.push(started.elapsed().as_secs_f64());
+        }
+        let statements = recorded::of_work(&self.opened.running, |url| {
+            connect(url, 1)?.record(self.project, first, &Engine::default(), now)?;
+            Ok(())
+        })?;
+        let imported = Imported {
+            seconds: median(seconds).context("nothing was imported")?,
+            statements: recorded::count(&statements),
+            attempts: 0,
+            wal_bytes: 0.0,
+        };
+        Ok((imported, first.tests.len()))
+    }
+
+    /// The seconds until a JUnit file of a run is ready to be stored, and its bytes.
+    fn reading(&self, times: usize) -> anyhow::Result<(f64, f64)> {
+        let (recordings, now) = self.recordings(5, 0, false);
+        let bytes = junit(recordings.first().context("a run without shards")?).into_bytes();
+        let length = float(bytes.len());
+        let mut seconds = Vec::new();
+        for _ in 0..times {
+            let files = vec![SourceFile {
+                name: "junit.xml".to_owned(),
+                bytes: bytes.clone(),
+                modified: Some(now),
+            }];
+            let started = Instant::now();
+            let sums = Files::of(&files);
+            let report = assay_reports::read(files, &assay_reports::Options::default())?;
+            let arrival = Arrival {
+                files: sums,
+                report,
+                flags: &Flags::default(),
+                ci: &CiContext::default(),
+                job_started_at: None,
+            };
+            let prepared = assay_ingest::prepare(arrival, now)?;
+            seconds.push(started.elapsed().as_secs_f64());
+            log::debug!("{} tests read", prepared.recording.tests.len());
+        }
+        Ok((median(seconds).context("nothing was read")?, length))
+    }
+}
+
+/// Attempts that have rows of their own.
+fn rows(recording: &Recording) -> usize {
+    let told = recording.tests.iter().filter(|test| {
+        test.attempts.len() > 1
+            || test
+                .attempts
+                .iter()
+                .any(|attempt| attempt.attempt.status.is_failure())
+    });
+    told.map(|test| test.attempts.len()).sum()
+}
+
+/// How many bytes of write-ahead log there ever were.
+fn written(connection: &mut PgConnection) -> anyhow::Result<u64> {
+    cluster::number(
+        connection,
+        "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint AS value",
+    )
+}
+
+/// Judges nothing.
+struct Nobody;
+
+impl Judge for Nobody {
+    fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
+        Vec::new()
+    }
+}
+
+/// A recording as a JUnit file would tell it.
+fn junit(recording: &Recording) -> String {
+    let mut text = String::from("<?xml version=\"1.0\"?>\n<testsuites>\n<testsuite name=\"all\">\n");
+    for test in &recording.tests {
+        let seconds = test
+            .attempts
+            .iter()
+            .filter_map(|attempt| attempt.attempt.duration_ms)
+            .sum::<u64>();
+        text.push_str(&format!(
+            "<testcase name=\"{}\" file=\"{}\" time=\"{:.3}\">",
+            escaped(&test.test.name),
+            escaped(test.test.file_path.as_deref().unwrap_or_default()),
+            float(seconds) / 1000.0
+        ));
+        let last = test.attempts.last();
+        if let Some(error) = last.and_then(|last| last.attempt.errors.first()) {
+            text.push_str(&format!(
+                "<failure message=\"{}\">{}</failure>",
+                escaped(error.message.as_deref().unwrap_or_default()),
+                escaped(error.stack.as_deref().unwrap_or_default())
+            ));
+        } else if last.is_some_and(|last| last.attempt.status.is_skip()) {
+            text.push_str("<skipped/>");
+        }
+        text.push_str("</testcase>\n");
+    }
+    text.push_str("</testsuite>\n</testsuites>\n");
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\n', "&#10;")
+}
+
+/// The seconds of one whole import, for the growth.
+pub(crate) fn seconds(opened: &Opened, times: u32) -> anyhow::Result<f64> {
+    let made = opened
+        .data
+        .of(Role::Large)
+        .context("the data set has no large project")?;
+    let importer = Importer {
+        opened,
+        plan: ProjectPlan::new(&opened.data.shape, 0, opened.data.until),
+        project: made.id,
+        times,
+    };
+    let mut connection = opened.running.connection()?;
+    Ok(importer
+        .measure(&mut connection, 6, &Engine::default(), false)?
+        .seconds)
+}

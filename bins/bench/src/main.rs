@@ -1,0 +1,188 @@
+//! `assay-bench`: makes a data set of known size and measures the service on it.
+//!
+//! Reads top-down: a subcommand measures and leaves a [`section::Section`] of tables behind, which is printed, kept beside the
+//! data set, and written into docs/performance.md by `report`.
+
+mod cases;
+mod cli;
+mod client;
+mod clock;
+mod cluster;
+mod dataset;
+mod generate;
+mod growth;
+mod import;
+mod load;
+mod machine;
+mod memory;
+mod number;
+mod options;
+mod pgbench;
+mod process;
+mod program;
+mod progress;
+mod prune;
+mod recorded;
+mod report;
+mod rivals;
+mod section;
+mod shape;
+mod table;
+mod targets;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::{
+    cli::{Cli, Command},
+    dataset::{Dataset, Opened},
+    machine::Machine,
+    number::float,
+    options::Options,
+    section::Section,
+    shape::{Shape, Size},
+    table::Table,
+};
+
+fn main() -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
+    let Cli { options, command } = Cli::parse();
+    match run(&options, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("assay-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Generate { shape, replace } => generate(options, &shape, replace),
+        Command::Load => load(options),
+        Command::Import { times } => import(options, times),
+        Command::Memory => memory(options),
+        Command::Growth { shape, sizes } => growth(options, &shape, &sizes),
+        Command::Prune => prune(options),
+        Command::Report { docs } => report(options, &docs),
+        Command::All {
+            shape,
+            growth: grow,
+            keep,
+            docs,
+        } => {
+            generate(options, &shape, false)?;
+            load(options)?;
+            memory(options)?;
+            import(options, 15)?;
+            if grow {
+                let part = |share: f64| Size(options.size.0 * share);
+                growth(options, &shape, &[part(1.0 / 16.0), part(0.25), part(1.0)])?;
+            }
+            if !keep {
+                prune(options)?;
+            }
+            docs.map_or(Ok(()), |docs| report(options, &docs))
+        }
+        Command::ServeBare { listen, bytes } => rivals::bare(listen, bytes),
+        Command::ServeTextbook { listen, url } => rivals::textbook(listen, &url),
+    }
+}
+
+fn generate(options: &Options, shape: &Shape, replace: bool) -> anyhow::Result<()> {
+    let dir = options.dir();
+    let shape = shape.scaled(options.size);
+    let data = generate::generate(&dir, options.pg_bin.as_deref(), &shape, replace)?;
+    let mut table = Table::new(
+        "data",
+        "The data set",
+        &[
+            "Project",
+            "tests",
+            "runs",
+            "results",
+            "results a run",
+            "failed attempts",
+        ],
+    );
+    for (number, made) in (0_u32..).zip(&data.projects) {
+        table.row(vec![
+            format!("{number}: {:?}", made.role).into(),
+            float(made.tests).into(),
+            float(made.runs).into(),
+            float(made.results).into(),
+            made.results_a_run().into(),
+            float(made.errors).into(),
+        ]);
+    }
+    table.note(format!(
+        "Made in {:.0} s: {:.0} results a second, {:.0} bytes of database a result.",
+        data.seconds,
+        float(data.summary().results) / data.seconds,
+        float(data.bytes) / float(data.summary().results.max(1)),
+    ));
+    let opened = Opened::open(&dir, options.pg_bin.as_deref())?;
+    publish(options, "generate", &opened, vec![table])
+}
+
+fn load(options: &Options) -> anyhow::Result<()> {
+    let (opened, tables) = load::load(open(options)?, options)?;
+    publish(options, "load", &opened, tables)
+}
+
+fn import(options: &Options, times: u32) -> anyhow::Result<()> {
+    let opened = open(options)?;
+    let tables = import::import(&opened, options, times)?;
+    publish(options, "import", &opened, tables)
+}
+
+fn memory(options: &Options) -> anyhow::Result<()> {
+    let opened = open(options)?;
+    let tables = memory::memory(&opened, options)?;
+    publish(options, "memory", &opened, tables)
+}
+
+fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<()> {
+    let tables = growth::growth(options, shape, sizes)?;
+    let largest = sizes
+        .iter()
+        .copied()
+        .max_by(|left, right| left.0.total_cmp(&right.0));
+    let options = Options {
+        size: largest.unwrap_or(options.size),
+        ..options.clone()
+    };
+    publish(&options, "growth", &open(&options)?, tables)
+}
+
+fn prune(options: &Options) -> anyhow::Result<()> {
+    let mut opened = open(options)?;
+    let tables = prune::prune(&mut opened, options)?;
+    publish(options, "prune", &opened, tables)
+}
+
+fn report(options: &Options, docs: &std::path::Path) -> anyhow::Result<()> {
+    let written = report::report(options, docs)?;
+    progress::step(&format!("{written} places of {} written", docs.display()));
+    Ok(())
+}
+
+fn open(options: &Options) -> anyhow::Result<Opened> {
+    Opened::open(&options.dir(), options.pg_bin.as_deref())
+}
+
+/// Prints and keeps what a subcommand measured.
+fn publish(options: &Options, name: &str, opened: &Opened, tables: Vec<Table>) -> anyhow::Result<()> {
+    let data: &Dataset = &opened.data;
+    let section = Section {
+        name: name.to_owned(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        at: clock::now(),
+        machine: Machine::here(),
+        postgres: cluster::version(&mut opened.running.connection()?)?,
+        data: data.summary(),
+        tables,
+    };
+    section.publish(&options.dir(), options.json)
+}

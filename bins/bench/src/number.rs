@@ -1,0 +1,57 @@
+//! Between counts and measurements.
+
+/// A count as a measurement.
+#[expect(
+    clippy::as_conversions,
+    reason = "counts here lie far below 2^52, where this is exact"
+)]
+pub(crate) fn float(count: impl TryInto<u64>) -> f64 {
+    count.try_into().unwrap_or(u64::MAX) as f64
+}
+
+/// The count nearest to a measurement; 0 for what is none.
+#[expect(
+    clippy::as_conversions,
+    reason = "a conversion that saturates is what is meant"
+)]
+pub(crate) fn whole(measured: f64) -> u64 {
+    measured.round() as u64
+}
+
+/// The same for what is counted in 32 bits.
+pub(crate) fn small(measured: f64) -> u32 {
+    u32::try_from(whole(measured)).unwrap_or(u32::MAX)
+}
+
+/// Milliseconds of a duration.
+pub(crate) fn ms(duration: std::time::Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// The value of which so large a share (0 to 1) of the ascending samples is no more; none of no samples.
+pub(crate) fn percentile<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
+    let last = ascending.len().checked_sub(1)?;
+    let place = usize::try_from(whole(float(last) * share)).unwrap_or(last);
+    ascending.get(place.min(last)).copied()
+}
+
+/// The middle one of some measurements.
+pub(crate) fn median(mut samples: Vec<f64>) -> Option<f64> {
+    samples.sort_by(f64::total_cmp);
+    percentile(&samples, 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_samples() {
+        let samples: Vec<u32> = (1..=101).collect();
+        assert_eq!(percentile(&samples, 0.5), Some(51));
+        assert_eq!(percentile(&samples, 0.99), Some(100));
+        assert_eq!(percentile(&samples, 1.0), Some(101));
+        assert_eq!(percentile::<u32>(&[], 0.5), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+    }
+}

@@ -1,0 +1,66 @@
+//! What every measurement needs to know.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use crate::{number::whole, shape::Size};
+
+/// Options of all subcommands.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Every subcommand")]
+pub(crate) struct Options {
+    /// Where the data set, its Postgres and the results lie
+    #[arg(long, global = true, value_name = "DIR", default_value = "/tmp/assay-bench")]
+    pub(crate) data_dir: PathBuf,
+    /// The size of the data set, of which each has a folder of its own: the root of that many tests, and of runs
+    #[arg(long, global = true, value_name = "SIZE", default_value = "1")]
+    pub(crate) size: Size,
+    /// Print one JSON object instead of tables
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// How long each measurement of a route takes
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    pub(crate) seconds: f64,
+    /// The program to measure; by default the one beside this program
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) server: Option<PathBuf>,
+    /// What the measured server logs; `info` is its default, with a line a request
+    #[arg(long, global = true, value_name = "FILTER", default_value = "warn")]
+    pub(crate) server_log: String,
+    /// Leave the system's file caches alone, which other programs may need, where an answer is to be cold
+    #[arg(long, global = true)]
+    pub(crate) keep_caches: bool,
+    /// The folder of Postgres' programs
+    #[arg(long, global = true, value_name = "DIR", env = "PG_BIN")]
+    pub(crate) pg_bin: Option<PathBuf>,
+}
+
+impl Options {
+    /// The folder of the data set.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.data_dir.join(self.size.folder())
+    }
+
+    /// How long a measurement takes.
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+
+    /// The same for programs that count whole seconds, at least one.
+    pub(crate) fn whole_seconds(&self) -> u64 {
+        whole(self.seconds.ceil()).max(1)
+    }
+
+    /// How often to repeat what is done so often in a measurement of the usual length.
+    pub(crate) fn repeats(&self, usual: usize) -> usize {
+        if self.seconds < 1.0 { 1 } else { usual }
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|seconds| (0.01..=3600.0).contains(seconds))
+        .ok_or_else(|| "expected seconds from 0.01 to 3600".to_owned())
+}

@@ -1,0 +1,130 @@
+//! The same statements through pgbench: what Postgres and libpq alone can do on this machine.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::recorded::Statement;
+
+/// pgbench, where it was found.
+#[derive(Debug)]
+pub(crate) struct Pgbench {
+    program: PathBuf,
+}
+
+/// What a run of pgbench came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ran {
+    /// Transactions a second.
+    pub(crate) rate: f64,
+    /// Mean latency in milliseconds.
+    pub(crate) ms: f64,
+}
+
+impl Pgbench {
+    /// The one of this machine.
+    pub(crate) fn find(pg_bin: Option<&Path>) -> Option<Self> {
+        crate::program::find("pgbench", pg_bin).map(|program| Self { program })
+    }
+
+    /// Runs statements prepared, as often as so many connections can in so many seconds.
+    pub(crate) fn run(
+        &self,
+        url: &str,
+        statements: &[Statement],
+        connections: u32,
+        seconds: u64,
+        script: &Path,
+    ) -> anyhow::Result<Ran> {
+        let (text, variables) = script_of(statements);
+        fs::write(script, text).with_context(|| format!("writing {}", script.display()))?;
+        let mut command = Command::new(&self.program);
+        command.args(["--no-vacuum", "--protocol=prepared"]);
+        command.arg(format!("--client={connections}"));
+        command.arg(format!("--jobs={}", connections.min(2)));
+        command.arg(format!("--time={}", seconds.max(1)));
+        command.arg("--file").arg(script);
+        for (name, value) in variables {
+            command.arg(format!("--define={name}={value}"));
+        }
+        let output = command.arg(url).output().context("running pgbench")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let number = |key: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(key))?;
+            line.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        match (number("tps = "), number("latency average = ")) {
+            (Some(rate), Some(ms)) if output.status.success() => Ok(Ran { rate, ms }),
+            (_, _) => {
+                let complaint = String::from_utf8_lossy(&output.stderr);
+                bail!(
+                    "pgbench failed: {}",
+                    complaint
+                        .lines()
+                        .find(|line| line.contains("rror"))
+                        .unwrap_or_default()
+                )
+            }
+        }
+    }
+}
+
+/// A script, and the variables that hold the statements' parameters. Nulls stand in the text: a variable has none.
+fn script_of(statements: &[Statement]) -> (String, BTreeMap<String, String>) {
+    let (mut script, mut variables) = (String::new(), BTreeMap::new());
+    for (place, statement) in statements.iter().enumerate() {
+        let mut rest = statement.sql.as_str();
+        while let Some((before, after)) = rest.split_once('$') {
+            script.push_str(before);
+            let digits = after.len()
+                - after
+                    .trim_start_matches(|character: char| character.is_ascii_digit())
+                    .len();
+            let (number, behind) = after.split_at(digits);
+            let value = number
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| statement.values.get(number.checked_sub(1)?));
+            match value {
+                Some(Some(value)) => {
+                    let name = format!("s{place}p{number}");
+                    script.push_str(&format!(":{name}"));
+                    variables.insert(name, value.clone());
+                }
+                Some(None) => script.push_str("NULL"),
+                None => script.push_str(&format!("${number}")),
+            }
+            rest = behind;
+        }
+        script.push_str(rest);
+        script.push_str(";\n");
+    }
+    (script, variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_become_variables() {
+        let statement = Statement {
+            sql: "SELECT a FROM t WHERE b = $1 AND c = $2 AND d = $1".to_owned(),
+            values: vec![Some("x".to_owned()), None],
+        };
+        let (script, variables) = script_of(&[statement]);
+        assert_eq!(
+            script,
+            "SELECT a FROM t WHERE b = :s0p1 AND c = NULL AND d = :s0p1;\n"
+        );
+        assert_eq!(
+            variables.into_iter().collect::<Vec<_>>(),
+            [("s0p1".to_owned(), "x".to_owned())]
+        );
+    }
+}
