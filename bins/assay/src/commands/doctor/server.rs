@@ -11,6 +11,8 @@ const OLDEST: i32 = 15;
 /// The roles that the programs should connect as; the migrations make them.
 pub(super) const SERVER_ROLE: &str = "assay_server";
 const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer"];
+/// Gives these roles their rights again, as the owner of the tables.
+const GRANT: &str = "SELECT assay_grant_roles();";
 /// How far two clocks may differ before it is told, and before it is wrong, in milliseconds.
 const SKEW_NOTED_MS: i64 = 2_000;
 const SKEW_WRONG_MS: i64 = 60_000;
@@ -78,7 +80,11 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
             check = check.worse(
                 Status::Fail,
                 format!("{} may not read the results", role.role),
-                format!("GRANT {SERVER_ROLE} TO {}", quoted(&role.role)),
+                if ROLES.contains(&role.role.as_str()) {
+                    GRANT.to_owned()
+                } else {
+                    format!("GRANT {SERVER_ROLE} TO {}", quoted(&role.role))
+                },
             );
         }
         if role.is_connected && role.superuser && !is_private {
