@@ -59,21 +59,11 @@ pub(crate) struct Config {
     pub(crate) admin_listen: SocketAddr,
 
     /// A certificate chain as PEM: the API is then served over TLS
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "ASSAY_TLS_CERT",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "FILE", env = "ASSAY_TLS_CERT", hide_env_values = true)]
     tls_cert: Option<String>,
 
     /// The private key of that certificate as PEM
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "ASSAY_TLS_KEY",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "FILE", env = "ASSAY_TLS_KEY", hide_env_values = true)]
     tls_key: Option<String>,
 
     /// Requests a minute and read key; 0 where an edge in front sets the limit
@@ -84,7 +74,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
     redis_url: Option<String>,
 
-    /// Connections to the database; by default two a worker
+    /// Connections to the database; by default two a worker, and one for /readyz
     #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     pool_size: Option<u32>,
 
@@ -131,9 +121,22 @@ impl Config {
 
     /// The standbys that were named, or why they make no sense; an empty variable names none.
     pub(crate) fn replica_url(&self) -> Result<Option<&str>, &'static str> {
-        match (named(self.replica_url.as_deref()), self.database_url()) {
-            (Some(_), None) => Err("ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys"),
-            (replicas, _) => Ok(replicas),
+        let Some(url) = named(self.replica_url.as_deref()) else {
+            return Ok(None);
+        };
+        if self.database_url().is_none() {
+            return Err(
+                "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys",
+            );
+        }
+        let is_uri = ["postgresql://", "postgres://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme));
+        // The other form is `host=… dbname=…`.
+        if is_uri || (url.contains('=') && !url.contains("://")) {
+            Ok(Some(url))
+        } else {
+            Err("ASSAY_REPLICA_URL: expected a connection string such as postgresql://HOST,HOST/DATABASE")
         }
     }
 
@@ -155,14 +158,14 @@ impl Config {
 
     /// How many threads, blocking threads and connections to use, or why what was asked for does not go together.
     pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Result<Sizes, String> {
-        let processors = u32::try_from(processors.get()).unwrap_or(MOST).min(MOST / 2);
+        let processors = u32::try_from(processors.get()).unwrap_or(MOST).min((MOST - 1) / 2);
         let workers = match (self.workers, self.pool_size) {
             (Some(workers), _) => workers,
             // Fewer connections than processors: more workers would only wait for them.
-            (None, Some(pool)) => processors.min(pool),
+            (None, Some(pool)) => processors.min(pool.saturating_sub(1).max(1)),
             (None, None) => processors,
         };
-        let pool = self.pool_size.unwrap_or((workers * 2).min(MOST));
+        let pool = self.pool_size.unwrap_or((workers * 2 + 1).min(MOST));
         if pool < workers {
             return Err(format!(
                 "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: each worker needs a connection of its own"
@@ -170,7 +173,8 @@ impl Config {
         }
         Ok(Sizes {
             workers,
-            blocking_per_worker: pool / workers,
+            // One connection is left over, so that readiness is told at once however many requests there are.
+            blocking_per_worker: ((pool - 1) / workers).max(1),
             pool,
         })
     }
@@ -241,15 +245,23 @@ mod tests {
             Ok(Sizes {
                 workers: 2,
                 blocking_per_worker: 2,
-                pool: 4
+                pool: 5
             })
         );
         assert_eq!(
             sizes(&["--pool-size", "3"], 8),
             Ok(Sizes {
-                workers: 3,
+                workers: 2,
                 blocking_per_worker: 1,
                 pool: 3
+            })
+        );
+        assert_eq!(
+            sizes(&["--pool-size", "1"], 8),
+            Ok(Sizes {
+                workers: 1,
+                blocking_per_worker: 1,
+                pool: 1
             })
         );
         assert_eq!(
@@ -265,7 +277,29 @@ mod tests {
                 .unwrap_err()
                 .contains("ASSAY_POOL_SIZE")
         );
-        assert_eq!(sizes(&[], 100_000).unwrap().pool, 1_024);
+        assert_eq!(sizes(&[], 100_000).unwrap().pool, 1_023);
+    }
+
+    #[test]
+    fn standbys_are_those_of_a_database_that_is_named() {
+        let replicas = |arguments: &[&str]| {
+            let arguments = ["assay-server"].iter().chain(arguments);
+            let config = Config::try_parse_from(arguments).unwrap();
+            config.replica_url().map(|url| url.map(str::to_owned))
+        };
+        let with_database = |url| replicas(&["--database-url", "postgresql://one/d", "--replica-url", url]);
+        for url in [
+            "postgresql://two,three/d",
+            "postgres://two/d",
+            "host=two,three dbname=d",
+        ] {
+            assert_eq!(with_database(url), Ok(Some(url.to_owned())));
+            assert!(replicas(&["--replica-url", url]).is_err());
+        }
+        assert_eq!(with_database(" "), Ok(None));
+        for url in ["mysql://two/d", "mysql://two/d?a=b", "two"] {
+            assert!(with_database(url).unwrap_err().contains("ASSAY_REPLICA_URL"));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod clock;
 mod config;
 mod demo;
+mod descriptors;
 mod guard;
 mod log_format;
 mod manual;

@@ -1,6 +1,6 @@
 //! Wiring, the two listeners, and their end.
 
-use std::{io, io::Write as _, net, sync::Arc};
+use std::{io, io::Write as _, net, sync::Arc, time::Duration};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::{Context as _, bail};
@@ -10,7 +10,7 @@ use tokio::{net::TcpSocket, task::spawn_blocking};
 use crate::{
     clock,
     config::{Config, Sizes},
-    demo,
+    demo, descriptors,
     signals::Signals,
     startup::{self, Started},
     tls::Certificate,
@@ -18,6 +18,15 @@ use crate::{
 
 /// How long requests under way may take to end once the server stops, in seconds.
 const PATIENCE_S: u64 = 10;
+/// How long the first request of a connection may take to arrive, its headers included.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection stays open without a request.
+const IDLE_FOR: Duration = Duration::from_secs(5);
+/// How long a client may take to close a connection that is over.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
+/// How long a client may leave what was sent to it unread, in milliseconds.
+#[cfg(target_os = "linux")]
+const UNREAD_FOR_MS: u32 = 30_000;
 /// How many connections wait to be accepted.
 const BACKLOG: u32 = 2_048;
 
@@ -96,11 +105,19 @@ fn api(
     app: assay_api::App,
     certificate: Option<&Arc<Certificate>>,
 ) -> anyhow::Result<Server> {
+    let threads = usize::try_from(sizes.blocking_per_worker)?;
+    let workers = usize::try_from(sizes.workers)?;
+    let connections = usize::try_from(descriptors::room_for_connections(sizes.pool))? / workers;
+    let app = app.with_threads(threads);
     let server = HttpServer::new(move || App::new().configure(assay_api::configure(app.clone())))
-        .workers(usize::try_from(sizes.workers)?)
-        .worker_max_blocking_threads(usize::try_from(sizes.blocking_per_worker)?)
+        .workers(workers)
+        .worker_max_blocking_threads(threads)
         // Compressed answers are written in several parts, which must not wait for each other's receipt.
         .tcp_nodelay(true)
+        .max_connections(connections)
+        .client_request_timeout(HEAD_WITHIN)
+        .keep_alive(IDLE_FOR)
+        .client_disconnect_timeout(GOODBYE_WITHIN)
         .shutdown_timeout(PATIENCE_S)
         .disable_signals();
     let server = match certificate {
@@ -133,6 +150,9 @@ fn listen(address: net::SocketAddr, variable: &str) -> anyhow::Result<net::TcpLi
         // A server started again at once must not wait for the former one's closed connections.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
+        // Its connections inherit this: nothing else bounds how long an answer waits for a client that reads nothing.
+        #[cfg(target_os = "linux")]
+        rustix::net::sockopt::set_tcp_user_timeout(&socket, UNREAD_FOR_MS)?;
         socket.listen(BACKLOG)?.into_std()
     };
     listening().with_context(|| format!("{variable}: cannot listen on {address}"))

@@ -47,7 +47,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
             );
         }
     } else {
-        let standing = assay_repository::schema_standing(&url)?;
+        let standing = assay_repository::schema_standing(&url).context("ASSAY_DATABASE_URL")?;
         if !standing.pending.is_empty() {
             bail!(
                 "the database's schema is not up to date; run `assay migrate` with the same ASSAY_DATABASE_URL first"

@@ -1,35 +1,53 @@
 //! The second listener: for the platform that runs the server, never for clients.
 
+use std::{sync::Arc, time::Duration};
+
 use actix_web::{
     HttpResponse,
     http::header::{self, ContentType},
     web::{self, ServiceConfig},
 };
 
-use crate::{app::App, reference};
+use crate::{
+    app::App,
+    error::ApiError,
+    reference,
+    turnstile::{Bounds, Turnstile},
+};
+
+/// A platform that asks whether the server is ready waits a few seconds at most.
+const READINESS: Bounds = Bounds {
+    late: Duration::from_secs(1),
+    waiting: Duration::from_secs(1),
+    answering: Duration::from_secs(3),
+};
 
 /// Mounts `/healthz` (the process answers), `/readyz` (the database answers too), `/metrics`, and the description of
 /// the API: `/openapi.json` and, for people, `/docs`.
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         let ready = app.clone();
+        let turnstile = Arc::new(Turnstile::new(1, READINESS));
         config
             .route(
                 "/healthz",
                 web::get().to(async || HttpResponse::Ok().body("alive\n")),
             )
-            .route("/readyz", web::get().to(move || readiness(ready.clone())))
+            .route(
+                "/readyz",
+                web::get().to(move || readiness(ready.clone(), Arc::clone(&turnstile))),
+            )
             .route("/metrics", web::get().to(move || metrics(app.clone())))
             .route("/openapi.json", web::get().to(document))
             .route("/docs", web::get().to(page));
     }
 }
 
-async fn readiness(app: App) -> HttpResponse {
-    match web::block(move || app.store.ready()).await {
+async fn readiness(app: App, turnstile: Arc<Turnstile>) -> HttpResponse {
+    match turnstile.pass(move || app.store.ready()).await {
         Ok(Ok(())) => HttpResponse::Ok().body("ready\n"),
         Ok(Err(error)) => not_ready(&error),
-        Err(error) => not_ready(&error),
+        Err(turned) => not_ready(&ApiError::from(turned)),
     }
 }
 
@@ -56,7 +74,7 @@ async fn page() -> HttpResponse {
 }
 
 async fn metrics(app: App) -> HttpResponse {
-    match app.metrics.text() {
+    match app.metrics.text(app.store.connections()) {
         Ok(text) => HttpResponse::Ok()
             .insert_header((
                 "Content-Type",

@@ -1,12 +1,24 @@
 //! What the routes work with.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use assay_access::{limit::RateLimiter, usage::KeyUsage};
+use assay_access::{directory::Directory, limit::RateLimiter, usage::KeyUsage};
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Engine;
 
-use crate::metrics::Metrics;
+use crate::{
+    metrics::Metrics,
+    turnstile::{Bounds, Turnstile},
+};
+
+/// How many threads that may block a worker has, unless the program says so: as many as actix gives it.
+const THREADS: usize = 512;
+/// Longer than any answer takes, and short enough for a client to wait.
+const BOUNDS: Bounds = Bounds {
+    late: Duration::from_secs(1),
+    waiting: Duration::from_secs(2),
+    answering: Duration::from_secs(10),
+};
 
 /// Tells the time of a request.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -15,11 +27,14 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[derive(Clone)]
 pub struct App {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) directory: Arc<Directory>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
     pub(crate) usage: Arc<KeyUsage>,
     pub(crate) metrics: Arc<Metrics>,
+    threads: usize,
+    pub(crate) turnstile: Arc<Turnstile>,
 }
 
 impl App {
@@ -27,12 +42,30 @@ impl App {
     /// from `clock`. It judges with the engine's defaults, as the stored verdicts were.
     pub fn new(store: Arc<dyn Store>, limiter: Arc<dyn RateLimiter>, clock: Clock) -> Self {
         Self {
+            directory: Arc::new(Directory::new(Arc::clone(&store))),
             store,
             engine: Arc::default(),
             limiter,
             clock,
             usage: Arc::default(),
             metrics: Arc::default(),
+            threads: THREADS,
+            turnstile: Arc::new(Turnstile::new(THREADS, BOUNDS)),
+        }
+    }
+
+    /// With so many threads that may block in each worker. What comes while they are busy waits its turn, and is turned
+    /// away at once where that would take too long.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The same for one worker, whose threads are its own.
+    pub(crate) fn of_worker(&self) -> Self {
+        Self {
+            turnstile: Arc::new(Turnstile::new(self.threads, BOUNDS)),
+            ..self.clone()
         }
     }
 }

@@ -1,16 +1,22 @@
 //! One call of a handler: who asks for what, and where to look.
 
+use std::time::Instant;
+
+use assay_access::directory::Directory;
 use assay_domain::{
     id::{ProjectId, RunId},
+    observation::History,
     project::{Caller, Project},
     store::Store,
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
+    verdict::Verdict,
 };
 use assay_flakiness::Engine;
 
 use crate::{
     error::ApiError,
+    metrics::Metrics,
     request::{Ask, Query},
     routes::Route,
 };
@@ -18,7 +24,9 @@ use crate::{
 /// One request whose key is good. Only the dispatch makes one.
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
+    pub(crate) directory: &'a Directory,
     pub(crate) engine: &'a Engine,
+    pub(crate) metrics: &'a Metrics,
     pub(crate) caller: Caller,
     /// The time of the request, the same for everything in its answer.
     pub(crate) now: Timestamp,
@@ -35,9 +43,17 @@ impl Call<'_> {
     /// The project of the path, if the caller may see it.
     pub(crate) fn project(&self) -> Result<Project, ApiError> {
         let id: ProjectId = self.id("{projectId}").ok_or(ApiError::ProjectNotFound)?;
-        self.store
+        self.directory
             .project(&self.caller, id, self.now)?
             .ok_or(ApiError::ProjectNotFound)
+    }
+
+    /// The verdicts of a history at the time of the request.
+    pub(crate) fn judge(&self, history: &History) -> Vec<Verdict> {
+        let started = Instant::now();
+        let verdicts = self.engine.verdicts(history, self.now);
+        self.metrics.judged(history.results(), started.elapsed());
+        verdicts
     }
 
     /// The run's id in the path.

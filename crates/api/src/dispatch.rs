@@ -1,11 +1,10 @@
 //! The way of every request, from the rate limit to the response.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::header::{self, HeaderName, HeaderValue},
-    web,
 };
 use assay_access::{
     check::PresentedKey,
@@ -37,13 +36,14 @@ pub(crate) async fn dispatch(app: App, route: &'static Route, request: HttpReque
     let now = (app.clock)();
     let id = RequestId::of(&request);
     let metrics = app.metrics.clone();
+    let _under_way = metrics.under_way();
     let (mut response, code) = respond(app, route, &request, &id, now).await;
     if id.is_the_clients() || !response.status().is_client_error() {
         // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
         response.headers_mut().insert(RequestId::HEADER, id.value());
     }
     let took = started.elapsed();
-    metrics.observe(route.path, response.status(), took);
+    metrics.observe(route.path, response.status(), code, took);
     let line = AccessLine {
         method: request.method(),
         route: route.path,
@@ -69,6 +69,9 @@ async fn respond(
         Some(header) => app.limiter.admit(header, now).await,
         None => Admission::Unlimited,
     };
+    if authorization.is_some() {
+        app.metrics.decided(&admission);
+    }
     let budget = match admission {
         Admission::Unlimited => None,
         Admission::Admitted(budget) => Some(budget),
@@ -77,10 +80,11 @@ async fn respond(
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
             let ask = Ask::of(request);
-            // A handler that panicked is the only way in which the hop itself fails.
-            web::block(move || read(&app, route, &key, &ask, now))
+            let turnstile = Arc::clone(&app.turnstile);
+            turnstile
+                .pass(move || read(&app, route, &key, &ask, now))
                 .await
-                .unwrap_or(Err(ApiError::Aborted))
+                .unwrap_or_else(|turned| Err(turned.into()))
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -101,11 +105,13 @@ fn read(
     ask: &Ask,
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
-    let grant = key.check(&*app.store, now)?;
+    let grant = app.directory.check(key, now)?;
     app.usage.note(&*app.store, grant.key, now);
     let call = Call {
         store: &*app.store,
+        directory: &app.directory,
         engine: &app.engine,
+        metrics: &app.metrics,
         caller: grant.caller,
         now,
         route,

@@ -13,7 +13,10 @@ use assay_access::check::{CheckError, Refusal};
 use assay_domain::{plan::Plan, store::StoreError};
 use serde::Serialize;
 
-use crate::{answer::Caching, request::RequestId};
+use crate::{answer::Caching, request::RequestId, turnstile::Turned};
+
+/// After how many seconds to ask again where the server could not answer for now.
+const RETRY_AFTER_S: &str = "1";
 
 /// Why a request got no answer. What is not found carries nothing, so that no two such answers can differ.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +53,10 @@ pub(crate) enum ApiError {
     Encoding(#[source] io::Error),
     #[error("the handler panicked")]
     Aborted,
+    #[error("it took too long; its thread is still held")]
+    TookTooLong,
+    #[error("more requests came than can be answered")]
+    Overloaded,
 }
 
 impl From<CheckError> for ApiError {
@@ -57,6 +64,16 @@ impl From<CheckError> for ApiError {
         match error {
             CheckError::Refused(refusal) => Self::Refused(refusal),
             CheckError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<Turned> for ApiError {
+    fn from(turned: Turned) -> Self {
+        match turned {
+            Turned::Away => Self::Overloaded,
+            Turned::Slow => Self::TookTooLong,
+            Turned::Over => Self::Aborted,
         }
     }
 }
@@ -92,6 +109,9 @@ impl ApiError {
         if status == StatusCode::METHOD_NOT_ALLOWED {
             response.insert_header((header::ALLOW, HeaderValue::from_static("GET, HEAD")));
         }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.insert_header((header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S)));
+        }
         response.json(ErrorBody::of(self))
     }
 
@@ -100,9 +120,10 @@ impl ApiError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of ours with its causes. A refusal is the client's and is not logged.
+    /// Logs a failure of ours with its causes. A refusal is the client's and is not logged; nor is each request that
+    /// was turned away, which would cost more than turning it away: the turnstile tells of all.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        if !self.status_and_code().0.is_server_error() {
+        if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded) {
             return;
         }
         let mut causes = self.to_string();
@@ -112,7 +133,7 @@ impl ApiError {
             let _ = write!(causes, ": {source}");
             error = source;
         }
-        log::error!("request {id} for {route} failed: {causes}");
+        log::error!(request_id:% = id, route; "a request failed: {causes}");
     }
 
     pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
@@ -133,7 +154,9 @@ impl ApiError {
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
             // Another server may do better, which a load balancer knows by this status.
-            Self::Store(StoreError::Unreachable(_)) => (StatusCode::SERVICE_UNAVAILABLE, "internal_error"),
+            Self::Store(StoreError::Unreachable(_)) | Self::TookTooLong | Self::Overloaded => {
+                (StatusCode::SERVICE_UNAVAILABLE, "internal_error")
+            }
             Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
             | Self::Json(_)
             | Self::Encoding(_)
@@ -166,8 +189,11 @@ impl ApiError {
             Self::TestNotFound => "No test has this name (and file, where filePath was given).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(files) => ambiguous(files),
-            Self::Store(_) | Self::Json(_) | Self::Encoding(_) | Self::Aborted => {
+            Self::Store(_) | Self::Json(_) | Self::Encoding(_) | Self::Aborted | Self::TookTooLong => {
                 "The server failed to answer; try again later.".to_owned()
+            }
+            Self::Overloaded => {
+                "The server has more requests than it can answer; try again later.".to_owned()
             }
         }
     }

@@ -21,6 +21,7 @@ mod prompt;
 mod reference;
 mod request;
 mod routes;
+mod turnstile;
 
 pub use self::{
     admin::admin,

@@ -11,6 +11,12 @@ use crate::{ClusterError, ROLE, binaries::Binaries, layout::Layout};
 
 /// Makes the data with `initdb`, and in them the database `assay`, and moves them into place once they are whole.
 pub(crate) fn make_data(layout: &Layout, binaries: &Binaries) -> Result<(), ClusterError> {
+    for abandoned in layout.abandoned_data() {
+        if let Err(error) = remove_tree(&abandoned) {
+            // Its `initdb` still writes; the next start of all removes what is left.
+            log::warn!("{} was not removed: {error}", abandoned.display());
+        }
+    }
     let unfinished = layout.unfinished_data();
     remove_tree(&unfinished)?;
     let mut initdb = layout.account.command(&binaries.program("initdb"));

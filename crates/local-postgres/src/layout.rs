@@ -11,6 +11,8 @@ use std::{
 
 use crate::{ClusterError, account::Account};
 
+/// How the name of a folder begins in which data are made.
+const UNFINISHED: &str = "data.unfinished";
 /// What a socket's path may be long at most, its final NUL included; macOS allows 104, Linux 108.
 const LONGEST_SOCKET_PATH: usize = 103;
 
@@ -66,9 +68,21 @@ impl Layout {
         self.base.join("postgres").join("data")
     }
 
-    /// Where `initdb` makes the data, which are moved into place once they are whole.
+    /// Where `initdb` makes the data, which are moved into place once they are whole. Each program has a place of its own:
+    /// an `initdb` whose program was killed goes on for a moment and must not write into what the next one makes.
     pub(crate) fn unfinished_data(&self) -> PathBuf {
-        self.base.join("postgres").join("data.unfinished")
+        let name = format!("{UNFINISHED}{}", std::process::id());
+        self.base.join("postgres").join(name)
+    }
+
+    /// What programs left behind that were killed before their data were whole.
+    pub(crate) fn abandoned_data(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.base.join("postgres")).into_iter().flatten();
+        entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(UNFINISHED))
+            .map(|entry| entry.path())
+            .collect()
     }
 
     /// What Postgres says.

@@ -26,7 +26,11 @@ const COMMON: [(u16, &str, &str); 5] = [
     ),
     (429, "TooManyRequests", ""),
     (500, "InternalError", "The server failed."),
-    (503, "Unavailable", "The server's database cannot be reached."),
+    (
+        503,
+        "Unavailable",
+        "The server cannot answer for now: its database cannot be reached or does not answer, or more requests come than it can answer.",
+    ),
 ];
 
 /// The code of the refusal over the limit, which has no body to carry one.
@@ -137,7 +141,7 @@ fn common() -> Vec<Failure> {
         ),
         Failure::new(
             ApiError::Store(StoreError::Unreachable("".into())),
-            "The server cannot reach its database.",
+            "The database cannot be reached or does not answer in time, or the server is overloaded.",
             "Retry with exponential backoff, from 1 to at most 30 seconds.",
         ),
     ]
@@ -255,9 +259,11 @@ fn response(summary: &str, failures: &[&Failure]) -> Json {
 
 fn headers(status: u16) -> Json {
     let challenge = (status == 401).then_some("WWW-Authenticate");
+    let later = (status == 503).then_some("Retry-After");
     ["Cache-Control", "X-Request-Id"]
         .into_iter()
         .chain(challenge)
+        .chain(later)
         .map(|name| (name, reference("headers", name)))
         .collect()
 }

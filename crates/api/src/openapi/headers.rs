@@ -16,6 +16,7 @@ pub(super) fn components() -> Json {
         ("X-Request-Id", "The request's id in the server's log: the client's own where it sent a sane one. On 4xx only where the client sent one.", false, text(Some(("pattern", "^[0-9A-Za-z._-]{1,64}$".into()))), "6f1c2a9b3d4e5f60718293a4b5c6d7e8"),
         ("RateLimit-Policy", "The budget of a key: `q` requests in a window of `w` seconds. Absent where the server sets no limit.", false, text(None), "\"default\";q=60;w=60"),
         ("RateLimit", "What is left of it: `r` requests, and `t` seconds until the next window. Absent where the server sets no limit.", false, text(None), "\"default\";r=41;t=23"),
+        ("Retry-After", "After how many seconds to ask again.", true, text(None), "1"),
         ("WWW-Authenticate", "The scheme by which to send a key.", true, text(None), "Bearer"),
     ]
     .into_iter()

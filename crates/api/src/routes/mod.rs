@@ -92,8 +92,9 @@ static NO_METHOD: Route = Route {
     handler: no_method,
 };
 
-/// Mounts the API on an actix application.
+/// Mounts the API on an actix application, which is one worker's.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
+    let app = app.of_worker();
     move |config| {
         let mut scope = web::scope(BASE);
         for route in ROUTES {

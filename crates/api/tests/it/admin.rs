@@ -6,7 +6,7 @@ use actix_web::{
     test::{TestRequest, call_service, init_service, read_body},
 };
 
-use crate::{client::Api, store::Mode};
+use crate::{client::Api, ids::PROJECT, store::Mode};
 
 async fn get(api: &Api, path: &str) -> (u16, String) {
     let service = init_service(Actix::new().configure(assay_api::admin(api.app()))).await;
@@ -30,18 +30,32 @@ async fn health_is_the_process_and_readiness_the_store() {
 }
 
 #[actix_web::test]
-async fn metrics_count_by_route_and_status() {
-    let api = Api::new();
+async fn metrics_count_by_route_status_and_code() {
+    let api = Api::limited(4);
     api.get("/projects").await.ok();
     api.get("/projects/not-an-id/runs").await;
     api.get("/nowhere").await;
+    api.get(&format!("/projects/{PROJECT}/flaky")).await.ok();
+    api.get("/projects").await;
+    api.send(Method::GET, "/api/v1/projects", &[]).await;
     let (status, text) = get(&api, "/metrics").await;
     assert_eq!(status, 200);
     for line in [
-        "assay_http_requests_total{route=\"/projects\",status=\"200\"} 1",
-        "assay_http_requests_total{route=\"/projects/{projectId}/runs\",status=\"404\"} 1",
-        "assay_http_requests_total{route=\"(no route)\",status=\"404\"} 1",
-        "assay_http_request_duration_seconds_count{route=\"/projects\"} 1",
+        "assay_http_requests_total{route=\"/projects\",status=\"200\",code=\"ok\"} 1",
+        "assay_http_requests_total{route=\"/projects\",status=\"401\",code=\"missing_key\"} 1",
+        "assay_http_requests_total{route=\"/projects\",status=\"429\",code=\"rate_limited\"} 1",
+        "assay_http_requests_total{route=\"/projects/{projectId}/runs\",status=\"404\",code=\"project_not_found\"} 1",
+        "assay_http_requests_total{route=\"(no route)\",status=\"404\",code=\"invalid_parameter\"} 1",
+        "assay_http_request_duration_seconds_count{route=\"/projects\"} 3",
+        "assay_http_requests_in_flight 0",
+        "assay_rate_limit_decisions_total{decision=\"admitted\"} 4",
+        "assay_rate_limit_decisions_total{decision=\"refused\"} 1",
+        "assay_engine_duration_seconds_count 1",
+        "assay_engine_observations_total ",
+        "assay_database_connections{state=\"busy\"} 1",
+        "assay_database_connections{state=\"idle\"} 2",
+        "assay_database_connections_max 4",
+        concat!("assay_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {
         assert!(text.contains(line), "{line} is missing in:\n{text}");
     }

@@ -1,8 +1,12 @@
 //! What reaches the log: each request in one line, each failure once, with its request's id and cause, and no key.
 
-use std::sync::{Mutex, Once};
+use std::{
+    fmt::Write as _,
+    sync::{Mutex, Once},
+};
 
 use actix_web::http::Method;
+use log::kv::{self, Key, Value, VisitSource};
 
 use crate::{
     client::Api,
@@ -22,15 +26,22 @@ impl log::Log for Lines {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        self.0.lock().unwrap().push(format!(
-            "{} {} {}",
-            record.level(),
-            record.target(),
-            record.args()
-        ));
+        let mut line = format!("{} {} {}", record.level(), record.target(), record.args());
+        record.key_values().visit(&mut Fields(&mut line)).unwrap();
+        self.0.lock().unwrap().push(line);
     }
 
     fn flush(&self) {}
+}
+
+/// Appends the fields of a line.
+struct Fields<'a>(&'a mut String);
+
+impl<'kvs> VisitSource<'kvs> for Fields<'_> {
+    fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), kv::Error> {
+        write!(self.0, " {key}={value}")?;
+        Ok(())
+    }
 }
 
 fn install() {
@@ -77,34 +88,34 @@ async fn every_request_is_one_line_of_the_access_log() {
             Method::GET,
             path.as_str(),
             Some(&good),
-            "GET route=\"/projects/{projectId}/branches\" status=200 code=ok",
+            "GET route=/projects/{projectId}/branches status=200 code=ok",
         ),
         (
             "line-2",
             Method::HEAD,
             "/api/v1/projects/none/runs",
             Some(&good),
-            "HEAD route=\"/projects/{projectId}/runs\" status=404 code=project_not_found",
+            "HEAD route=/projects/{projectId}/runs status=404 code=project_not_found",
         ),
         (
             "line-3",
             Method::GET,
             "/api/v1/projects",
             Some(&good),
-            "GET route=\"/projects\" status=429 code=rate_limited",
+            "GET route=/projects status=429 code=rate_limited",
         ),
         (
             "line-4",
             odd,
             "/%0Aprivate?%0A",
             None,
-            "other route=\"(no route)\" status=401 code=missing_key",
+            "other route=(no route) status=401 code=missing_key",
         ),
     ] {
         let headers = key.map(|key| ("Authorization", key.as_str()));
         let headers: Vec<_> = headers.into_iter().chain([("X-Request-Id", id)]).collect();
         api.send(method, path, &headers).await;
-        assert_eq!(access_lines(id), [format!("INFO access method={line}")]);
+        assert_eq!(access_lines(id), [format!("INFO access request method={line}")]);
     }
     assert!(lines_with("unknown=").is_empty() && lines_with("%0A").is_empty());
     assert!(lines_with(&api.seed.keys.good.reveal()[12..]).is_empty());
@@ -121,10 +132,13 @@ async fn a_failure_is_logged_once_with_its_cause_and_without_the_key() {
     let answer = api.get_with(&path, &[("X-Request-Id", "logged-once")]).await;
     answer.fails(500, "internal_error", &path);
     assert_eq!(
-        lines_with("request logged-once"),
+        lines_with("request_id=logged-once")
+            .into_iter()
+            .filter(|line| line.starts_with("ERROR"))
+            .collect::<Vec<_>>(),
         [
-            "ERROR assay_api::error request logged-once for /projects/{projectId}/tests/{testName} failed: \
-          the database failed while testing: secret cause: relation \"result\""
+            "ERROR assay_api::error a request failed: the database failed while testing: secret cause: relation \"result\" \
+             request_id=logged-once route=/projects/{projectId}/tests/{testName}"
         ]
     );
     assert_eq!(access_lines("logged-once").len(), 1);

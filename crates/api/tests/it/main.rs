@@ -18,6 +18,7 @@ mod ids;
 mod keys;
 mod limit;
 mod logging;
+mod monitoring;
 mod nonsense;
 mod openapi;
 mod parameters;

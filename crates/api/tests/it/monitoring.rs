@@ -1,0 +1,60 @@
+//! The dashboard and the alerts name only metrics that exist.
+
+use std::collections::BTreeSet;
+
+use actix_web::{
+    App as Actix,
+    test::{TestRequest, call_service, init_service, read_body},
+};
+
+use crate::{client::Api, ids::PROJECT};
+
+const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
+const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yaml");
+
+/// The words of a text that name a metric of ours.
+fn names(text: &str) -> BTreeSet<&str> {
+    text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_')
+        .filter(|word| word.starts_with("assay_"))
+        .collect()
+}
+
+/// What a server tells that was asked at least once for everything.
+async fn told() -> String {
+    let api = Api::limited(100);
+    api.get(&format!("/projects/{PROJECT}/flaky")).await.ok();
+    let service = init_service(Actix::new().configure(assay_api::admin(api.app()))).await;
+    let response = call_service(&service, TestRequest::with_uri("/metrics").to_request()).await;
+    String::from_utf8(read_body(response).await.to_vec()).unwrap()
+}
+
+#[actix_web::test]
+async fn every_metric_of_the_dashboard_and_the_alerts_exists() {
+    let told = told().await;
+    let existing = names(&told);
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(panels.len() >= 10);
+    for (place, text) in [("dashboard", DASHBOARD), ("alerts", ALERTS)] {
+        let named = names(text);
+        assert!(named.len() >= 5, "{place}: {named:?}");
+        let missing: Vec<_> = named.difference(&existing).collect();
+        assert!(
+            missing.is_empty(),
+            "the {place} names what does not exist: {missing:?}\n{told}"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn every_metric_is_shown_by_the_dashboard() {
+    let told = told().await;
+    let shown = names(DASHBOARD);
+    for line in told.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let family = line.split(' ').next().unwrap();
+        assert!(
+            shown.iter().any(|name| name.starts_with(family)),
+            "no panel shows {family}"
+        );
+    }
+}
