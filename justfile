@@ -47,6 +47,10 @@ bench-full:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --growth --docs docs/performance.md
 
+# Twenty minutes of steady load, with memory and descriptors watched (ASSAY_SOAK_MINUTES, ASSAY_SOAK_READERS).
+soak:
+    cargo test --package assay-server --test faults -- --ignored --nocapture soak
+
 # The engine against its baselines on simulated histories.
 evaluate:
     cargo run --release --bin assay-evaluate

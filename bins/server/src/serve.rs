@@ -55,7 +55,10 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         }
     };
     let app = assay_api::App::new(database, limiter, Arc::new(clock::now));
-    let servers = (api(public, sizes, app.clone(), certificate.as_ref())?, admin(operators, app)?);
+    let servers = (
+        api(public, sizes, app.clone(), certificate.as_ref())?,
+        admin(operators, app)?,
+    );
     let scheme = if certificate.is_some() { "https" } else { "http" };
     log::info!(
         "the API listens on {scheme}://{}/api/v1, for operators http://{}",

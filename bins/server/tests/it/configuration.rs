@@ -12,6 +12,8 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
         ("ASSAY_RATE_LIMIT", "many", "whole number"),
         ("ASSAY_POOL_SIZE", "0", "1..=1024"),
         ("ASSAY_WORKERS", "-2", "1..=1024"),
+        ("ASSAY_LISTEN", "", "HOST:PORT"),
+        ("RUST_LOG", "in=fo=x", "expected levels"),
     ] {
         let output = Command::new(program("assay-server"))
             .env(variable, value)
@@ -20,6 +22,45 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{variable}: {said}");
         assert!(said.contains(expected), "{variable}: {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_ends_the_start_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let file = file.display().to_string();
+    for (environment, expected) in [
+        (&[("ASSAY_DATABASE_URL", "nonsense")][..], "ASSAY_DATABASE_URL"),
+        (&[("ASSAY_DATABASE_URL", "mysql://h/d")], "ASSAY_DATABASE_URL"),
+        (
+            &[
+                ("ASSAY_REDIS_URL", "nonsense"),
+                ("ASSAY_DATABASE_URL", "postgresql:///d"),
+            ],
+            "ASSAY_REDIS_URL",
+        ),
+        (&[("ASSAY_DATA_DIR", &file)], &file),
+        (
+            &[
+                ("ASSAY_LISTEN", "127.0.0.1:1"),
+                ("ASSAY_ADMIN_LISTEN", "192.0.2.1:0"),
+            ],
+            "LISTEN",
+        ),
+    ] {
+        let output = Command::new(program("assay-server"))
+            .env_remove("ASSAY_DATABASE_URL")
+            .env("ASSAY_LISTEN", "127.0.0.1:0")
+            .env("ASSAY_ADMIN_LISTEN", "127.0.0.1:0")
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{environment:?}: {said}");
+        assert!(said.contains(expected), "{environment:?}: {said}");
+        assert!(!said.contains("panicked"), "{environment:?}: {said}");
     }
 }
 

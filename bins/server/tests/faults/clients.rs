@@ -1,0 +1,195 @@
+//! Clients that are slow, rude, or many.
+
+use std::process::Command;
+
+use assay_testkit::program;
+use tokio::net::TcpSocket;
+
+use crate::{
+    process::Process,
+    quiet,
+    raw::{self, Connection},
+    world::{Report, World},
+};
+
+#[test]
+fn headers_that_never_end_are_not_waited_for() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    raw::run(async {
+        let mut slow = Vec::new();
+        for _ in 0..200 {
+            let mut connection = Connection::open(&world.server.address).await.unwrap();
+            connection
+                .send(b"GET /api/v1/projects HTTP/1.1\r\nHost: h\r\nX-Slow: ")
+                .await
+                .unwrap();
+            slow.push(connection);
+        }
+        assert_eq!(world.ask("/runs").status, 200);
+        for mut connection in slow {
+            connection.closed().await;
+        }
+    });
+    world
+        .server
+        .until("rid of them", |server| server.descriptors() < 100);
+}
+
+#[test]
+fn heads_of_any_size_are_refused_or_answered() {
+    let _shared = quiet::shared();
+    let world = World::new();
+    let long = |length: usize| "a".repeat(length);
+    let requests = [
+        format!("GET /api/v1/{} HTTP/1.1\r\nHost: h\r\n\r\n", long(60_000)),
+        format!(
+            "GET /api/v1/projects?x={} HTTP/1.1\r\nHost: h\r\n\r\n",
+            long(5_000_000)
+        ),
+        format!(
+            "GET /api/v1/projects HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n",
+            long(5_000_000)
+        ),
+        format!(
+            "GET /api/v1/projects HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer svc_ro_{}\r\n\r\n",
+            long(50_000)
+        ),
+        format!(
+            "GET /api/v1/projects HTTP/1.1\r\nHost: h\r\n{}\r\n",
+            "X: y\r\n".repeat(5_000)
+        ),
+        format!("{} / HTTP/1.1\r\nHost: h\r\n\r\n", long(100_000)),
+        long(3_000_000),
+    ];
+    let before = world.server.megabytes();
+    raw::run(async {
+        for request in &requests {
+            for _ in 0..5 {
+                let mut connection = Connection::open(&world.server.address).await.unwrap();
+                // It may be closed before everything was sent.
+                if connection.send(request.as_bytes()).await.is_ok()
+                    && let Ok(Some(answer)) = connection.answer().await
+                {
+                    assert!((400..500).contains(&answer.status), "{}", answer.head);
+                }
+            }
+        }
+    });
+    assert!(world.server.megabytes() < before + 200);
+    assert_eq!(world.ask("/runs").status, 200);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let _shared = quiet::shared();
+    let world = World::new();
+    world.import(&Report::whole(1, 10, 60));
+    let there = raw::request(&world.path("/branches"), &world.key);
+    let missing = raw::request(&world.path("/runs/none"), &world.key);
+    raw::run(async {
+        let mut connection = Connection::open(&world.server.address).await.unwrap();
+        connection
+            .send([there.as_str(), &missing].concat().repeat(300).as_bytes())
+            .await
+            .unwrap();
+        for turn in 0..600 {
+            let answer = connection
+                .answer()
+                .await
+                .unwrap()
+                .expect("every request is answered");
+            assert_eq!(answer.status, if turn % 2 == 0 { 200 } else { 404 });
+        }
+    });
+}
+
+#[test]
+fn readers_that_do_not_read_keep_nobody_waiting() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let run = world.import(&Report::whole(1, 6_000, 60));
+    let below = format!("/runs/{}", run["runId"].as_str().unwrap());
+    let size = world.ask(&below).body.len();
+    let request = raw::request(&world.path(&below), &world.key);
+    let before = world.server.megabytes();
+    raw::run(async {
+        let mut deaf = Vec::new();
+        for _ in 0..50 {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.set_recv_buffer_size(4_096).unwrap();
+            let stream = socket
+                .connect(world.server.address.parse().unwrap())
+                .await
+                .unwrap();
+            let mut written = tokio::io::BufWriter::new(stream);
+            tokio::io::AsyncWriteExt::write_all(&mut written, request.as_bytes())
+                .await
+                .unwrap();
+            tokio::io::AsyncWriteExt::flush(&mut written).await.unwrap();
+            deaf.push(written);
+        }
+        // Until the answers are made, others may be turned away; then nothing is left to wait for.
+        let (path, key) = (world.path("/branches"), world.key.clone());
+        world.server.until("answering others", |server| {
+            server.client.get(&path, Some(&key)).status == 200
+        });
+        for _ in 0..20 {
+            assert_eq!(world.ask("/branches").status, 200);
+        }
+        let grown = world.server.megabytes().saturating_sub(before);
+        println!("50 unread answers of {size} bytes: memory grew by {grown} MB");
+        assert!(grown < 300, "{grown} MB");
+        // They are let go while they are still there.
+        world
+            .server
+            .until("rid of them", |server| server.descriptors() < 40);
+        drop(deaf);
+    });
+}
+
+#[test]
+fn ten_thousand_idle_connections_keep_nobody_waiting() {
+    let _alone = quiet::alone();
+    let connections = raw::raise_descriptors().saturating_sub(500).min(10_000);
+    let mut world = World::new();
+    let before = world.server.megabytes();
+    raw::run(async {
+        let mut idle = Vec::new();
+        for _ in 0..connections {
+            idle.push(Connection::open(&world.server.address).await.unwrap());
+        }
+        assert_eq!(world.ask("/runs").status, 200);
+        world.server.ready();
+        let grown = world.server.megabytes().saturating_sub(before);
+        println!("{connections} idle connections: memory grew by {grown} MB");
+        assert!(grown < 1_000, "{grown} MB");
+        world
+            .server
+            .until("rid of them", |server| server.descriptors() < 100);
+        drop(idle);
+    });
+}
+
+#[test]
+fn without_descriptors_left_operators_are_answered_and_clients_wait_their_turn() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -n 256; exec \"$0\""])
+        .arg(program("assay-server"));
+    let environment = [("ASSAY_DATABASE_URL", world.database.url())];
+    world.server = Process::start_with(command, world.folder.path(), &environment);
+    raw::run(async {
+        let mut idle = Vec::new();
+        for _ in 0..400 {
+            idle.push(Connection::open(&world.server.address).await.unwrap());
+        }
+        world.server.ready();
+        assert!(world.server.is_healthy());
+        // Its turn comes when the idle ones before it are let go.
+        assert_eq!(world.ask("/runs").status, 200);
+    });
+    assert!(world.server.lives());
+}

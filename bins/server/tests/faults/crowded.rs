@@ -1,0 +1,64 @@
+//! No connection left for the server: others took all that Postgres allows.
+
+use std::time::{Duration, Instant};
+
+use diesel::{Connection as _, PgConnection};
+
+use crate::{
+    load::is_a_failure_on_contract,
+    postgres::number,
+    process::PATIENCE,
+    quiet,
+    world::{Report, World},
+};
+
+#[test]
+fn every_connection_taken_by_others() {
+    let _alone = quiet::alone();
+    let mut world = World::with_own_postgres();
+    world.import(&Report::whole(1, 10, 60));
+    let before = world.get("/runs")["runs"].clone();
+
+    let crowd = crowd(world.postgres().url());
+    for below in ["/runs", "/flaky", "/settings"] {
+        let began = Instant::now();
+        let answer = world.ask(below);
+        is_a_failure_on_contract(&answer);
+        assert_eq!(answer.status, 503);
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    }
+    assert_eq!(world.server.admin.get("/readyz", None).status, 503);
+    assert!(world.server.is_healthy());
+
+    drop(crowd);
+    let answered = world.postgres().answers();
+    while world.ask("/runs").status != 200 {
+        assert!(answered.elapsed() < PATIENCE);
+    }
+    let recovered = answered.elapsed();
+    assert!(recovered < Duration::from_secs(2), "{recovered:?}");
+    assert_eq!(world.get("/runs")["runs"], before);
+    assert!(world.server.lives());
+}
+
+/// Connections until there is none left, the server's own ended.
+fn crowd(url: &str) -> Vec<PgConnection> {
+    let url = format!("{url}&application_name=crowd");
+    let began = Instant::now();
+    let mut crowd = vec![PgConnection::establish(&url).unwrap()];
+    loop {
+        assert!(began.elapsed() < PATIENCE, "the server keeps a connection");
+        while let Ok(connection) = PgConnection::establish(&url) {
+            crowd.push(connection);
+        }
+        let others =
+            "FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'crowd'";
+        if number(&mut crowd[0], &format!("SELECT count(*) AS value {others}")) == 0 {
+            return crowd;
+        }
+        number(
+            &mut crowd[0],
+            &format!("SELECT count(pg_terminate_backend(pid)) AS value {others}"),
+        );
+    }
+}

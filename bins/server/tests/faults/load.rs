@@ -1,0 +1,109 @@
+//! Readers that go on asking while something breaks.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use assay_testkit::{Client, Response};
+
+use crate::{process::PATIENCE, world::World};
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) status: u16,
+    pub(crate) took: Duration,
+}
+
+/// Readers under way.
+pub(crate) struct Load {
+    stopping: Arc<AtomicBool>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    /// Starts readers of this world's routes. Any answer off the contract, and none at all, ends the test.
+    pub(crate) fn start(world: &World, readers: usize) -> Self {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let paths =
+            Arc::new(["/runs", "/flaky", "/errors", "/branches", "/settings"].map(|below| world.path(below)));
+        let readers = (0..readers)
+            .map(|reader| {
+                let (client, key) = (world.server.client.clone(), world.key.clone());
+                let (stopping, seen, paths) = (stopping.clone(), seen.clone(), paths.clone());
+                thread::spawn(move || {
+                    for path in paths.iter().cycle().skip(reader) {
+                        if stopping.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        let one = ask(&client, path, &key);
+                        seen.lock().unwrap().push(one);
+                    }
+                })
+            })
+            .collect();
+        Self {
+            stopping,
+            seen,
+            readers,
+        }
+    }
+
+    /// Waits until more answers came that are like this.
+    pub(crate) fn until_more(&self, count: usize, like: impl Fn(&Seen) -> bool) {
+        let matching = || self.seen.lock().unwrap().iter().filter(|seen| like(seen)).count();
+        let (began, before) = (Instant::now(), matching());
+        while matching() < before + count {
+            assert!(began.elapsed() < PATIENCE, "too few such answers: {}", matching());
+            assert!(
+                !self.readers.iter().any(JoinHandle::is_finished),
+                "a reader failed"
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends the readers and returns everything that they saw.
+    pub(crate) fn stop(self) -> Vec<Seen> {
+        self.stopping.store(true, Ordering::Relaxed);
+        for reader in self.readers {
+            reader.join().expect("every answer kept the contract");
+        }
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+fn ask(client: &Client, path: &str, key: &str) -> Seen {
+    let began = Instant::now();
+    let answer = client.get(path, Some(key));
+    let seen = Seen {
+        status: answer.status,
+        took: began.elapsed(),
+    };
+    if seen.status != 200 {
+        is_a_failure_on_contract(&answer);
+    }
+    seen
+}
+
+/// An answer that is no success must be this.
+pub(crate) fn is_a_failure_on_contract(answer: &Response) {
+    assert!(
+        matches!(answer.status, 500 | 503),
+        "{}: {}",
+        answer.status,
+        answer.text()
+    );
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let body = answer.json();
+    assert_eq!(body["code"], "internal_error");
+    assert!(body["error"].is_string());
+    assert_eq!(answer.header("retry-after").is_some(), answer.status == 503);
+}

@@ -1,0 +1,34 @@
+//! Faults made on purpose: the real programs and a Postgres of the test's own, stopped, killed, frozen, filled, flooded.
+//!
+//! docs/reliability.md names for each promise the test here that proves it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "the helpers of tests end by panics, as tests do, and tests may read the clock"
+)]
+
+mod clients;
+mod clock;
+mod crowded;
+mod full;
+mod interrupted;
+mod killed;
+mod load;
+mod outage;
+mod overload;
+mod paging;
+mod postgres;
+mod process;
+mod quiet;
+mod raw;
+mod shards;
+mod shutdown;
+mod snapshot;
+mod soak;
+mod world;

@@ -1,0 +1,140 @@
+//! More requests than can be answered.
+
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection as _;
+
+use crate::{
+    process::PATIENCE,
+    quiet,
+    raw::{self, Answer, Connection},
+    world::{Report, Source, World},
+};
+
+/// How much the server's memory may grow in a flood, in megabytes.
+const GROWTH_MB: u64 = 300;
+/// Longer than any request may take by the server's own bound of ten seconds.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
+    let _alone = quiet::alone();
+    raw::raise_descriptors();
+    let mut world = World::new();
+    world.import(&Report::whole(1, 10, 60));
+    let Source::Shared(database) = &world.database else {
+        unreachable!()
+    };
+    let mut lock = database.connection();
+    lock.batch_execute("BEGIN; LOCK TABLE run IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+
+    let before = world.server.megabytes();
+    let request = raw::request(&world.path("/runs"), &world.key);
+    let answers = raw::run(async {
+        let asked = (0..3_000).map(|_| tokio::spawn(once(world.server.address.clone(), request.clone())));
+        let mut answers = Vec::new();
+        for asked in asked.collect::<Vec<_>>() {
+            answers.push(asked.await.unwrap());
+        }
+        answers
+    });
+    // Of the few that held a thread, the database itself may have ended the statement.
+    let held = answers.iter().filter(|answer| answer.status == 500).count();
+    assert!(held < 100, "{held}");
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.status == 500 || answer.turned_away())
+    );
+    let slowest = answers.iter().map(|answer| answer.took).max().unwrap();
+    assert!(slowest < ANSWERED_WITHIN, "{slowest:?}");
+    let grown = world.server.megabytes().saturating_sub(before);
+    println!("3,000 at once: slowest {slowest:?}, memory grew by {grown} MB");
+    assert!(grown < GROWTH_MB, "{grown} MB");
+
+    let began = Instant::now();
+    assert_ne!(world.ask("/runs").status, 200);
+    assert!(began.elapsed() < ANSWERED_WITHIN, "{:?}", began.elapsed());
+    assert!(world.server.is_healthy());
+
+    lock.batch_execute("ROLLBACK").unwrap();
+    let (path, key) = (world.path("/runs"), world.key.clone());
+    world.server.until("answering again", |server| {
+        server.client.get(&path, Some(&key)).status == 200
+    });
+}
+
+#[test]
+fn a_flood_is_answered_in_bounds_or_turned_away() {
+    let _alone = quiet::alone();
+    raw::raise_descriptors();
+    let mut world = World::new();
+    for build in 1..=10 {
+        world.import(&Report::whole(build, 300, 600 - i64::from(build)));
+    }
+    let before = world.server.megabytes();
+    let request = raw::request(&world.path("/flaky?explain=true&perPage=50"), &world.key);
+    let until = Instant::now() + Duration::from_secs(5);
+    let answers = raw::run(async {
+        let readers =
+            (0..1_500).map(|_| tokio::spawn(again(world.server.address.clone(), request.clone(), until)));
+        let readers: Vec<_> = readers.collect();
+        let healthy = tokio::task::spawn_blocking({
+            let admin = world.server.admin.clone();
+            move || {
+                while Instant::now() < until {
+                    assert_eq!(admin.get("/healthz", None).status, 200);
+                }
+            }
+        });
+        let mut answers = Vec::new();
+        for reader in readers {
+            answers.extend(reader.await.unwrap());
+        }
+        healthy.await.unwrap();
+        answers
+    });
+    let over = Instant::now();
+    assert_eq!(world.ask("/flaky").status, 200, "it recovers at once");
+    println!("recovered after {:?}", over.elapsed());
+
+    let (admitted, turned): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert!(!admitted.is_empty());
+    assert!(turned.iter().all(|answer| answer.turned_away()));
+    let mut took: Vec<_> = admitted.iter().map(|answer| answer.took).collect();
+    took.sort_unstable();
+    let (median, slowest) = (took[took.len() / 2], took[took.len() - 1]);
+    let grown = world.server.megabytes().saturating_sub(before);
+    println!(
+        "{} admitted (median {median:?}, slowest {slowest:?}), {} turned away, memory grew by {grown} MB",
+        admitted.len(),
+        turned.len()
+    );
+    assert!(slowest < ANSWERED_WITHIN, "{slowest:?}");
+    assert!(grown < GROWTH_MB, "{grown} MB");
+    assert!(world.server.lives());
+}
+
+/// One request on a connection of its own, which must be answered.
+async fn once(address: String, request: String) -> Answer {
+    let mut connection = Connection::open(&address).await.unwrap();
+    let answer = tokio::time::timeout(PATIENCE, connection.ask(&request)).await;
+    answer.expect("an answer in time").unwrap().expect("an answer")
+}
+
+/// One request after the other on one connection.
+async fn again(address: String, request: String, until: Instant) -> Vec<Answer> {
+    let mut connection = Connection::open(&address).await.unwrap();
+    let mut answers = Vec::new();
+    while Instant::now() < until {
+        let answer = tokio::time::timeout(PATIENCE, connection.ask(&request)).await;
+        let mut answer = answer.expect("an answer in time").unwrap().expect("an answer");
+        if answer.status == 200 {
+            // Only looked at where it is a refusal.
+            answer.body = Vec::new();
+        }
+        answers.push(answer);
+    }
+    answers
+}

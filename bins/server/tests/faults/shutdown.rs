@@ -1,0 +1,67 @@
+//! The server's end, by a signal.
+
+use std::{thread, time::Instant};
+
+use diesel::connection::SimpleConnection as _;
+
+use crate::{
+    postgres::until_waiting_for_locks,
+    process::PATIENCE,
+    quiet,
+    world::{Report, Source, World},
+};
+
+#[test]
+fn what_was_admitted_is_finished() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    world.import(&Report::whole(1, 10, 60));
+    let Source::Shared(database) = &world.database else {
+        unreachable!()
+    };
+    let (mut lock, mut other) = (database.connection(), database.connection());
+    lock.batch_execute("BEGIN; LOCK TABLE run IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+
+    let (client, path, key) = (
+        world.server.client.clone(),
+        world.path("/runs"),
+        world.key.clone(),
+    );
+    let reader = thread::spawn(move || client.get(&path, Some(&key)));
+    until_waiting_for_locks(&mut other, 1);
+    world.server.signal("TERM");
+    world.server.until("stopping", |server| {
+        server.output().contains("no new connections")
+    });
+    lock.batch_execute("ROLLBACK").unwrap();
+
+    let answer = reader.join().unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["total"], 1);
+    assert!(world.server.ended().success(), "{}", world.server.output());
+}
+
+#[test]
+fn what_never_ends_does_not_hold_it_up() {
+    let _shared = quiet::shared();
+    let mut world = World::with_own_postgres();
+    world.import(&Report::whole(1, 10, 60));
+    world.postgres().freeze();
+    let (client, path, key) = (
+        world.server.client.clone(),
+        world.path("/runs"),
+        world.key.clone(),
+    );
+    let reader = thread::spawn(move || {
+        let authorization = format!("Bearer {key}");
+        let _ = client.try_get(&path, &[("Authorization", &authorization)]);
+    });
+    let began = Instant::now();
+    world.server.signal("TERM");
+    let status = world.server.ended();
+    println!("ended with {status} after {:?}", began.elapsed());
+    assert!(began.elapsed() < PATIENCE);
+    world.postgres().thaw();
+    reader.join().unwrap();
+}

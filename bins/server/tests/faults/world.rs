@@ -1,0 +1,209 @@
+//! A database with an organization, a project and a key, and a server over it.
+
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+use assay_testkit::{Cli, Response, TestDatabase};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{postgres::Postgres, process::Process};
+
+/// What requests are made with.
+pub(crate) struct World {
+    pub(crate) server: Process,
+    pub(crate) cli: Cli,
+    pub(crate) key: String,
+    pub(crate) project: String,
+    pub(crate) database: Source,
+    /// Dropped last.
+    pub(crate) folder: TempDir,
+}
+
+/// Where the database lies.
+pub(crate) enum Source {
+    /// In the cluster that all tests share.
+    Shared(TestDatabase),
+    /// In one of the test's own.
+    Own(Box<Postgres>),
+}
+
+impl World {
+    /// A world in the cluster that all tests share.
+    pub(crate) fn new() -> Self {
+        let database = TestDatabase::new();
+        Self::over(Source::Shared(database), tempfile::tempdir().unwrap())
+    }
+
+    /// A world with a Postgres of its own.
+    pub(crate) fn with_own_postgres() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let postgres = Postgres::start(&data);
+        Self::over(Source::Own(Box::new(postgres)), folder)
+    }
+
+    /// A world over this database, which may be empty still.
+    pub(crate) fn over(database: Source, folder: TempDir) -> Self {
+        let cli = Cli::new(database.url());
+        cli.json(&["migrate"]);
+        cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+        let project = text(&cli.json(&["project", "create", "--org", "Shop", "web"])["id"]);
+        let key = text(&cli.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
+        let server = Process::start(folder.path(), database.url());
+        Self {
+            server,
+            cli,
+            key,
+            project,
+            database,
+            folder,
+        }
+    }
+
+    /// The Postgres of its own.
+    pub(crate) fn postgres(&mut self) -> &mut Postgres {
+        match &mut self.database {
+            Source::Own(postgres) => postgres,
+            Source::Shared(_) => panic!("the shared cluster must not be broken"),
+        }
+    }
+
+    /// A path of the API below the project.
+    pub(crate) fn path(&self, below: &str) -> String {
+        format!("/api/v1/projects/{}{below}", self.project)
+    }
+
+    /// Asks for a path below the project.
+    pub(crate) fn ask(&self, below: &str) -> Response {
+        self.server.client.get(&self.path(below), Some(&self.key))
+    }
+
+    /// The same, which must succeed.
+    pub(crate) fn get(&self, below: &str) -> Value {
+        let answer = self.ask(below);
+        assert_eq!(answer.status, 200, "{below}: {}", answer.text());
+        answer.json()
+    }
+
+    /// Imports a made-up report and returns what the program printed.
+    pub(crate) fn import(&self, report: &Report) -> Value {
+        let output = self.import_command(report).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The program that imports a made-up report, to be run.
+    pub(crate) fn import_command(&self, report: &Report) -> Command {
+        let path = self.folder.path().join(format!("{}.xml", report.name()));
+        fs::write(&path, report.xml()).unwrap();
+        let path = path.display().to_string();
+        let key = report.build.to_string();
+        let started = report.started();
+        let mut arguments = vec![
+            "import",
+            "--json",
+            "--project",
+            "web",
+            "--branch",
+            "main",
+            "--run-key",
+            &key,
+            "--started-at",
+            &started,
+        ];
+        let shard = report.shard.map(|(index, of)| format!("{index}/{of}"));
+        if let Some(shard) = &shard {
+            arguments.extend(["--shard", shard]);
+        }
+        arguments.push(&path);
+        self.cli.command(&arguments)
+    }
+}
+
+impl Source {
+    /// The connection string.
+    pub(crate) fn url(&self) -> &str {
+        match self {
+            Self::Shared(database) => database.url(),
+            Self::Own(postgres) => postgres.url(),
+        }
+    }
+}
+
+/// A JUnit report made up from its numbers: the same numbers, the same bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Report {
+    pub(crate) build: u32,
+    pub(crate) shard: Option<(u32, u32)>,
+    pub(crate) tests: u32,
+    /// How long ago the run started, in seconds before [`now`].
+    pub(crate) age_s: i64,
+}
+
+impl Report {
+    /// A run of one part, so many minutes ago.
+    pub(crate) fn whole(build: u32, tests: u32, minutes_ago: i64) -> Self {
+        Self {
+            build,
+            shard: None,
+            tests,
+            age_s: minutes_ago * 60,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("r{}-{}", self.build, self.shard.map_or(0, |(index, _)| index))
+    }
+
+    fn started(&self) -> String {
+        let at = now() - time::Duration::seconds(self.age_s);
+        at.format(&time::format_description::well_known::Rfc3339).unwrap()
+    }
+
+    /// Whether a test fails in this run: some always, some now and then.
+    pub(crate) fn fails(&self, test: u32) -> bool {
+        test % 19 == 3 || (test % 7 == 1 && (self.build + test) % 3 == 0)
+    }
+
+    fn xml(&self) -> String {
+        let part = self.shard.map_or(0, |(index, _)| index);
+        let case = |test: u32| {
+            let failure = if self.fails(test) {
+                format!(
+                    "<failure message=\"expected {test}, got {}\">at cart{part}.test.ts:{test}:1</failure>",
+                    test % 5
+                )
+            } else {
+                String::new()
+            };
+            format!(
+                "<testcase classname=\"cart\" name=\"keeps {part} {test}\" file=\"cart{part}.test.ts\" time=\"0.0{}\">{failure}</testcase>",
+                1 + test % 9
+            )
+        };
+        let cases: String = (0..self.tests).map(case).collect();
+        format!("<testsuite name=\"s\">{cases}</testsuite>")
+    }
+}
+
+/// One time for a whole test process, to the second: two worlds are comparable that import the same reports.
+pub(crate) fn now() -> time::OffsetDateTime {
+    static NOW: std::sync::OnceLock<time::OffsetDateTime> = std::sync::OnceLock::new();
+    *NOW.get_or_init(|| time::OffsetDateTime::now_utc().replace_nanosecond(0).unwrap())
+}
+
+/// What a program wrote to standard error.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A JSON string's text.
+pub(crate) fn text(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_else(|| panic!("no string: {value}"));
+    text.to_owned()
+}
