@@ -42,8 +42,9 @@ pub(crate) fn read(
         .par_iter()
         .map(|candidate| {
             let file = candidate.read()?;
-            let is_report =
-                !candidate.found || format.is_some() || assay_reports::looks_like_report(&file.bytes).is_some();
+            let is_report = !candidate.found
+                || format.is_some()
+                || assay_reports::looks_like_report(&file.bytes).is_some();
             bar.inc(1);
             Ok((file, is_report))
         })

@@ -1,7 +1,7 @@
 //! Allure results: a file an attempt.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
     test::TestName,
 };
@@ -98,6 +98,11 @@ impl TestResult {
         let (status, errors) = match self.status.as_deref() {
             Some("passed") => (AttemptStatus::Passed, Vec::new()),
             // Allure calls a failure broken that is no assertion's.
+            Some("failed" | "broken")
+                if errors.is_empty() && self.label("framework") == Some("playwright") =>
+            {
+                (AttemptStatus::Failed, vec![untold()])
+            }
             Some("failed" | "broken") => (failure::status(&errors), errors),
             Some("skipped" | "unknown") => (AttemptStatus::Skipped, Vec::new()),
             // Written at the start and never completed.
@@ -203,6 +208,17 @@ impl TestResult {
 
     fn label(&self, name: &str) -> Option<&str> {
         find(&self.labels, name)
+    }
+}
+
+/// What stands for the error of a failure of Playwright's that Allure tells nothing of: it calls an interruption a
+/// failure, and has no word for an unexpected pass.
+fn untold() -> ErrorDetail {
+    const UNTOLD: &str =
+        "the report tells no error: the test was interrupted, or passed although it was expected to fail";
+    ErrorDetail {
+        message: Some(UNTOLD.to_owned()),
+        ..ErrorDetail::default()
     }
 }
 

@@ -28,9 +28,16 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if let Some((_, format)) = xml {
         return Ok(format);
     }
-    Err(hint
-        .or_else(|| other(head))
-        .map_or_else(|| format!("expected {KNOWN}"), str::to_owned))
+    if let Some(hint) = hint.or_else(|| other(head)) {
+        return Err(hint.to_owned());
+    }
+    if json::is_cut_off(head) {
+        let line = 1 + text.matches('\n').count();
+        return Err(format!(
+            "its JSON is cut off in line {line}, before it tells its format; expected {KNOWN}"
+        ));
+    }
+    Err(format!("expected {KNOWN}"))
 }
 
 /// What can be read, for messages.
@@ -61,7 +68,11 @@ fn object(text: &str) -> Result<Format, Option<&'static str>> {
             return Ok(format);
         }
     }
-    Err(seen.hint())
+    match seen.hint() {
+        // An Allure result is short: one that is cut off may have nothing but its beginning.
+        None if seen.outer.contains(&"uuid") && json::is_cut_off(text) => Ok(Format::Allure),
+        hint => Err(hint),
+    }
 }
 
 /// The keys that tell formats apart.

@@ -29,6 +29,25 @@ impl KnownFiles {
             }
         })
     }
+
+    /// The file that a path below some folder of the checkout means: `a.spec.ts` is `e2e/a.spec.ts`. None where no file
+    /// or more than one fits.
+    pub fn of_path(&self, path: &str) -> Option<&str> {
+        let stem = without_suffix(path).rsplit('/').next()?;
+        let candidates = self.by_stem.get(stem)?;
+        if let Some(same) = candidates.iter().find(|known| *known == path) {
+            return Some(same);
+        }
+        let mut fitting = candidates.iter().filter(|known| {
+            known
+                .strip_suffix(path)
+                .is_some_and(|before| before.ends_with('/'))
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        }
+    }
 }
 
 impl FromIterator<String> for KnownFiles {
@@ -98,5 +117,16 @@ mod tests {
         assert_eq!(files.of_dotted("x.Twin"), None);
         assert_eq!(files.of_dotted("nowhere.To.be.found"), None);
         assert_eq!(files.of_dotted(""), None);
+        assert_eq!(
+            files.of_path("unit/test_orders.py"),
+            Some("tests/unit/test_orders.py")
+        );
+        assert_eq!(
+            files.of_path("tests/test_orders.py"),
+            Some("tests/test_orders.py")
+        );
+        assert_eq!(files.of_path("test_orders.py"), None);
+        assert_eq!(files.of_path("x/Twin.java"), None);
+        assert_eq!(files.of_path("orders.py"), None);
     }
 }

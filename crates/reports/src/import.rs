@@ -93,31 +93,44 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, R
         |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
     match files {
         // Another thread would only make it slower.
-        [only] => Ok(vec![read_file(only, options)?]),
-        several => several
-            .par_iter()
-            .filter(wanted)
-            .map(|file| read_file(file, options))
-            .collect(),
+        [only] => read_file(only, options),
+        several => {
+            let read: Vec<Vec<Piece>> = several
+                .par_iter()
+                .filter(wanted)
+                .map(|file| read_file(file, options))
+                .collect::<Result<_, _>>()?;
+            Ok(read.into_iter().flatten().collect())
+        }
     }
 }
 
-/// Whether Allure wrote the file beside its results: it holds none itself.
-fn is_beside_allure(name: &str) -> bool {
-    name.ends_with("-container.json") || name.contains("-attachment")
+/// Whether Allure writes files of this name beside its results: they hold none, and nobody asks what became of them.
+pub fn is_beside_allure(name: &str) -> bool {
+    const OWN: &[&str] = &[
+        "categories.json",
+        "environment.properties",
+        "environment.xml",
+        "executor.json",
+        "testrun.json",
+    ];
+    let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    file.ends_with("-container.json") || file.contains("-attachment") || OWN.contains(&file)
 }
 
 fn folder(name: &str) -> &str {
     name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
-fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Piece, ReadError> {
+/// The report in a file; several where reports of JSON stand behind one another.
+fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
     let text = decode::decode(file)?;
-    let input = Input {
+    let mut input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),
         root: options.root.filter(|root| paths::is_absolute(root)),
         known_files: options.known_files,
+        lines_before: 0,
     };
     let unrecognised = |hint| ReadError::Unrecognised {
         file: file.name.clone(),
@@ -127,22 +140,50 @@ fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Piece, ReadErro
         Some(format) => format,
         None => detect::detect(input.text).map_err(unrecognised)?,
     };
-    let plain = |report: Report| (report, None);
-    let (report, history) = match format {
-        Format::Playwright => playwright::read(&input).map(plain),
-        Format::Junit => junit::read(&input).map(plain),
-        Format::Ctrf => ctrf::read(&input).map(plain),
-        Format::Jest => jest::read(&input).map(plain),
-        Format::Go => go::read(&input).map(plain),
-        Format::Trx => trx::read(&input).map(plain),
-        Format::Allure => allure::read(&input).map(|(report, history)| (report, Some(history))),
-    }?;
-    Ok(Piece {
-        name: file.name.clone(),
-        modified: file.modified,
-        report,
-        history,
-    })
+    let mut pieces = Vec::new();
+    loop {
+        let (report, history, another) = read_one(&input, format)?;
+        pieces.push(Piece {
+            name: file.name.clone(),
+            modified: file.modified,
+            report,
+            history,
+        });
+        match another {
+            Some(_) if pieces.len() >= limits::DOCUMENTS => {
+                return Err(ReadError::TooLarge {
+                    file: file.name.clone(),
+                    what: "the number of reports in one file",
+                    limit: limits::DOCUMENTS.to_string(),
+                });
+            }
+            Some(at) => input = input.from(at),
+            None => break,
+        }
+    }
+    let count = pieces.len();
+    if let Some(first) = pieces.first_mut().filter(|_| count > 1) {
+        let several = format!("{}: {count} reports in one file; all were read", file.name);
+        first.report.warnings.push(several);
+    }
+    Ok(pieces)
+}
+
+/// The first report of a text, the history of Allure's, and where another begins.
+type First = (Report, Option<String>, Option<usize>);
+
+fn read_one(input: &Input<'_>, format: Format) -> Result<First, ReadError> {
+    let plain = |report: Report| (report, None, None);
+    let json = |(report, another): (Report, Option<usize>)| (report, None, another);
+    match format {
+        Format::Playwright => playwright::read(input).map(json),
+        Format::Junit => junit::read(input).map(plain),
+        Format::Ctrf => ctrf::read(input).map(json),
+        Format::Jest => jest::read(input).map(json),
+        Format::Go => go::read(input).map(plain),
+        Format::Trx => trx::read(input).map(plain),
+        Format::Allure => allure::read(input).map(|(report, history)| (report, Some(history), None)),
+    }
 }
 
 /// What the files of one run have in common; none for a run of its own.

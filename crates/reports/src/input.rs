@@ -13,9 +13,21 @@ pub(crate) struct Input<'a> {
     pub(crate) root: Option<&'a str>,
     /// The checkout's files, where known.
     pub(crate) known_files: Option<&'a KnownFiles>,
+    /// How many line breaks of the file lie before the text.
+    pub(crate) lines_before: usize,
 }
 
-impl Input<'_> {
+impl<'a> Input<'a> {
+    /// What follows from a byte of the text on.
+    pub(crate) fn from(&self, at: usize) -> Self {
+        let (before, text) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
+        Self {
+            text,
+            lines_before: self.lines_before + before.matches('\n').count(),
+            ..*self
+        }
+    }
+
     /// A file's path as it is stored: with `/`, relative to the checkout's root where that is known.
     pub(crate) fn stored_path(&self, path: &str) -> String {
         paths::stored(path, self.root)
@@ -37,7 +49,7 @@ impl Input<'_> {
     pub(crate) fn broken(&self, line: usize, format: &'static str, problem: impl Into<String>) -> ReadError {
         ReadError::Broken {
             file: self.name.to_owned(),
-            line,
+            line: self.lines_before + line,
             format,
             problem: problem.into(),
         }

@@ -31,5 +31,5 @@ mod xml;
 pub mod ci;
 
 pub use files::KnownFiles;
-pub use import::{NamedReport, Options, looks_like_report, read, read_each};
+pub use import::{NamedReport, Options, is_beside_allure, looks_like_report, read, read_each};
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

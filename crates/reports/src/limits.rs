@@ -22,6 +22,8 @@ pub(crate) const STACK: usize = 32_000;
 pub(crate) const SNIPPET: usize = 8_000;
 /// Characters of a name, path or title.
 pub(crate) const NAME: usize = 2_000;
+/// Reports of JSON behind one another in one file.
+pub(crate) const DOCUMENTS: usize = 100;
 /// Attributes of one XML element that are looked at.
 pub(crate) const ATTRIBUTES: usize = 1_000;
 /// How deep suites, and causes of errors, may nest.

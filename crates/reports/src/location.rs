@@ -198,6 +198,7 @@ mod tests {
             text: "",
             root: Some("/repo"),
             known_files: None,
+            lines_before: 0,
         };
         input.location_in(stack).map(|at| {
             format!(

@@ -143,15 +143,6 @@ impl Report {
         }
     }
 
-    /// Notes that another report, which was not read, begins in a line, if one does.
-    pub(crate) fn another_behind(&mut self, line: Option<usize>) {
-        if let Some(line) = line {
-            self.warnings.push(format!(
-                "Another report begins in line {line} of the same file and was not read; write each to a file of its own."
-            ));
-        }
-    }
-
     /// Widens the run's time by an event of it: from its start, where known, for its duration, where known.
     pub(crate) fn widen(&mut self, start: Option<Timestamp>, duration_ms: Option<u64>) {
         let Some(start) = start else { return };

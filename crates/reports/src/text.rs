@@ -95,7 +95,7 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
             continue;
         }
         if !name.is_empty() {
-            name.push_str(" > ");
+            name.push_str(JOINT);
         }
         name.push_str(&part);
     }
@@ -107,6 +107,9 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         bounded(&name, limits::NAME).into_owned()
     }
 }
+
+/// What stands between the parts of a name.
+pub(crate) const JOINT: &str = " > ";
 
 /// Bytes that most names fit into.
 const USUAL_NAME: usize = 64;

@@ -12,6 +12,7 @@ mod administration;
 mod analyze;
 mod docs;
 mod doctor;
+mod hostile;
 mod import;
 mod junit;
 mod private;

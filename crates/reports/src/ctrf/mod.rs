@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The report of one run or shard.
-pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "CTRF",
         key: "results",
@@ -60,8 +60,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             .push("Vitest's CTRF names groups in place of their tests; import Vitest's JSON instead.".into());
     }
     report.cut_off(parsed.cut_at);
-    report.another_behind(parsed.another_at);
-    Ok(report)
+    Ok((report, parsed.another_at))
 }
 
 /// What a reporter puts into `name` and `suite`.

@@ -11,7 +11,7 @@ use assay_domain::{
     attempt::ErrorDetail, recording::RunContext, run::RunState, test::TestName, timestamp::Timestamp,
 };
 
-pub(crate) use self::output::told_in;
+pub(crate) use self::{output::told_in, test::is_timeout};
 use self::{event::Event, output::Output, package::Package};
 use crate::{
     collect::Collector,

@@ -121,7 +121,8 @@ fn test_line(output: &str) -> Option<Location> {
     })
 }
 
-pub(super) fn is_timeout(line: &str) -> bool {
+/// Whether a line of output says that a test ran out of the time that all tests of its package have.
+pub(crate) fn is_timeout(line: &str) -> bool {
     line.starts_with("panic: test timed out after")
 }
 

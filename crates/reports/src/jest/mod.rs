@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The report of one run.
-pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "Jest JSON",
         key: "testResults",
@@ -80,8 +80,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         ));
     }
     report.cut_off(parsed.cut_at);
-    report.another_behind(parsed.another_at);
-    Ok(report)
+    Ok((report, parsed.another_at))
 }
 
 /// What a file says that failed outside of its tests: it did not load, or a hook failed.

@@ -22,7 +22,7 @@ pub(crate) struct Parsed<T> {
     pub(crate) value: T,
     /// The line where the file was cut off, where it was.
     pub(crate) cut_at: Option<usize>,
-    /// The line where another report begins behind it, which was not read.
+    /// The byte of the input where another report begins behind it.
     pub(crate) another_at: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Res
         Ok((value, length)) => Ok(Parsed {
             value,
             cut_at: None,
-            another_at: another(input.text, start, &text, length, shape.key),
+            another_at: another(&text, length, shape.key).map(|at| start + at),
         }),
         Err(error) if error.is_eof() => {
             let cut = 1 + input.text.matches('\n').count();
@@ -65,15 +65,16 @@ pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Res
             mended
                 .map(|value| Parsed {
                     value,
-                    cut_at: Some(cut),
+                    cut_at: Some(input.lines_before + cut),
                     another_at: None,
                 })
                 .ok_or_else(|| {
-                    input.broken(
-                        cut,
-                        shape.format,
-                        "the file ends before its first test; its writer was stopped",
-                    )
+                    let problem = if shape.whole.is_empty() {
+                        "the file ends here within its result, expected the rest of the JSON object; its writer was stopped"
+                    } else {
+                        "the file ends here before its first whole test, expected more JSON; its writer was stopped"
+                    };
+                    input.broken(cut, shape.format, problem)
                 })
         }
         Err(error) => {
@@ -98,13 +99,15 @@ fn first_value_and_length<T: DeserializeOwned>(text: &str) -> Result<(T, usize),
     }
 }
 
-/// The line of the file where another report begins behind the one at `start`, which takes the first bytes of `text`.
-fn another(file: &str, start: usize, text: &str, length: usize, key: &str) -> Option<usize> {
+/// The byte of the text where another report begins behind the one that takes so many bytes.
+fn another(text: &str, length: usize, key: &str) -> Option<usize> {
     let behind = text.get(length..).filter(|rest| !rest.trim().is_empty())?;
-    let at = self::start(behind, key)?;
-    let before = [file.get(..start), text.get(..length), behind.get(..at)];
-    let breaks = before.iter().flatten().map(|part| part.matches('\n').count());
-    Some(1 + breaks.sum::<usize>())
+    Some(length + start(behind, key)?)
+}
+
+/// Whether a text ends within the object that it begins with.
+pub(crate) fn is_cut_off(object: &str) -> bool {
+    object.starts_with('{') && length(object).is_none()
 }
 
 /// The byte where the outermost object with the key begins.
@@ -187,6 +190,7 @@ mod tests {
             text,
             root: None,
             known_files: None,
+            lines_before: 0,
         };
         let shape = Shape {
             format: "sample",
@@ -226,7 +230,7 @@ mod tests {
         let message = parsed("{\"tests\": [{\"na").unwrap_err();
         assert_eq!(
             message,
-            "r.json:1: not a readable sample report: the file ends before its first test; its writer was stopped"
+            "r.json:1: not a readable sample report: the file ends here before its first whole test, expected more JSON; its writer was stopped"
         );
     }
 
@@ -238,6 +242,7 @@ mod tests {
                 text,
                 root: None,
                 known_files: None,
+                lines_before: 0,
             };
             let shape = Shape {
                 format: "sample",
@@ -250,8 +255,8 @@ mod tests {
             another("log\n{\"tests\":\n[]}\nDone {ok}\n {\"a\":{\"tests\":[]}}"),
             None
         );
-        assert_eq!(another("log\n{\"tests\":\n[]}\nDone\n{\"tests\":[]}"), Some(5));
-        assert_eq!(another("{\"tests\":[]}{\"tests\":[]}"), Some(1));
+        assert_eq!(another("log\n{\"tests\":\n[]}\nDone\n{\"tests\":[]}"), Some(23));
+        assert_eq!(another("{\"tests\":[]}{\"tests\":[]}"), Some(12));
     }
 
     #[test]

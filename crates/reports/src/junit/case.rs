@@ -58,9 +58,13 @@ impl<'a> Case<'a> {
         self.name.is_empty() && self.classname.is_none() && self.children.is_empty()
     }
 
-    /// CTest writes an empty failure beside its status, and what happened only to the output.
+    /// CTest and Cucumber write an empty failure, and what happened only to the output; CTest has that before it.
     pub(super) fn explains_itself_in_its_output(&self) -> bool {
         self.status == "fail"
+            || self
+                .children
+                .last()
+                .is_some_and(|child| child.kind == ChildKind::Error && child.is_empty())
     }
 
     /// Whether an outcome of this kind is among the children.
@@ -129,6 +133,11 @@ impl<'a> Child<'a> {
             }
         }
         child
+    }
+
+    /// Whether it tells nothing but that it happened.
+    fn is_empty(&self) -> bool {
+        self.message.is_empty() && self.type_name.is_empty() && self.body().trim_ascii().is_empty()
     }
 
     /// The stack trace, or the text in its place.

@@ -58,8 +58,9 @@ pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDe
         Dialect::Playwright | Dialect::Vitest | Dialect::Pytest | Dialect::Jest | Dialect::Mocha => {
             failure::is_time_limit(message)
         }
+        Dialect::Gotestsum | Dialect::GoJunitReport => go::is_timeout(message),
         // None of their words are known to mean it.
-        Dialect::Gotestsum | Dialect::GoJunitReport | Dialect::Prove | Dialect::Ctest => false,
+        Dialect::Prove | Dialect::Ctest => false,
     };
     if timed_out {
         AttemptStatus::TimedOut

@@ -13,7 +13,7 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
     if let Some(old) = Old::of(case.class()) {
         return TestName {
             name: text::joined([old.project, old.file, &names::rejoined(old.titles, SEPARATOR)]),
-            file_path: Some(input.stored_path(old.file)),
+            file_path: Some(stored_path(input, old.file)),
         };
     }
     let project = suite.map_or("", |suite| &*suite.hostname);
@@ -25,8 +25,14 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
         .unwrap_or(&case.name);
     TestName {
         name: text::joined([project, case.class(), &names::rejoined(titles, SEPARATOR)]),
-        file_path: names::source_file(case.class()).map(|file| input.stored_path(file)),
+        file_path: names::source_file(case.class()).map(|file| stored_path(input, file)),
     }
+}
+
+/// A file's path in the checkout, where its files are known: the report has it below the folder of the tests.
+fn stored_path(input: &Input<'_>, file: &str) -> String {
+    let known = input.known_files.and_then(|files| files.of_path(file));
+    known.map_or_else(|| input.stored_path(file), str::to_owned)
 }
 
 /// The project that a case ran in, which names the browser.

@@ -1,12 +1,14 @@
 //! Cases that stand in a file several times.
 
+use std::collections::HashMap;
+
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
 };
 
 use super::dialect::Dialect;
-use crate::{collect::Collector, report::ReportedTest};
+use crate::{collect::Collector, report::ReportedTest, text};
 
 /// The cases of a file, each name and file once. The same case again in its suite is a retry where the tool is known
 /// to report retries so; else it is another execution of a test that merely shares its name.
@@ -15,6 +17,8 @@ pub(super) struct Repeats {
     tests: Collector,
     /// The number of the suite in which each test, by its place, was met last.
     suites: Vec<usize>,
+    /// Tests of Go's tools, by their place.
+    go: Vec<bool>,
 }
 
 impl Repeats {
@@ -27,6 +31,7 @@ impl Repeats {
         Self {
             tests: Collector::with_capacity(cases),
             suites: Vec::with_capacity(cases),
+            go: Vec::new(),
         }
     }
 
@@ -59,12 +64,54 @@ impl Repeats {
             });
         if self.tests.len() > self.suites.len() {
             self.suites.push(suite);
+            if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
+                self.go.resize(self.suites.len(), false);
+                if let Some(last) = self.go.last_mut() {
+                    *last = true;
+                }
+            }
         }
     }
 
     pub(super) fn finish(self) -> Vec<ReportedTest> {
-        self.tests.finish()
+        let tests = self.tests.finish();
+        if self.go.is_empty() {
+            tests
+        } else {
+            without_groups(tests, &self.go)
+        }
     }
+}
+
+/// Go's tools list a test beside its subtests. As in `go test -json`, it fails with them, so that it counts as a test
+/// only where it failed and none of them did.
+fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
+    let failed = |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
+    let is_go = |place: usize| go.get(place).is_some_and(|go| *go);
+    // Whether each group has a failed test in it.
+    let mut groups: HashMap<&str, bool> = HashMap::new();
+    for (_, test) in tests.iter().enumerate().filter(|(place, _)| is_go(*place)) {
+        let name = &test.test.name;
+        // A package has slashes too.
+        let own = name.find(text::JOINT).map_or(0, |at| at + text::JOINT.len());
+        for (slash, _) in name.match_indices('/').filter(|(slash, _)| *slash > own) {
+            let around = name.get(..slash).unwrap_or_default();
+            *groups.entry(around).or_default() |= failed(test);
+        }
+    }
+    let kept: Vec<bool> = tests
+        .iter()
+        .enumerate()
+        .map(|(place, test)| match groups.get(&*test.test.name) {
+            Some(has_failed_test) if is_go(place) => failed(test) && !has_failed_test,
+            Some(_) | None => true,
+        })
+        .collect();
+    tests
+        .into_iter()
+        .zip(kept)
+        .filter_map(|(test, kept)| kept.then_some(test))
+        .collect()
 }
 
 /// pytest writes a failure of the test and one of its teardown as two cases, and pytest-rerunfailures writes a failed

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The report of one run or shard.
-pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "Playwright JSON",
         key: "suites",
@@ -64,8 +64,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         ));
     }
     report.cut_off(parsed.cut_at);
-    report.another_behind(parsed.another_at);
-    Ok(report)
+    Ok((report, parsed.another_at))
 }
 
 fn shard(config: &Config) -> Option<ShardIndex> {

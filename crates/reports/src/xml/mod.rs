@@ -200,6 +200,7 @@ mod tests {
             text,
             root: None,
             known_files: None,
+            lines_before: 0,
         };
         let mut xml = Xml::new(&input, "XML");
         let mut seen = Vec::new();

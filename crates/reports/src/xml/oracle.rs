@@ -16,6 +16,7 @@ fn ours(text: &str) -> Result<Vec<String>, String> {
         text,
         root: None,
         known_files: None,
+        lines_before: 0,
     };
     let mut xml = Xml::new(&input, "XML");
     let mut met = Met::default();

@@ -46,13 +46,11 @@ pub(crate) fn append<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
 /// The name of the reference that the text begins with, behind its ampersand, and what follows it.
 fn reference(text: &str) -> Option<(&str, &str)> {
     const LONGEST: usize = 64;
-    let end = text.bytes().take(LONGEST).position(|byte| byte == b';')?;
-    let (name, after) = (text.get(..end)?, text.get(end + 1..)?);
     // A name has no space, quote or further ampersand.
-    let named = name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"#._-:".contains(&byte) || !byte.is_ascii());
-    (named && !name.is_empty()).then_some((name, after))
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"#._-:".contains(&byte) || !byte.is_ascii();
+    let end = text.bytes().take(LONGEST).position(|byte| !in_name(byte))?;
+    let after = text.get(end..)?.strip_prefix(';')?;
+    (end > 0).then_some((text.get(..end)?, after))
 }
 
 /// Adds what `&name;` stands for: a character, the replacement character where XML forbids it, and for a name that

@@ -22,6 +22,7 @@ fn real_reports_are_read_as_their_suites_ran() {
         ("bats", "bats/junit.xml", "acme-shop/acme-bats"),
         ("behave", "python-others/behave.xml", "acme-shop/acme-pyo"),
         ("ctest", "ctest/junit.xml", "acme-shop/acme-cpp"),
+        ("cucumber", "cucumber/junit.xml", "acme-shop/acme-cucumber"),
         ("gotestsum-all", "go/gotestsum-all.xml", "acme-shop/acme-go"),
         ("gotestsum-rerun", "go/gotestsum-rerun.xml", "acme-shop/acme-go"),
         ("jest-default", "jest/junit-default.xml", "acme-shop/acme-js"),
@@ -338,4 +339,52 @@ fn the_nameless_case_of_a_stopped_pytest_is_no_test_that_passed() {
         (RunState::Completed, 0),
         "a rerun of what crashed its worker"
     );
+}
+
+#[test]
+fn gos_groups_of_subtests_are_no_tests_unless_only_they_failed() {
+    let xml = r#"<testsuites><testsuite name="example.org/shop"><properties><property name="go.version" value="go1.22"/></properties>
+        <testcase classname="example.org/shop" name="TestGreen/a"/><testcase classname="example.org/shop" name="TestGreen"/>
+        <testcase classname="example.org/shop" name="TestRed/a/b"><failure message="Failed">    a_test.go:7: wrong</failure></testcase>
+        <testcase classname="example.org/shop" name="TestRed/a"><failure message="Failed"/></testcase>
+        <testcase classname="example.org/shop" name="TestRed/c"/>
+        <testcase classname="example.org/shop" name="TestRed"><failure message="Failed"/></testcase>
+        <testcase classname="example.org/shop" name="TestOwn/a"/>
+        <testcase classname="example.org/shop" name="TestOwn"><failure message="Failed">    a_test.go:9: cleanup</failure></testcase>
+        <testcase classname="example.org/shop" name="TestAlone"/></testsuite>
+        <testsuite name="others"><testcase classname="k" name="get"/><testcase classname="k" name="get/all"/></testsuite></testsuites>"#;
+    let report = plain(vec![support::inline("r.xml", xml)]).unwrap();
+    let names: Vec<&str> = report.tests.iter().map(|test| test.test.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "example.org/shop > TestGreen/a",
+            "example.org/shop > TestRed/a/b",
+            "example.org/shop > TestRed/c",
+            "example.org/shop > TestOwn/a",
+            "example.org/shop > TestOwn",
+            "example.org/shop > TestAlone",
+            "k > get",
+            "k > get/all",
+        ]
+    );
+}
+
+#[test]
+fn playwrights_files_are_found_in_the_checkout() {
+    let xml = r#"<testsuites><testsuite name="a.spec.ts" timestamp="2026-11-20T19:18:54.000Z" hostname="api" tests="1" failures="0" skipped="0" time="0.1" errors="0">
+        <testcase name="adds" classname="a.spec.ts" time="0.1"></testcase></testsuite></testsuites>"#;
+    let path = |files: &[&str]| {
+        let known: KnownFiles = files.iter().map(|file| (*file).to_owned()).collect();
+        let options = Options {
+            known_files: Some(&known),
+            ..Options::default()
+        };
+        let report = assay_reports::read(vec![support::inline("r.xml", xml)], &options).unwrap();
+        assert_eq!(report.tests[0].test.name, "api > a.spec.ts > adds");
+        report.tests[0].test.file_path.clone().unwrap()
+    };
+    assert_eq!(path(&["e2e/a.spec.ts", "e2e/b.spec.ts"]), "e2e/a.spec.ts");
+    assert_eq!(path(&["e2e/a.spec.ts", "unit/a.spec.ts"]), "a.spec.ts");
+    assert_eq!(path(&[]), "a.spec.ts");
 }

@@ -312,3 +312,70 @@ fn a_test_that_pytests_ctrf_never_stopped_was_interrupted() {
     assert_eq!(report.tests[0].attempts[0].status, AttemptStatus::Interrupted);
     assert_eq!(report.state, RunState::Interrupted);
 }
+
+#[test]
+fn reports_of_json_behind_one_another_are_all_read() {
+    let report = |title: &str| json!({"config": {}, "suites": [{"specs": [{"title": title, "tests": [{"status": "expected", "results": [{"status": "passed"}]}]}]}]});
+    let text = format!("log\n{}\nDone\n{}{}", report("a"), report("b"), report("c"));
+    let read = plain(vec![support::inline("r.json", text)]).unwrap();
+    let names: Vec<&str> = read.tests.iter().map(|test| test.test.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(read.warnings, ["r.json: 3 reports in one file; all were read"]);
+    // Lines are counted from the beginning of the file.
+    let text = format!("{}\n\n{{\"config\": {{}},\n\"suites\": [oops]}}", report("a"));
+    let error = plain(vec![support::inline("r.json", text)])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("r.json:4: not a readable Playwright JSON report: "),
+        "{error}"
+    );
+    let many = "{\"config\":{},\"suites\":[]}".repeat(101);
+    let error = plain(vec![support::inline("r.json", many)])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("the number of reports in one file exceeds the limit of 100"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_cut_off_allure_result_is_named_with_its_line() {
+    for cut in [
+        "{\"uuid\": \"1\",\n\"nam",
+        "{\n\"uuid\": \"1\", \"status\": \"passed\", \"historyId\": \"h\"",
+    ] {
+        let error = plain(vec![support::inline("1-result.json", cut)])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "1-result.json:2: not a readable Allure result report: the file ends here within its result, expected the rest of the \
+             JSON object; its writer was stopped"
+        );
+    }
+    let error = plain(vec![support::inline("1.json", "{\n\"som")])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("its JSON is cut off in line 2, before it tells its format"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_failure_of_playwrights_that_allure_tells_nothing_of_says_so() {
+    // As allure-playwright 3 writes a test that --max-failures stopped.
+    let result = json!({"uuid": "e1", "name": "is interrupted", "historyId": "h", "status": "failed", "statusDetails": {}, "stage": "finished",
+        "parameters": [{"name": "Project", "value": "api"}], "labels": [{"name": "framework", "value": "playwright"}],
+        "start": 1_795_223_747_988_u64, "stop": 1_795_223_748_861_u64, "fullName": "a.spec.js › is interrupted", "titlePath": ["pw", "a.spec.js"]});
+    let report = plain(vec![support::inline("1-result.json", result.to_string())]).unwrap();
+    let attempt = &report.tests[0].attempts[0];
+    assert_eq!(attempt.status, AttemptStatus::Failed);
+    let message = attempt.errors[0].message.as_deref().unwrap();
+    assert!(
+        message.starts_with("the report tells no error: the test was interrupted"),
+        "{message}"
+    );
+}

@@ -11,7 +11,7 @@ fn read(bytes: impl Into<Vec<u8>>) -> Result<Report, ReadError> {
     let began = Instant::now();
     let read = as_junit(bytes);
     // Far more than any of these takes, even on a busy machine without optimisation.
-    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(began.elapsed() < Duration::from_secs(120));
     read
 }
 
