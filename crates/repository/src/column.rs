@@ -13,7 +13,7 @@ use diesel::{
 use sha2::{Digest, Sha256};
 
 /// A point in time in a `timestamptz` column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, AsExpression, FromSqlRow)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Timestamptz)]
 pub(crate) struct At(pub(crate) Timestamp);
 

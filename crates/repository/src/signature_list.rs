@@ -1,9 +1,9 @@
 //! The list of error signatures: computed whole, then cut to a page.
 //!
 //! A project has as many signatures in a period as it has kinds of failure, so the figures are read as one row for each
-//! signature and test, and put together here. Texts are read only for the page, unless a search needs them all.
+//! signature, and put together here. Texts are read only for the page, unless a search needs them all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -15,10 +15,10 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl,
-    dsl::{count_star, max},
+    QueryDsl, QueryResult, RunQueryDsl, define_sql_function,
+    dsl::max,
     pg::Pg,
-    sql_types::Bool,
+    sql_types::{Bool, Integer},
 };
 use uuid::Uuid;
 
@@ -131,7 +131,7 @@ fn within<'a>(project: &Project, query: &'a SignatureQuery) -> Condition<'a> {
 struct Found {
     /// Occurrences by test.
     tests: BTreeMap<i32, i64>,
-    runs: i64,
+    runs: u64,
     latest: Option<At>,
 }
 
@@ -141,40 +141,47 @@ impl Found {
     }
 }
 
+define_sql_function! {
+    /// All values of a group, in no order.
+    #[aggregate]
+    fn array_agg(value: Integer) -> diesel::sql_types::Array<Integer>;
+}
+
+/// What occurred in the period, by signature.
+///
+/// A row for each signature, with the tests and runs of all its occurrences to be counted here: that takes a quarter of the time
+/// of having Postgres group by both.
 fn found(
     connection: &mut PgConnection,
     project: &Project,
     query: &SignatureQuery,
 ) -> QueryResult<BTreeMap<i32, Found>> {
-    let mut found: BTreeMap<i32, Found> = BTreeMap::new();
-    let by_test: Vec<(Option<i32>, i32, i64, Option<At>)> = attempt::table
+    type Row = (Option<i32>, Vec<i32>, Vec<i32>, Option<At>);
+    let rows: Vec<Row> = attempt::table
         .filter(within(project, query))
         .filter(attempt::signature.is_not_null())
-        .group_by((attempt::signature, attempt::test))
+        .group_by(attempt::signature)
         .select((
             attempt::signature,
-            attempt::test,
-            count_star(),
+            array_agg(attempt::test),
+            array_agg(attempt::run_number),
             max(attempt::occurred_at),
         ))
         .load(connection)?;
-    for (signature, test, occurrences, latest) in by_test {
+    let mut found = BTreeMap::new();
+    for (signature, tests, mut runs, latest) in rows {
         let Some(signature) = signature else { continue };
-        let entry = found.entry(signature).or_default();
-        entry.tests.insert(test, occurrences);
-        entry.latest = entry.latest.max(latest);
-    }
-    // A row for each run, to be counted here: for distinct values Postgres would sort them all.
-    let runs: Vec<Option<i32>> = attempt::table
-        .filter(within(project, query))
-        .filter(attempt::signature.is_not_null())
-        .group_by((attempt::signature, attempt::run_number))
-        .select(attempt::signature)
-        .load(connection)?;
-    for signature in runs.into_iter().flatten() {
-        if let Some(entry) = found.get_mut(&signature) {
-            entry.runs += 1;
+        let mut entry = Found {
+            latest,
+            ..Found::default()
+        };
+        for test in tests {
+            *entry.tests.entry(test).or_default() += 1;
         }
+        runs.sort_unstable();
+        runs.dedup();
+        entry.runs = u64::try_from(runs.len()).unwrap_or(u64::MAX);
+        found.insert(signature, entry);
     }
     Ok(found)
 }
@@ -245,23 +252,7 @@ impl Texts {
             .collect();
         tests.sort_unstable();
         tests.dedup();
-        let messages: Vec<(Option<i32>, Option<String>)> = attempt::table
-            .filter(within(project, query))
-            .filter(attempt::signature.eq_any(signatures))
-            .distinct_on(attempt::signature)
-            .order((
-                attempt::signature,
-                attempt::occurred_at.desc(),
-                attempt::run_number.desc(),
-                attempt::test.desc(),
-                attempt::retry.desc(),
-            ))
-            .select((attempt::signature, attempt::message))
-            .load(connection)?;
-        let messages = messages
-            .into_iter()
-            .filter_map(|(signature, message)| Some((signature?, message)))
-            .collect();
+        let messages = latest_messages(connection, project, query, &signatures)?;
         Ok(Self {
             messages,
             names: names_by_ordinal(connection, project.id.0, &tests)?,
@@ -283,6 +274,65 @@ impl Texts {
             .chain(files)
             .any(|text| text.to_lowercase().contains(search))
     }
+}
+
+/// The message of each signature's latest occurrence in the period; of several at once that of the newest run, then the
+/// last test, then the last attempt.
+fn latest_messages(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &SignatureQuery,
+    signatures: &[i32],
+) -> QueryResult<HashMap<i32, Option<String>>> {
+    // An index tells which they are; then only their rows are read, which are long.
+    type Place = (Option<i32>, At, i32, i32, At);
+    let places: Vec<Place> = attempt::table
+        .filter(within(project, query))
+        .filter(attempt::signature.eq_any(signatures))
+        .distinct_on(attempt::signature)
+        .order((
+            attempt::signature,
+            attempt::occurred_at.desc(),
+            attempt::run_number.desc(),
+            attempt::test.desc(),
+        ))
+        .select((
+            attempt::signature,
+            attempt::occurred_at,
+            attempt::run_number,
+            attempt::test,
+            attempt::started_at,
+        ))
+        .load(connection)?;
+    let tests: Vec<i32> = places.iter().map(|(.., test, _)| *test).collect();
+    let starts: Vec<At> = places.iter().map(|(.., start)| *start).collect();
+    let numbers: Vec<i32> = places.iter().map(|(_, _, number, ..)| *number).collect();
+    type Row = (Option<i32>, At, i32, i32, Option<String>);
+    let rows: Vec<Row> = attempt::table
+        .filter(attempt::project_id.eq(project.id.0))
+        .filter(attempt::test.eq_any(tests))
+        .filter(attempt::started_at.eq_any(starts))
+        .filter(attempt::run_number.eq_any(numbers))
+        .filter(attempt::signature.eq_any(signatures))
+        .order(attempt::retry)
+        .select((
+            attempt::signature,
+            attempt::occurred_at,
+            attempt::run_number,
+            attempt::test,
+            attempt::message,
+        ))
+        .load(connection)?;
+    // More than these may have been read, and the last attempt of each comes last.
+    let wanted: HashSet<_> = places
+        .into_iter()
+        .map(|(signature, at, run, test, _)| (signature, at, run, test))
+        .collect();
+    Ok(rows
+        .into_iter()
+        .filter(|(signature, at, run, test, _)| wanted.contains(&(*signature, *at, *run, *test)))
+        .filter_map(|(signature, .., message)| Some((signature?, message)))
+        .collect())
 }
 
 /// The signatures of the page, with their texts.
@@ -310,7 +360,7 @@ fn complete(
         let figures = Figures {
             tests: &tests,
             message: texts.messages.remove(&ordinal).flatten(),
-            runs: long_count(found.runs)?,
+            runs: found.runs,
             first_seen: seen.first.0,
             last_seen: found.latest.unwrap_or(seen.last).0,
             is_new: seen.first_run >= from,

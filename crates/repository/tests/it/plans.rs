@@ -274,7 +274,7 @@ fn every_read_goes_through_indexes_and_reads_little_more_than_it_answers() {
         (SignatureSort::FirstSeen, None),
         (SignatureSort::Tests, Some("broke")),
     ] {
-        check("signatures", &world, &bound(9, 14, 1.0, OCCURRENCES), || {
+        check("signatures", &world, &bound(10, 14, 1.0, OCCURRENCES), || {
             drop(store.signatures(project, &signatures(sort, search)).unwrap());
         });
     }
