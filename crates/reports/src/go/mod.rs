@@ -11,8 +11,8 @@ use assay_domain::{
     attempt::ErrorDetail, recording::RunContext, run::RunState, test::TestName, timestamp::Timestamp,
 };
 
-pub(crate) use self::{output::told_in, test::is_timeout};
 use self::{event::Event, output::Output, package::Package};
+pub(crate) use self::{output::told_in, test::is_timeout};
 use crate::{
     collect::Collector,
     input::Input,
