@@ -1,0 +1,213 @@
+//! What processes remember of keys and projects, and how soon they forget it: two servers over one database.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::Server;
+
+use crate::world::{World, text};
+
+/// Within this time after a command has ended it counts on every process.
+const COUNTS_WITHIN: Duration = Duration::from_secs(1);
+/// How long anything else may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long afterwards it is watched that it goes on counting.
+const WATCHED: Duration = Duration::from_millis(500);
+
+/// Two servers over the database of a world.
+struct Pair {
+    world: World,
+    second: Server,
+}
+
+/// One answer: of which server, to which key, asked when, and its status and code.
+struct Seen {
+    server: usize,
+    key: String,
+    asked: Instant,
+    said: String,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let world = World::new();
+        let second = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+        Self { world, second }
+    }
+
+    fn servers(&self) -> [&Server; 2] {
+        [&self.world.server, &self.second]
+    }
+
+    /// Asks both servers with all of these keys without a pause, from before a command until well after it, and returns
+    /// every answer with the time at which the command had ended.
+    fn around(&self, keys: &[&str], command: &[&str]) -> (Vec<Seen>, Instant) {
+        let seen = Mutex::new(Vec::new());
+        let over = AtomicBool::new(false);
+        let ended = thread::scope(|scope| {
+            for (server, running) in self.servers().into_iter().enumerate() {
+                let (seen, over) = (&seen, &over);
+                scope.spawn(move || {
+                    // A test that failed meanwhile ends too.
+                    let begun = Instant::now();
+                    while !over.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
+                        for key in keys {
+                            let asked = Instant::now();
+                            let said = ask(running, key, "/projects");
+                            seen.lock().unwrap().push(Seen {
+                                server,
+                                key: (*key).to_owned(),
+                                asked,
+                                said,
+                            });
+                        }
+                    }
+                });
+            }
+            let known = |seen: &Vec<Seen>| {
+                let has =
+                    |server, key: &&str| seen.iter().any(|seen| seen.server == server && seen.key == **key);
+                (0..2).all(|server| keys.iter().all(|key| has(server, key)))
+            };
+            wait(
+                || known(&seen.lock().unwrap()),
+                "every key was asked with everywhere",
+            );
+            self.world.cli.json(command);
+            let ended = Instant::now();
+            thread::sleep(COUNTS_WITHIN + WATCHED);
+            let late = |seen: &Vec<Seen>| {
+                let count = |server| {
+                    let is_late = |seen: &&Seen| seen.server == server && seen.asked > ended + COUNTS_WITHIN;
+                    seen.iter().filter(is_late).count()
+                };
+                (0..2).all(|server| count(server) >= keys.len())
+            };
+            wait(
+                || late(&seen.lock().unwrap()),
+                "every key was asked with after the command",
+            );
+            over.store(true, Ordering::Relaxed);
+            ended
+        });
+        (seen.into_inner().unwrap(), ended)
+    }
+}
+
+/// Status and code of an answer.
+fn ask(server: &Server, key: &str, path: &str) -> String {
+    let answer = server.client().get(&format!("/api/v1{path}"), Some(key));
+    let code = answer.json()["code"].as_str().unwrap_or("ok").to_owned();
+    format!("{} {code}", answer.status)
+}
+
+fn wait(condition: impl Fn() -> bool, what: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asserts what a key was answered: `before` until the change, `after` from a second after it.
+fn changed((seen, ended): &(Vec<Seen>, Instant), key: &str, before: &str, after: &str) {
+    for seen in seen.iter().filter(|seen| seen.key == key) {
+        let is_late = seen.asked > *ended + COUNTS_WITHIN;
+        let allowed: &[&str] = if is_late { &[after] } else { &[before, after] };
+        let later = seen.asked.saturating_duration_since(*ended);
+        assert!(
+            allowed.contains(&seen.said.as_str()),
+            "server {} said {:?} {later:?} after the command",
+            seen.server,
+            seen.said
+        );
+    }
+}
+
+#[test]
+fn a_revocation_counts_on_every_process_within_a_second() {
+    let pair = Pair::new();
+    let other = text(
+        &pair
+            .world
+            .cli
+            .json(&["key", "create", "--org", "Shop", "--days", "30"])["key"],
+    );
+    let revoke = ["key", "revoke", pair.world.key_id.as_str()];
+    let seen = pair.around(&[&pair.world.key, &other], &revoke);
+    changed(&seen, &pair.world.key, "200 ok", "401 key_revoked");
+    changed(&seen, &other, "200 ok", "200 ok");
+}
+
+#[test]
+fn a_plan_counts_on_every_process_within_a_second() {
+    let pair = Pair::new();
+    let cli = &pair.world.cli;
+    cli.json(&["org", "create", "Bakery", "--plan", "standard"]);
+    let other = text(&cli.json(&["key", "create", "--org", "Bakery", "--days", "30"])["key"]);
+    let keys = [pair.world.key.as_str(), other.as_str()];
+    let seen = pair.around(&keys, &["org", "set-plan", "Shop", "free"]);
+    changed(&seen, &pair.world.key, "200 ok", "403 tier_too_low");
+    changed(&seen, &other, "200 ok", "200 ok");
+    let seen = pair.around(&keys, &["org", "set-plan", "Shop", "pro"]);
+    changed(&seen, &pair.world.key, "403 tier_too_low", "200 ok");
+    changed(&seen, &other, "200 ok", "200 ok");
+}
+
+#[test]
+fn what_was_not_there_is_there_at_once() {
+    let pair = Pair::new();
+    let cli = &pair.world.cli;
+    for server in pair.servers() {
+        assert_eq!(ask(server, &pair.world.key, "/projects"), "200 ok");
+    }
+    let project = text(&cli.json(&["project", "create", "--org", "Shop", "api"])["id"]);
+    let key = text(&cli.json(&["key", "create", "--org", "Shop", "--days", "30"])["key"]);
+    for server in pair.servers() {
+        for key in [&pair.world.key, &key] {
+            assert_eq!(
+                ask(server, key, &format!("/projects/{project}/settings")),
+                "200 ok"
+            );
+        }
+    }
+}
+
+#[test]
+fn settings_count_at_once_wherever_they_are_shown() {
+    let pair = Pair::new();
+    let world = &pair.world;
+    world.import(10, &[("adds", true)], &["--branch", "main"]);
+    let name = text(
+        &world.get(&format!("/runs/{}", text(&world.get("/runs")["runs"][0]["id"])))["tests"][0]["testName"],
+    );
+    let history = format!("/tests/{}", name.replace(' ', "%20").replace('>', "%3E"));
+    for branch in ["trunk", "main", "next"] {
+        let set = [
+            "project",
+            "set",
+            "web",
+            "--stable-branch",
+            branch,
+            "--chat-events",
+            "run_failed",
+        ];
+        world.cli.json(&set);
+        for server in pair.servers() {
+            let get = |path: &str| {
+                let path = format!("/api/v1/projects/{}{path}", world.project);
+                server.client().get(&path, Some(&world.key)).json()
+            };
+            assert_eq!(get("/settings")["settings"]["stableBranch"], branch);
+            assert_eq!(get("/settings")["settings"]["chat"]["events"][0], "run_failed");
+            assert_eq!(get("/runs")["stableBranch"], branch);
+            assert_eq!(get(&history)["stableBranch"], branch);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How many statements each route costs once the key and the project are known, which docs/storage.md tells.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use actix_web::{App as Actix, test as web};
+use assay_access::limit::InProcess;
+use assay_api::{App, BASE, ROUTES};
+use assay_domain::timestamp::Timestamp;
+use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
+
+use crate::world::{World, text};
+
+/// Every route with the most statements that it costs, and whether these stand in a transaction, which costs two more
+/// round trips.
+const STATEMENTS: [(&str, usize, bool); 11] = [
+    ("/projects", 1, false),
+    ("/projects/{projectId}/runs", 1, false),
+    ("/projects/{projectId}/runs/{runId}", 5, true),
+    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 1, false),
+    ("/projects/{projectId}/errors", 9, true),
+    ("/projects/{projectId}/errors/{fingerprint}", 7, true),
+    ("/projects/{projectId}/tests/{testName}", 4, true),
+    ("/projects/{projectId}/tests/{testName}/status", 1, false),
+    ("/projects/{projectId}/flaky", 4, true),
+    ("/projects/{projectId}/settings", 1, false),
+    ("/projects/{projectId}/branches", 1, false),
+];
+
+/// What was sent over the connections of this process, by the address that they were opened to.
+static SENT: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
+
+/// Notes the statements of one connection.
+#[derive(Default)]
+struct Notes {
+    address: String,
+}
+
+impl Instrumentation for Notes {
+    fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
+        if let InstrumentationEvent::StartEstablishConnection { url, .. } = &event {
+            self.address = (*url).to_owned();
+        } else if let InstrumentationEvent::StartQuery { query, .. } = &event {
+            let mut sent = SENT.lock().unwrap();
+            let statements = sent.entry(self.address.clone()).or_default();
+            statements.push(query.to_string());
+        }
+    }
+}
+
+fn notes() -> Option<Box<dyn Instrumentation>> {
+    Some(Box::new(Notes::default()))
+}
+
+/// What was sent to this database since the last time.
+fn sent(database: &str) -> Vec<String> {
+    let mut sent = SENT.lock().unwrap();
+    let of_database = sent
+        .iter_mut()
+        .filter(|(address, _)| address.starts_with(database));
+    of_database
+        .flat_map(|(_, statements)| std::mem::take(statements))
+        .collect()
+}
+
+#[actix_web::test]
+async fn every_route_costs_the_statements_that_are_told() {
+    set_default_instrumentation(notes).unwrap();
+    let world = World::new();
+    world.import(20, &[("adds", true), ("removes", false)], &["--branch", "main"]);
+    world.import(10, &[("adds", false), ("removes", true)], &["--branch", "main"]);
+    let run = text(&world.get("/runs")["runs"][0]["id"]);
+    let test = world.get(&format!("/runs/{run}"))["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|test| test["status"] == "failed")
+        .map(|test| text(&test["testName"]))
+        .unwrap();
+    let fingerprint = text(&world.get("/errors")["errors"][0]["fingerprint"]);
+
+    let store = Arc::new(world.database.connect());
+    let clock = Arc::new(|| Timestamp::from(time::OffsetDateTime::now_utc()));
+    let app = App::new(store, Arc::new(InProcess::new(0)), clock);
+    let service = web::init_service(Actix::new().configure(assay_api::configure(app))).await;
+    let ask = async |path: &str| {
+        let request = web::TestRequest::with_uri(&format!("{BASE}{path}"))
+            .insert_header(("Authorization", format!("Bearer {}", world.key)));
+        web::call_service(&service, request.to_request()).await.status()
+    };
+
+    let told: BTreeMap<_, _> = STATEMENTS
+        .iter()
+        .map(|(route, count, whole)| (*route, (*count, *whole)))
+        .collect();
+    for route in ROUTES {
+        let path = route
+            .path
+            .replace("{projectId}", &world.project)
+            .replace("{runId}", &run)
+            .replace("{testName}", &test.replace(' ', "%20").replace('>', "%3E"))
+            .replace("{fingerprint}", &fingerprint);
+        let told = told
+            .get(route.path)
+            .unwrap_or_else(|| panic!("{} is not in the table", route.path));
+        // Now and then half a second ends between the requests, and the key is read again.
+        let mut last = Vec::new();
+        let holds = async |last: &mut Vec<String>| {
+            ask("/projects").await;
+            ask(&format!("/projects/{}/settings", world.project)).await;
+            sent(world.database.url());
+            assert_eq!(ask(&path).await, 200, "{path}");
+            *last = sent(world.database.url());
+            let whole = last.iter().any(|statement| statement.starts_with("BEGIN"));
+            let data = last.len() - if whole { 2 } else { 0 };
+            (1..=told.0).contains(&data) && whole == told.1
+        };
+        let mut held = false;
+        for _ in 0..20 {
+            held = held || holds(&mut last).await;
+        }
+        assert!(held, "{} costs {last:#?}, not {told:?}", route.path);
+    }
+}
