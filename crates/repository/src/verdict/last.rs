@@ -63,6 +63,9 @@ pub(super) fn complete(
     Ok(())
 }
 
+/// Test, last run, and how it ended there.
+type Row = (i32, Option<i32>, Option<i16>, Option<i32>);
+
 /// How the tests ended in the last runs that are stored with their verdicts, but for a run that was written anew, by
 /// test and run.
 fn known(
@@ -70,7 +73,7 @@ fn known(
     project: Uuid,
     touched: &Touched,
 ) -> QueryResult<HashMap<(i32, i32), Ended>> {
-    let rows: Vec<(i32, Option<i32>, Option<i16>, Option<i32>)> = verdict::table
+    let rows: Vec<Row> = verdict::table
         .filter(verdict::project_id.eq(project))
         .select((
             verdict::test,
@@ -79,7 +82,7 @@ fn known(
             verdict::last_offset_ms,
         ))
         .load(connection)?;
-    let known = |(test, run, status, offset_ms): (i32, Option<i32>, Option<i16>, Option<i32>)| {
+    let known = |(test, run, status, offset_ms): Row| {
         let run = run.filter(|run| Some(*run) != touched.run && !touched.all)?;
         Some((
             (test, run),
