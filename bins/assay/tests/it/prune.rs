@@ -47,7 +47,7 @@ fn pruning_that_is_killed_is_taken_up_again_while_imports_go_on() {
         world.database.execute(&format!(
             "CREATE TEMP TABLE old AS SELECT '{project}'::uuid AS project, n AS number, \
                  ('00000000-0000-000{start}-0000-' || lpad(to_hex(n), 12, '0'))::uuid AS id, \
-                 now() - interval '40 days' - n * interval '144 minutes' AS start FROM generate_series(1, 1100) AS n; \
+                 date_trunc('milliseconds', now()) - interval '40 days' - n * interval '144 minutes' AS start FROM generate_series(1, 1100) AS n; \
              SELECT assay_make_room(start, now()) FROM old; \
              INSERT INTO test SELECT '{project}', n, 'old ' || n, NULL, decode(md5(n::text), 'hex'), '' FROM generate_series(0, 19) AS n; \
              INSERT INTO run SELECT project, number, id, sha256(convert_to(number::text, 'UTF8')), false, NULL, NULL, NULL, NULL, NULL, NULL, \
