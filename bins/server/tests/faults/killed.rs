@@ -20,7 +20,7 @@ fn killed_while_it_answers_and_started_again() {
     }
     let before = snapshot::of(&world);
     let mut random = StdRng::seed_from_u64(7);
-    for _ in 0..5 {
+    for _ in 0..3 {
         let (client, key, path) = (
             world.server.client.clone(),
             world.key.clone(),
@@ -45,7 +45,7 @@ fn killed_while_it_answers_and_started_again() {
 fn killed_at_any_moment_of_its_first_start() {
     let _shared = quiet::shared();
     let mut random = StdRng::seed_from_u64(11);
-    for _ in 0..4 {
+    for _ in 0..2 {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let launch = || Process::launch(Command::new(program("assay-server")), folder.path(), &[]);
