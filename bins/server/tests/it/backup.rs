@@ -60,7 +60,13 @@ fn a_restored_dump_answers_the_same_on_every_route() {
         .args(["--dbname", world.database.url()]));
     let restored = TestDatabase::unmigrated();
     run(postgres("pg_restore")
-        .args(["--exit-on-error", "--no-owner", "--no-privileges", "--dbname", restored.url()])
+        .args([
+            "--exit-on-error",
+            "--no-owner",
+            "--no-privileges",
+            "--dbname",
+            restored.url(),
+        ])
         .arg(&dump));
 
     let server = Server::start_with(restored.url(), &[("ASSAY_RATE_LIMIT", "0")]);

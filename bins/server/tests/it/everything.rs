@@ -39,21 +39,17 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
 
 /// What only tells when it was asked is left out.
 fn without_times(mut value: Value) -> Value {
-    match &mut value {
-        Value::Object(fields) => {
-            for name in ["from", "to", "now"] {
-                fields.remove(name);
-            }
-            for field in fields.values_mut() {
-                *field = without_times(field.take());
-            }
+    if let Value::Object(fields) = &mut value {
+        for name in ["from", "to", "now"] {
+            fields.remove(name);
         }
-        Value::Array(values) => {
-            for value in values {
-                *value = without_times(value.take());
-            }
+        for field in fields.values_mut() {
+            *field = without_times(field.take());
         }
-        _ => {}
+    } else if let Value::Array(values) = &mut value {
+        for value in values {
+            *value = without_times(value.take());
+        }
     }
     value
 }
