@@ -98,9 +98,13 @@ impl Running {
     }
 }
 
-/// A connection string with a setting of its sessions.
-pub(crate) fn database_url(url: &str, setting: &str, value: &str) -> String {
-    format!("{url}&options=-c%20{setting}%3D{value}")
+/// A connection string with settings of its sessions.
+pub(crate) fn with_settings(url: &str, settings: &[(&str, &str)]) -> String {
+    let options: Vec<String> = settings
+        .iter()
+        .map(|(name, value)| format!("-c%20{name}%3D{value}"))
+        .collect();
+    format!("{url}&options={}", options.join("%20"))
 }
 
 #[derive(QueryableByName)]

@@ -16,14 +16,7 @@ use assay_domain::{
 use assay_repository::{Database, PoolOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    clock,
-    cluster::{Running, database_url},
-    generate::Role,
-    number::float,
-    progress::step,
-    shape::Shape,
-};
+use crate::{clock, cluster::Running, generate::Role, number::float, progress::step, shape::Shape};
 
 /// What `generate` made, as `dataset.json` in the data folder tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -215,9 +208,4 @@ pub(crate) fn connect(url: &str, connections: u32) -> anyhow::Result<Database> {
         ..PoolOptions::default()
     };
     Ok(Database::connect(url, options)?)
-}
-
-/// The URL of the data set's database with a setting of the session.
-pub(crate) fn with_setting(url: &str, setting: &str, value: &str) -> String {
-    database_url(url, setting, value)
 }

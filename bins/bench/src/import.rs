@@ -85,7 +85,7 @@ pub(crate) fn import(opened: &Opened, options: &Options, times: u32) -> anyhow::
     step("import: reading a JUnit file");
     let (read, bytes) = importer.reading(options.repeats(11))?;
     table.note(format!(
-        "Medians of {times}. A report's rows are one in `result` for each test, and one in `attempt` for each attempt of those that failed \
+        "Medians of {times}, each on a new connection, as a command has it. A report's rows are one in `result` for each test, and one in `attempt` for each attempt of those that failed \
          or were retried. Reading a JUnit file of {:.1} MB with the same tests, recognising its errors and preparing it took {:.3} s \
          beside that. The database grew by {:.1} MB in all.",
         bytes / 1e6,
@@ -125,10 +125,11 @@ impl Importer<'_> {
         judge: &dyn Judge,
         sharded: bool,
     ) -> anyhow::Result<Imported> {
-        let store = self.opened.store(1)?;
         let (mut seconds, mut wal, mut attempts) = (Vec::new(), Vec::new(), 0);
         // The first one only warms up.
         for number in 0..=self.times {
+            // A command imports once: nothing is prepared on its connection.
+            let store = self.opened.store(1)?;
             let (recordings, now) = self.recordings(kind, number, sharded);
             let (last, former) = recordings.split_last().context("a run without shards")?;
             for shard in former {
@@ -145,6 +146,7 @@ impl Importer<'_> {
         }
         let (recordings, now) = self.recordings(kind, self.times + 1, sharded);
         let (last, former) = recordings.split_last().context("a run without shards")?;
+        let store = self.opened.store(1)?;
         for shard in former {
             store.record(self.project, shard, &Nobody, now)?;
         }

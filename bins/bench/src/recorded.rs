@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::{
     client::Request,
-    cluster::{Running, database_url},
+    cluster::{Running, with_settings},
     program::Program,
 };
 
@@ -49,7 +49,7 @@ pub(crate) fn of_requests(
     dir: &Path,
     requests: &[Request],
 ) -> anyhow::Result<Vec<Vec<Statement>>> {
-    let url = database_url(&running.url(), "log_statement", "all");
+    let url = with_settings(&running.url(), &[("log_statement", "all")]);
     let program = Program::server(server, &url, "error", dir)?;
     requests
         .iter()
@@ -70,7 +70,7 @@ pub(crate) fn of_work(
     running: &Running,
     work: impl FnOnce(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Statement>> {
-    let url = database_url(&running.url(), "log_statement", "all");
+    let url = with_settings(&running.url(), &[("log_statement", "all")]);
     let before = running.log_length()?;
     work(&url).context("recording statements")?;
     Ok(parse(&running.log_since(before)?))
