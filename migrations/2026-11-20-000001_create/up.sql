@@ -79,6 +79,7 @@ CREATE TABLE run (
     UNIQUE (project_id, key_hash)
 );
 CREATE INDEX run_by_start ON run (project_id, started_at DESC, number DESC);
+CREATE INDEX run_by_branch ON run (project_id, branch, started_at DESC, number DESC);
 
 CREATE TABLE shard (
     project_id uuid NOT NULL,

@@ -22,7 +22,7 @@ pub(crate) fn report(options: &Options, document: &Path) -> anyhow::Result<usize
         if !section.machine.release {
             step(&format!("`{name}` was measured with a debug build"));
         }
-        let told = format!("{}\n\n```sh\n{}\n```\n", section.told(), section.command);
+        let told = format!("{}\n\n```sh measures\n{}\n```\n", section.told(), section.command);
         written += usize::from(replace(&mut text, &format!("{name}-machine"), &told)?);
         for table in &section.tables {
             written += usize::from(replace(&mut text, &table.id, &table.markdown())?);

@@ -8,6 +8,7 @@
 
 mod administration;
 mod attempt;
+mod branch;
 mod browser;
 mod column;
 mod diagnosis;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     column::{At, storable, word},
     pool::Read,
-    schema::{organization, project, run},
+    schema::{organization, project},
 };
 
 /// The caller's project of this id.
@@ -107,19 +107,6 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             pr_comments_enabled: pr_comments,
         },
     })
-}
-
-/// Every branch with a visible run, by code point.
-pub(crate) fn branches(connection: &mut PgConnection, of: &Project) -> Read<Vec<String>> {
-    let branches: Vec<Option<String>> = run::table
-        .filter(run::project_id.eq(of.id.0))
-        .filter(run::started_at.ge(At(of.visible_from)))
-        .filter(run::branch.is_not_null())
-        .select(run::branch)
-        .distinct()
-        .order(run::branch)
-        .load(connection)?;
-    Ok(branches.into_iter().flatten().collect())
 }
 
 /// Keeps a project. Keeping the same one again changes nothing, so that this may be repeated.

@@ -23,7 +23,7 @@ use assay_domain::{
 };
 
 use crate::{
-    Database, attempt, history, key, migrate, observation, project, run, run_detail, signature,
+    Database, attempt, branch, history, key, migrate, observation, project, run, run_detail, signature,
     signature_list, test, verdict,
 };
 
@@ -65,9 +65,7 @@ impl Store for Database {
     }
 
     fn branches(&self, project: &Project) -> Result<Vec<String>, StoreError> {
-        self.data("reading branches", |connection| {
-            project::branches(connection, project)
-        })
+        self.data("reading branches", |connection| branch::list(connection, project))
     }
 
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
