@@ -158,7 +158,9 @@ impl Config {
 
     /// How many threads, blocking threads and connections to use, or why what was asked for does not go together.
     pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Result<Sizes, String> {
-        let processors = u32::try_from(processors.get()).unwrap_or(MOST).min((MOST - 1) / 2);
+        let processors = u32::try_from(processors.get())
+            .unwrap_or(MOST)
+            .min((MOST - 1) / 2);
         let workers = match (self.workers, self.pool_size) {
             (Some(workers), _) => workers,
             // Fewer connections than processors: more workers would only wait for them.

@@ -55,7 +55,9 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
         }
         // Welcome, so that the former version serves on while the next one is rolled out.
         if let Some(newest) = standing.unknown.last() {
-            log::warn!("the database's schema is newer than this program (it has {newest}); use the newer version soon");
+            log::warn!(
+                "the database's schema is newer than this program (it has {newest}); use the newer version soon"
+            );
         }
     }
     let options = PoolOptions {

@@ -116,11 +116,8 @@ pub trait Store: Send + Sync {
     fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
 
     /// How these tests ended in these runs, in the same order.
-    fn final_results(
-        &self,
-        project: &Project,
-        results: &[ResultKey],
-    ) -> Result<Vec<FinalResult>, StoreError>;
+    fn final_results(&self, project: &Project, results: &[ResultKey])
+    -> Result<Vec<FinalResult>, StoreError>;
 }
 
 /// A store's connections, for its operators.

@@ -12,17 +12,10 @@ use tempfile::TempDir;
 
 use crate::{junit, world::said};
 
-/// What a block of commands may be that is not run here.
-const NOT_RUN: [&str; 4] = [
-    // Compiles the project: running the tests shows that it does.
-    "builds",
-    // Runs until it is stopped, on addresses and with files of a server.
-    "serves",
-    // Changes the machine, or needs one that was set up for it.
-    "deploys",
-    // Takes minutes, and means something only on a quiet machine.
-    "measures",
-];
+/// What a block of commands may be that is not run here: it compiles the project (running the tests shows that it
+/// does); it runs until it is stopped, on addresses and with files of a server; it changes the machine, or needs one
+/// that was set up for it; it takes minutes and means something only on a quiet machine.
+const NOT_RUN: [&str; 4] = ["builds", "serves", "deploys", "measures"];
 /// What a block may be that holds no commands.
 const NO_COMMANDS: [&str; 10] = [
     "text", "json", "yaml", "toml", "rust", "groovy", "nginx", "csv", "sql", "xml",
@@ -129,11 +122,9 @@ fn commands(script: &str) -> usize {
 #[test]
 fn every_block_of_every_page_says_what_it_is() {
     let root = root();
-    let pages = [root.clone(), root.join("docs")].into_iter().flat_map(|folder| {
-        fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-    });
+    let pages = [root.clone(), root.join("docs")]
+        .into_iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
     let mut seen = 0;
     for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
         for block in blocks(&page) {
@@ -169,7 +160,10 @@ fn no_page_with_commands_is_forgotten() {
         format!("docs/{}", name.to_str().unwrap())
     });
     let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
-    for page in pages.chain(top.map(str::to_owned)).filter(|page| page.ends_with(".md")) {
+    for page in pages
+        .chain(top.map(str::to_owned))
+        .filter(|page| page.ends_with(".md"))
+    {
         assert_eq!(!script(&page).is_empty(), run.contains(&page.as_str()), "{page}");
     }
 }
@@ -196,11 +190,15 @@ fn the_tour_runs() {
 /// The tutorial's and the README's addresses, made free ones.
 fn elsewhere(script: &str) -> String {
     let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [api, operators] = ports.each_ref().map(|port| port.local_addr().unwrap().to_string());
+    let [api, operators] = ports
+        .each_ref()
+        .map(|port| port.local_addr().unwrap().to_string());
     let script = script
         .replace("127.0.0.1:8080", &api)
         .replace("127.0.0.1:9090", &operators);
-    format!("export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators}\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}")
+    format!(
+        "export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators}\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}"
+    )
 }
 
 #[test]
@@ -235,7 +233,10 @@ PROJECT=$(grep -oE 'projects/[0-9a-f-]{36}' demo.txt | head -1 | cut -d/ -f2)
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&format!("{demo}{script}")), folder.path(), &database);
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""), "{told}");
+    assert!(
+        told.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""),
+        "{told}"
+    );
     assert!(fs::metadata(folder.path().join("report.html")).unwrap().len() > 1_000);
 }
 

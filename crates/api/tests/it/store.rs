@@ -269,11 +269,7 @@ impl Store for Seed {
             .collect())
     }
 
-    fn final_results(
-        &self,
-        _: &Project,
-        results: &[ResultKey],
-    ) -> Result<Vec<FinalResult>, StoreError> {
+    fn final_results(&self, _: &Project, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
         self.read()?;
         let result = |key: &ResultKey| FinalResult {
             status: AttemptStatus::TimedOut,

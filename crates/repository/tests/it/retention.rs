@@ -79,11 +79,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
 #[test]
 fn pruning_deletes_what_is_hidden_and_nothing_else() {
     let world = world();
-    assert_eq!(
-        world.prune(false),
-        [],
-        "all of it is within 90 days"
-    );
+    assert_eq!(world.prune(false), [], "all of it is within 90 days");
     world
         .store
         .set_plan(world.caller.organization, Plan::Standard)

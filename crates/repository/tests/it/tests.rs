@@ -242,5 +242,10 @@ fn names_come_in_the_order_asked_for() {
     );
     assert!(world.store.test_names(&world.project, &[3]).is_err());
     assert_eq!(world.store.test_names(&world.project, &[]).unwrap(), []);
-    assert!(world.store.final_results(&world.project, &[result_key(0, 99, NOW)]).is_err());
+    assert!(
+        world
+            .store
+            .final_results(&world.project, &[result_key(0, 99, NOW)])
+            .is_err()
+    );
 }

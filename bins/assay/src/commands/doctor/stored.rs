@@ -98,7 +98,9 @@ fn is_expired(key: &KeyEntry, now: Timestamp) -> bool {
 /// Whether what is past its retention is deleted regularly.
 pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
     // A little later than the retention: somebody who prunes daily has nothing to do.
-    let due = store.prune(now.plus_days(-PRUNED_WITHIN_DAYS), true, &mut |_| ())?.projects;
+    let due = store
+        .prune(now.plus_days(-PRUNED_WITHIN_DAYS), true, &mut |_| ())?
+        .projects;
     let (runs, results) = due.iter().fold((0, 0), |(runs, results), of| {
         (runs + of.runs, results + of.results)
     });
