@@ -12,7 +12,8 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{
-        ENGINE_WINDOW_DAYS, Evidence, Figures, Judge, Label, LastRun, Signal, StoredVerdict, TestVerdict,
+        ENGINE_WINDOW_DAYS, Figures, Judge, Label, LastRun, Signal, StoredEvidence, StoredVerdict,
+        TestVerdict,
     },
 };
 use diesel::{
@@ -34,7 +35,7 @@ use crate::{
 
 /// What the column `body` holds: all of a verdict that nothing searches for.
 #[derive(Debug, Serialize, Deserialize)]
-struct Body {
+struct Body<E> {
     reason: Option<Signal>,
     explanation: String,
     signals: Vec<Signal>,
@@ -42,7 +43,7 @@ struct Body {
     figures: Figures,
     /// With a `now` of 1970: the time of the judgement is the project's, so that a row stays as it is while
     /// nothing but time goes by.
-    evidence: Evidence,
+    evidence: E,
 }
 
 /// A test's stored verdict, in one statement unless the name is ambiguous or the test has no verdict.
@@ -154,7 +155,7 @@ fn stored(
         figures: body.figures,
         evaluated_at,
         last: last.transpose()?,
-        evidence: Evidence {
+        evidence: StoredEvidence {
             now: evaluated_at,
             ..body.evidence
         },
@@ -175,7 +176,7 @@ fn last_run(
     Ok((final_start(started_at, offset), run))
 }
 
-fn parsed(body: &str) -> Result<Body, StoreError> {
+fn parsed(body: &str) -> Result<Body<StoredEvidence>, StoreError> {
     serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
 }
 

@@ -4,7 +4,7 @@ use assay_domain::{
     project::ProjectTag,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{Evidence, Label, LastRun, Signal, StoredVerdict, TestVerdict, VerdictStatus},
+    verdict::{Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
 };
 use serde::Serialize;
 
@@ -61,7 +61,8 @@ pub(crate) struct VerdictAnswer {
     /// The newest run that did not skip the test.
     last_run: Option<LastRun>,
     /// The numbers behind the verdict.
-    evidence: Option<Evidence>,
+    #[cfg_attr(test, schema(value_type = Option<assay_domain::verdict::Evidence>))]
+    evidence: Option<StoredEvidence>,
 }
 
 /// A signal that the verdict rests on.

@@ -105,7 +105,7 @@ impl Seed {
             figures: verdict.figures,
             evaluated_at: NOW,
             last: Some((NOW, last)),
-            evidence: judgement.evidence,
+            evidence: serde_json::from_str(&serde_json::to_string(&judgement.evidence).unwrap()).unwrap(),
         }
     }
 
