@@ -102,12 +102,11 @@ fn routes(timed: &[Timed], statements: &[Vec<recorded::Statement>]) -> Table {
             "p90 of 32",
             "p99 of 32",
             "max of 32",
+            "turned away",
         ],
     );
-    let mut errors = 0;
     for (timed, statements) in timed.iter().zip(statements) {
         let (alone, crowd) = (&timed.alone, &timed.crowd);
-        errors += alone.errors + crowd.errors;
         table.row(vec![
             timed.case.name.into(),
             crate::number::float(recorded::count(statements)).into(),
@@ -120,12 +119,14 @@ fn routes(timed: &[Timed], statements: &[Vec<recorded::Statement>]) -> Table {
             crowd.ms(0.9).into(),
             crowd.ms(0.99).into(),
             crowd.ms(1.0).into(),
+            crate::number::float(alone.errors + crowd.errors).into(),
         ]);
     }
-    table.note(format!(
-        "Statements are those that Postgres logged for one request, `BEGIN` and `COMMIT` aside. {errors} of the requests \
-         were answered otherwise than the first one of their kind."
-    ));
+    table.note(
+        "Statements are those that Postgres logged for one request, `BEGIN` and `COMMIT` aside. Figures are of the requests \
+         that were answered; those turned away got a 503 at once, because their turn would have come too late."
+            .to_owned(),
+    );
     table
 }
 
