@@ -10,6 +10,7 @@ DROP TABLE signature;
 DROP TABLE browser;
 DROP TABLE test;
 DROP TABLE shard;
+DROP TABLE branch;
 DROP TABLE run;
 DROP TABLE api_key;
 DROP TABLE project;

@@ -81,6 +81,15 @@ CREATE TABLE run (
 CREATE INDEX run_by_start ON run (project_id, started_at DESC, number DESC);
 CREATE INDEX run_by_branch ON run (project_id, branch, started_at DESC, number DESC);
 
+-- The branches that runs are on, derived from them in the import's transaction.
+CREATE TABLE branch (
+    project_id uuid NOT NULL REFERENCES project (id),
+    name text COLLATE "C" NOT NULL,
+    -- When its newest run started.
+    newest timestamptz NOT NULL,
+    PRIMARY KEY (project_id, name)
+);
+
 CREATE TABLE shard (
     project_id uuid NOT NULL,
     run_number integer NOT NULL,

@@ -1,55 +1,77 @@
-//! The branches of a project.
+//! The branches of a project, each with its newest run's start, so that listing them follows their number and not that
+//! of the runs.
 
 use assay_domain::project::Project;
 use diesel::{
-    PgConnection, QueryResult, RunQueryDsl,
-    pg::Pg,
-    query_builder::{AstPass, Query, QueryFragment, QueryId},
-    sql_types::{self, Text, Timestamptz},
+    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    sql_types::{Array, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
-use crate::{column::At, pool::Read};
+use crate::{
+    column::At,
+    pool::Read,
+    schema::{branch, run},
+};
 
 /// Every branch with a visible run, by code point.
 pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Vec<String>> {
-    let visible = Visible {
-        project: of.id.0,
-        from: At(of.visible_from),
-    };
-    Ok(visible.load(connection)?)
+    Ok(branch::table
+        .filter(branch::project_id.eq(of.id.0))
+        .filter(branch::newest.ge(At(of.visible_from)))
+        .order(branch::name)
+        .select(branch::name)
+        .load(connection)?)
 }
 
-/// Steps from branch to branch in the index `run_by_branch`, each step to the newest run of the next one, so that
-/// the work follows the branches. `DISTINCT`, which is what the query builder can say, reads every run.
-#[derive(QueryId)]
-struct Visible {
-    project: Uuid,
-    from: At,
-}
-
-impl Query for Visible {
-    type SqlType = Text;
-}
-
-impl RunQueryDsl<PgConnection> for Visible {}
-
-impl QueryFragment<Pg> for Visible {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql("WITH RECURSIVE newest AS ((SELECT branch, started_at FROM run WHERE run.project_id = ");
-        out.push_bind_param::<sql_types::Uuid, _>(&self.project)?;
-        out.push_sql(
-            " AND branch IS NOT NULL ORDER BY branch, started_at DESC LIMIT 1) UNION ALL \
-             SELECT next.branch, next.started_at FROM newest, LATERAL (\
-             SELECT run.branch, run.started_at FROM run WHERE run.project_id = ",
-        );
-        out.push_bind_param::<sql_types::Uuid, _>(&self.project)?;
-        out.push_sql(
-            " AND run.branch > newest.branch ORDER BY run.branch, run.started_at DESC LIMIT 1) AS next) \
-             SELECT branch FROM newest WHERE started_at >= ",
-        );
-        out.push_bind_param::<Timestamptz, _>(&self.from)?;
-        out.push_sql(" ORDER BY branch");
-        Ok(())
+/// Makes the rows of these branches what the runs say, and says how many were something else. To be called under the
+/// project's lock, whenever runs came to be on a branch, moved in time or went.
+pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[String]) -> QueryResult<usize> {
+    if names.is_empty() {
+        return Ok(0);
     }
+    // One run of each, which an index finds; `not exists` might read all runs instead.
+    let left = run::table
+        .filter(run::project_id.eq(project))
+        .filter(run::branch.eq(branch::name.nullable()))
+        .select(run::number)
+        .limit(1)
+        .single_value();
+    let gone = diesel::delete(branch::table)
+        .filter(branch::project_id.eq(project))
+        .filter(branch::name.eq_any(names))
+        .filter(left.is_null())
+        .execute(connection)?;
+    // By hand, because the query language has no insert from arrays.
+    let changed = diesel::sql_query(
+        "INSERT INTO branch AS stored (project_id, name, newest) \
+         SELECT $1, named.name, last.started_at FROM unnest($2) AS named (name), LATERAL (\
+             SELECT run.started_at FROM run WHERE run.project_id = $1 AND run.branch = named.name \
+             ORDER BY run.started_at DESC LIMIT 1) AS last \
+         ON CONFLICT (project_id, name) DO UPDATE SET newest = excluded.newest \
+         WHERE stored.newest <> excluded.newest",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Text>, _>(names)
+    .execute(connection)?;
+    Ok(gone + changed)
+}
+
+/// Makes the rows of all branches anew, and says how many changed.
+pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64> {
+    let of_runs = run::table
+        .filter(run::project_id.eq(project))
+        .filter(run::branch.is_not_null())
+        .select(run::branch.assume_not_null())
+        .distinct();
+    let mut names: Vec<String> = of_runs.load(connection)?;
+    let known: Vec<String> = branch::table
+        .filter(branch::project_id.eq(project))
+        .select(branch::name)
+        .load(connection)?;
+    names.extend(known);
+    names.sort_unstable();
+    names.dedup();
+    let changed = refresh(connection, project, &names)?;
+    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
 }

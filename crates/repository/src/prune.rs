@@ -1,5 +1,7 @@
 //! Deleting what is past its organization's retention.
 
+use std::collections::BTreeSet;
+
 use assay_domain::{
     id::ProjectId,
     plan::Plan,
@@ -13,7 +15,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    Database,
+    Database, branch,
     column::{At, long_count, word},
     period,
     pool::{Read, WorkError},
@@ -244,11 +246,15 @@ fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) ->
         .filter(shard::project_id.eq(project))
         .filter(shard::run_number.eq_any(numbers))
         .execute(connection)?;
-    diesel::delete(run::table)
+    let branches: Vec<Option<String>> = diesel::delete(run::table)
         .filter(run::project_id.eq(project))
         .filter(run::number.eq_any(numbers))
-        .execute(connection)
-        .map(amount)
+        .returning(run::branch)
+        .get_results(connection)?;
+    let deleted = amount(branches.len());
+    let branches: BTreeSet<String> = branches.into_iter().flatten().collect();
+    branch::refresh(connection, project, &Vec::from_iter(branches))?;
+    Ok(deleted)
 }
 
 fn amount(rows: usize) -> u64 {

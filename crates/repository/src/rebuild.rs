@@ -7,7 +7,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    Database,
+    Database, branch,
     column::{At, int},
     pack::Pack,
     pool::{Read, WorkError},
@@ -49,11 +49,13 @@ pub struct Rebuilt {
     pub runs_changed: u64,
     /// Stored verdicts that are no longer what they were; time alone may change some.
     pub verdicts_changed: u64,
+    /// Branches that were listed wrongly, or not at all.
+    pub branches_changed: u64,
 }
 
 impl Database {
-    /// Makes everything that is derived from a project's results anew: the counts and the pack of each run, then the
-    /// verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
+    /// Makes everything that is derived from a project's results anew: the counts and the pack of each run, the branches,
+    /// then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
     ///
     /// What was right stays as it is. Each run is a transaction of its own, so that imports wait for no more than one.
     pub fn rebuild(
@@ -82,6 +84,10 @@ impl Database {
             rebuilt.runs_changed += u64::from(outcome == Some(true));
             told(rebuilt.runs, of);
         }
+        rebuilt.branches_changed = self.write("rebuilding branches", |connection| {
+            lock(connection, project.0)?;
+            branch::rebuild(connection, project.0)
+        })?;
         let changed = self.write("rebuilding verdicts", |connection| {
             if !lock(connection, project.0)? {
                 return Ok(None);

@@ -71,6 +71,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    branch (project_id, name) {
+        project_id -> Uuid,
+        name -> Text,
+        newest -> Timestamptz,
+    }
+}
+
+diesel::table! {
     shard (project_id, run_number, slot) {
         project_id -> Uuid,
         run_number -> Integer,
@@ -205,6 +213,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     project,
     api_key,
     run,
+    branch,
     shard,
     test,
     browser,

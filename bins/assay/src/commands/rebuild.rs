@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
         .collect();
     output::print(global.json, &json!({ "projects": listed }), || {
         output::table(
-            &["PROJECT", "RUNS", "CORRECTED", "VERDICTS CHANGED"],
+            &["PROJECT", "RUNS", "CORRECTED", "BRANCHES CHANGED", "VERDICTS CHANGED"],
             done.iter().map(|(project, result)| row(&project.name, result)),
         )
     })
@@ -70,6 +70,7 @@ fn row(project: &str, result: &Rebuilt) -> Vec<String> {
         project.to_owned(),
         result.runs.to_string(),
         result.runs_changed.to_string(),
+        result.branches_changed.to_string(),
         result.verdicts_changed.to_string(),
     ]
 }

@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub(crate) use contents::RunContents;
 
 use crate::{
-    Database,
+    Database, branch,
     column::optional_word,
     period,
     pool::WorkError,
@@ -156,10 +156,21 @@ impl Import<'_> {
         let number = known
             .as_ref()
             .map_or_else(|| numbers.next_run(), |known| known.number);
+        let mut branches: Vec<String> = known
+            .iter()
+            .filter_map(KnownRun::branch)
+            .map(str::to_owned)
+            .collect();
         let former_start = known.as_ref().map(|known| known.started_at);
         let all: Vec<&StoredShard> = others.iter().chain([&shard]).collect();
         let run = run::NewRun::of(self, number, known, &all, contents.counts())?;
         run.store(connection)?;
+        if let Some(branch) = run.branch()
+            && !branches.iter().any(|former| former == branch)
+        {
+            branches.push(branch.to_owned());
+        }
+        branch::refresh(connection, self.project, &branches)?;
         run::store_shard(connection, self.project, number, &shard)?;
         let place = rows::Place {
             project: self.project,

@@ -50,6 +50,10 @@ impl KnownRun {
             .first(connection)
             .optional()
     }
+
+    pub(super) fn branch(&self) -> Option<&str> {
+        self.context.branch.as_deref()
+    }
 }
 
 fn key_hash(run_key: &str) -> Vec<u8> {
@@ -171,6 +175,10 @@ impl NewRun {
             recovered: int(counts.recovered),
             outcome,
         })
+    }
+
+    pub(super) fn branch(&self) -> Option<&str> {
+        self.context.branch.as_deref()
     }
 
     pub(super) fn store(&self, connection: &mut PgConnection) -> QueryResult<usize> {

@@ -55,6 +55,9 @@ fn world() -> World {
              FROM generate_series(1, {RUNS}) AS n, (VALUES ('{project}'::uuid), ('{neighbour}')) AS p (p);
          INSERT INTO run SELECT project, number, id, sha256(convert_to(number::text, 'UTF8')), false, 'branch ' || number % 5, \
              'c0ffee', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'passed', start, start, 1, NULL, {TESTS}, {TESTS}, 0, 0, {TESTS} / 10 FROM old;
+         INSERT INTO branch SELECT project_id, branch, max(started_at) FROM run WHERE branch IS NOT NULL GROUP BY project_id, branch \
+             ON CONFLICT (project_id, name) DO UPDATE SET newest = excluded.newest;
+         INSERT INTO branch SELECT project, 'branch ' || n, {now} FROM (SELECT DISTINCT project FROM old) AS projects, generate_series(5, 400) AS n;
          INSERT INTO shard SELECT project, number, 0, id, NULL, '\\x00', 'completed', 'passed', start, start, NULL, '[]' FROM old;
          INSERT INTO run_pack SELECT old.project, old.start, old.number, pack FROM old, run_pack WHERE run_pack.project_id = '{project}' \
              AND run_pack.run_number = 1;

@@ -56,7 +56,7 @@ fn exactly_what_is_past_the_retention_goes() {
             // The next case begins with an empty database.
             world
                 .database
-                .execute("TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict");
+                .execute("TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict, branch");
             Ok(())
         })
         .unwrap();

@@ -49,6 +49,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize) -> Recording {
     let mut recording = report(&format!("run {run}")).at(hours * HOUR);
+    // A shard or a replacement may bring its run to another branch.
+    recording = recording.branch(["main", "topic", "late"][salt % 3]);
     if shard > 0 {
         recording = recording.shard(shard, 3);
     }
@@ -69,6 +71,7 @@ fn derived(world: &World) -> Vec<Option<String>> {
         "SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
          SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered \
              FROM run UNION ALL \
+         SELECT 'branch ' || branch::text FROM branch UNION ALL \
          SELECT 'verdict ' || verdict::text FROM verdict ORDER BY 1",
     )
 }
@@ -98,18 +101,22 @@ fn any_history_leaves_what_a_rebuild_makes() {
             }
             let before = derived(&world);
             let rebuilt = world.rebuild(entry.id);
-            prop_assert_eq!((rebuilt.runs_changed, rebuilt.verdicts_changed), (0, 0));
+            prop_assert_eq!((rebuilt.runs_changed, rebuilt.branches_changed, rebuilt.verdicts_changed), (0, 0, 0));
             prop_assert_eq!(&derived(&world), &before);
             // Damage of each kind is repaired, and told.
-            world.database.execute(
-                "UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
+            let branches: u64 = world.database.text("SELECT count(*) FROM branch").unwrap().parse().unwrap();
+            world.database.execute(&format!(
+                "INSERT INTO branch VALUES ('{}', 'gone', now()); \
+                 UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
                      replace(body, 'runs', 'walks') WHERE in_window",
-            );
+                entry.id
+            ));
             let rebuilt = world.rebuild(entry.id);
             prop_assert_eq!(rebuilt.runs_changed, rebuilt.runs);
+            prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(&derived(&world), &before);
-            world.database.execute("DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
+            world.database.execute("DELETE FROM branch; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
             Ok(())
         })
         .unwrap();
