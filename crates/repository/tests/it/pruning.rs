@@ -54,9 +54,9 @@ fn exactly_what_is_past_the_retention_goes() {
         .run(&events(), |events| {
             check(&world, &events);
             // The next case begins with an empty database.
-            world
-                .database
-                .execute("TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict, branch");
+            world.database.execute(
+                "TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict, branch",
+            );
             Ok(())
         })
         .unwrap();
