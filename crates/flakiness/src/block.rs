@@ -40,6 +40,8 @@ pub(crate) struct Block {
 pub(crate) struct Participation {
     /// Which of the tests took part, by position.
     pub(crate) seen: Vec<u64>,
+    /// Which of the tests took part at every position of a lane, by lane.
+    pub(crate) always_seen: Vec<u64>,
     /// Which of the tests took part, by logical run.
     pub(crate) seen_in_run: Vec<u64>,
     /// Which of them took part where there was no mass failure, by logical run.
@@ -73,6 +75,17 @@ pub(crate) struct Presence {
     pub(crate) on_stable_branch: bool,
     /// The newest run that did not skip it: its place in the history.
     pub(crate) last_run: Option<usize>,
+}
+
+impl Participation {
+    fn find_always_seen(&mut self, timeline: &Timeline<'_>) {
+        let seen = &self.seen;
+        self.always_seen.clear();
+        self.always_seen.extend(timeline.lanes.iter().map(|lane| {
+            let positions = seen.get(lane.positions.clone()).unwrap_or_default();
+            positions.iter().fold(u64::MAX, |all, tests| all & tests)
+        }));
+    }
 }
 
 impl Block {
@@ -115,6 +128,7 @@ impl Block {
         self.count(timeline);
         for (i, column) in self.columns.iter_mut().enumerate() {
             transpose(&self.scratch.seen, i, &mut column.seen);
+            column.find_always_seen(timeline);
             transpose(&self.scratch.seen_in_run, i, &mut column.seen_in_run);
             transpose(&self.scratch.considered_in_run, i, &mut column.considered_in_run);
         }

@@ -178,6 +178,8 @@ struct Examiner<'t, 'h> {
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     failures: &'t Failures,
+    /// Those of the test at hand.
+    failed: &'t [FailureAt],
     filter: Filter<'t, 'h>,
     /// How many tests failed in a run, once counted.
     red: Vec<Option<u32>>,
@@ -200,6 +202,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
             timeline,
             background,
             failures,
+            failed: &[],
             filter: Filter::new(timeline, background, trajectory),
             red: vec![None; timeline.runs.len()],
             outcomes: vec![Outcome::Passed; timeline.entries.len()],
@@ -232,12 +235,17 @@ impl<'t, 'h> Examiner<'t, 'h> {
         if failures.is_empty() {
             return None;
         }
-        self.outcomes.fill(Outcome::Passed);
+        for failure in self.failed {
+            if let Some(outcome) = self.outcomes.get_mut(failure.position) {
+                *outcome = Outcome::Passed;
+            }
+        }
         for failure in failures {
             if let Some(outcome) = self.outcomes.get_mut(failure.position) {
                 *outcome = failure.outcome;
             }
         }
+        self.failed = failures;
         let (timeline, background) = (self.timeline, self.background);
         let column = block.column(timeline, index, bit)?;
         let sheet = Sheet {

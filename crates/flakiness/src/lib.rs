@@ -31,6 +31,7 @@ mod model;
 mod numbers;
 mod outcomes;
 mod row;
+mod sequels;
 mod sheet;
 mod signals;
 mod status;

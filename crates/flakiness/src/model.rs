@@ -83,26 +83,67 @@ pub(crate) enum Step {
     NewRevision,
 }
 
+/// How new code or the same moves P(Broken): what it keeps of it, and what it adds where the code was good.
+#[derive(Debug, Clone)]
+pub(crate) struct Move {
+    keeps: PerRate,
+    breaks: PerRate,
+}
+
+impl Move {
+    /// The move of [`predict`] where the chain has begun.
+    pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>) -> Self {
+        let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
+        let constant = |(breaks, fixes): (f64, f64)| Self {
+            keeps: [1.0 - fixes; GRID],
+            breaks: [breaks; GRID],
+        };
+        match (step, on_stable) {
+            (Step::First | Step::SameRevision, _) => constant(DRIFT),
+            (Step::NewRevision, true) => constant(STABLE),
+            (Step::NewRevision, false) => Self {
+                keeps: from_fn(|k| 1.0 - OTHER.1 * (1.0 - inherited(k))),
+                breaks: from_fn(|k| OTHER.0 + (1.0 - OTHER.0) * CAUGHT * inherited(k)),
+            },
+        }
+    }
+
+    /// Applies the move.
+    fn of(&self, before: &PerRate) -> PerRate {
+        from_fn(|k| before[k] * self.keeps[k] + (1.0 - before[k]) * self.breaks[k])
+    }
+}
+
+/// Takes in a pass after a known move: its likelihood under each rate, and P(Broken) after it. `passes` is
+/// [`pass_likelihood`] of the run.
+#[inline]
+pub(crate) fn pass(of: &Move, before: &PerRate, passes: &PerRate) -> (PerRate, PerRate) {
+    let predicted = of.of(before);
+    let likelihood: PerRate = from_fn(|k| (1.0 - predicted[k]) * passes[k] + predicted[k] * BROKEN_PASSES);
+    let after = from_fn(|k| predicted[k] * BROKEN_PASSES / likelihood[k]);
+    (likelihood, after)
+}
+
+/// How probably good code passes in a run with this background.
+pub(crate) fn pass_likelihood(beta: f64) -> PerRate {
+    from_fn(|k| 1.0 - first_fails(RATES[k], beta))
+}
+
+fn first_fails(rate: f64, beta: f64) -> f64 {
+    1.0 - (1.0 - rate) * (1.0 - beta)
+}
+
 /// P(Broken) before an observation.
 ///
 /// `before` is the chain's P(Broken) after its last observation, unused where the chain begins. `stable` is that of the
 /// stable chain of the same variant for a chain off the stable branch, and none where that is unknown.
 pub(crate) fn predict(step: Step, before: &PerRate, on_stable: bool, stable: Option<&PerRate>) -> PerRate {
-    let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
-    let moved = |b: f64, breaks: f64, fixes: f64| b * (1.0 - fixes) + (1.0 - b) * breaks;
     match (step, on_stable) {
         (Step::First, true) => [FIRST_STABLE; GRID],
-        (Step::First, false) => from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * inherited(k)),
-        (Step::SameRevision, _) => from_fn(|k| moved(before[k], DRIFT.0, DRIFT.1)),
-        (Step::NewRevision, true) => from_fn(|k| moved(before[k], STABLE.0, STABLE.1)),
-        (Step::NewRevision, false) => from_fn(|k| {
-            let m = inherited(k);
-            moved(
-                before[k],
-                OTHER.0 + (1.0 - OTHER.0) * CAUGHT * m,
-                OTHER.1 * (1.0 - m),
-            )
-        }),
+        (Step::First, false) => {
+            from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * stable.map_or(0.0, |b| INHERITED * b[k]))
+        }
+        (Step::SameRevision | Step::NewRevision, _) => Move::new(step, on_stable, stable).of(before),
     }
 }
 
@@ -115,12 +156,12 @@ pub(crate) fn observe(predicted: &PerRate, outcome: Outcome, beta: f64) -> (PerR
     let mut likelihood = [0.0; GRID];
     let mut after = [0.0; GRID];
     for k in 0..GRID {
-        let first_fails = 1.0 - (1.0 - RATES[k]) * (1.0 - beta);
+        let first_fails = first_fails(RATES[k], beta);
         let again = first_fails.max(RETRY_FAILS);
         let good = match outcome {
             Outcome::Passed => 1.0 - first_fails,
             Outcome::Recovered => first_fails * (1.0 - again.min(RETRY_FAILS_AT_MOST)),
-            Outcome::Failed(attempts) => match attempts.saturating_sub(1).min(TELLING_RETRIES) {
+            Outcome::Failed(attempts) => match telling_retries(attempts) {
                 0 => first_fails,
                 1 => first_fails * again,
                 _ => first_fails * again * again,
@@ -132,6 +173,11 @@ pub(crate) fn observe(predicted: &PerRate, outcome: Outcome, beta: f64) -> (PerR
         after[k] = b * broken / z;
     }
     (likelihood, after)
+}
+
+/// The retries among so many failed attempts that say something.
+pub(crate) fn telling_retries(attempts: u32) -> u32 {
+    attempts.saturating_sub(1).min(TELLING_RETRIES)
 }
 
 /// The posterior of each rate, given the logarithms of its likelihood.

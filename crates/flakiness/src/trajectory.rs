@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     background::Background,
-    model::{GRID, Outcome, PerRate, observe, predict},
+    model::{GRID, Move, Outcome, PerRate, observe, pass_likelihood, predict},
     timeline::Timeline,
 };
 
@@ -35,6 +35,10 @@ pub(crate) struct Point {
     pub(crate) after: PerRate,
     /// The logarithm of the pass's likelihood.
     pub(crate) log_likelihood: PerRate,
+    /// How the chain's state moves here while the stable chain is on the path.
+    pub(crate) moves: Move,
+    /// How probably good code passes here.
+    pub(crate) passes: PerRate,
     /// The last position of the lane's stable chain before this one.
     pub(crate) stable_before: Option<usize>,
     /// Whether a test that is absent here, and was on the path before, stays on it.
@@ -65,6 +69,8 @@ impl Trajectory {
                 points.push(Point {
                     after,
                     log_likelihood,
+                    moves: Move::new(entry.step, on_stable, stable),
+                    passes: pass_likelihood(background.beta[position]),
                     stable_before,
                     absence_is_harmless: false,
                 });

@@ -17,7 +17,11 @@ use assay_flakiness::{
         verdict::Judge,
     },
 };
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+use branches::Failing;
+
+mod branches;
 
 const RUNS: i64 = 980;
 const TESTS: u32 = 5_000;
@@ -110,5 +114,26 @@ fn judge(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, judge);
+/// A history of the shape that a team's has; of twice the runs too, to see that the time grows as they do.
+fn branches(c: &mut Criterion) {
+    let now = Timestamp::from_unix_ms(NOW_MS);
+    let engine = Engine::default();
+    let mut group = c.benchmark_group("judge/branches");
+    group.sample_size(20);
+    for (name, failing) in [
+        ("some tests fail", Failing::Some),
+        ("every test fails", Failing::All),
+    ] {
+        for runs in [RUNS / 2, RUNS, RUNS * 2] {
+            let history = branches::history(failing, runs, TESTS, NOW_MS);
+            group.throughput(Throughput::Elements(runs as u64 * u64::from(TESTS)));
+            group.bench_function(BenchmarkId::new(name, runs), |b| {
+                b.iter(|| black_box(engine.verdicts(black_box(&history), now)))
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, judge, branches);
 criterion_main!(benches);
