@@ -59,7 +59,13 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
         .collect();
     output::print(global.json, &json!({ "projects": listed }), || {
         output::table(
-            &["PROJECT", "RUNS", "CORRECTED", "BRANCHES CHANGED", "VERDICTS CHANGED"],
+            &[
+                "PROJECT",
+                "RUNS",
+                "CORRECTED",
+                "BRANCHES CHANGED",
+                "VERDICTS CHANGED",
+            ],
             done.iter().map(|(project, result)| row(&project.name, result)),
         )
     })
