@@ -21,6 +21,7 @@ use diesel::{
     QueryDsl, RunQueryDsl, sql_types::Bool,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use rows::Rows;
@@ -44,6 +45,36 @@ struct Body<E> {
     /// With a `now` of 1970: the time of the judgement is the project's, so that a row stays as it is while
     /// nothing but time goes by.
     evidence: E,
+}
+
+/// The evidence of a body, its lists unread.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EvidenceText<'a> {
+    engine: String,
+    window_days: i64,
+    runs_seen: u32,
+    runs_skipped: u32,
+    runs_dropped: u32,
+    #[serde(borrow)]
+    dropped: &'a RawValue,
+    #[serde(borrow)]
+    signals: &'a RawValue,
+}
+
+impl EvidenceText<'_> {
+    fn judged_at(self, now: Timestamp) -> StoredEvidence {
+        StoredEvidence {
+            engine: self.engine,
+            now,
+            window_days: self.window_days,
+            runs_seen: self.runs_seen,
+            runs_skipped: self.runs_skipped,
+            runs_dropped: self.runs_dropped,
+            dropped: self.dropped.get().into(),
+            signals: self.signals.get().into(),
+        }
+    }
 }
 
 /// A test's stored verdict, in one statement unless the name is ambiguous or the test has no verdict.
@@ -155,10 +186,7 @@ fn stored(
         figures: body.figures,
         evaluated_at,
         last: last.transpose()?,
-        evidence: StoredEvidence {
-            now: evaluated_at,
-            ..body.evidence
-        },
+        evidence: body.evidence.judged_at(evaluated_at),
     })
 }
 
@@ -176,7 +204,7 @@ fn last_run(
     Ok((final_start(started_at, offset), run))
 }
 
-fn parsed(body: &str) -> Result<Body<StoredEvidence>, StoreError> {
+fn parsed(body: &str) -> Result<Body<EvidenceText<'_>>, StoreError> {
     serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
 }
 

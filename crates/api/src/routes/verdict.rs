@@ -7,6 +7,7 @@ use assay_domain::{
     verdict::{Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{
     answer::Answer,
@@ -19,7 +20,7 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let verdict = found(call.store.verdict(&project, &call.test(file))?)?;
-    Answer::of(&VerdictAnswer::new(project.tag(), verdict))
+    Answer::of(&VerdictAnswer::new(project.tag(), verdict)?)
 }
 
 /// The verdict on a test as of the last import.
@@ -62,7 +63,38 @@ pub(crate) struct VerdictAnswer {
     last_run: Option<LastRun>,
     /// The numbers behind the verdict.
     #[cfg_attr(test, schema(value_type = Option<assay_domain::verdict::Evidence>))]
-    evidence: Option<StoredEvidence>,
+    evidence: Option<EvidenceAnswer>,
+}
+
+/// The evidence as it was stored: its lists are passed on as they were written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EvidenceAnswer {
+    engine: String,
+    now: Timestamp,
+    window_days: i64,
+    runs_seen: u32,
+    runs_skipped: u32,
+    runs_dropped: u32,
+    dropped: Box<RawValue>,
+    signals: Box<RawValue>,
+}
+
+impl TryFrom<StoredEvidence> for EvidenceAnswer {
+    type Error = serde_json::Error;
+
+    fn try_from(stored: StoredEvidence) -> Result<Self, Self::Error> {
+        Ok(Self {
+            engine: stored.engine,
+            now: stored.now,
+            window_days: stored.window_days,
+            runs_seen: stored.runs_seen,
+            runs_skipped: stored.runs_skipped,
+            runs_dropped: stored.runs_dropped,
+            dropped: RawValue::from_string(stored.dropped.into())?,
+            signals: RawValue::from_string(stored.signals.into())?,
+        })
+    }
 }
 
 /// A signal that the verdict rests on.
@@ -76,10 +108,10 @@ pub(crate) struct ActiveSignal {
 }
 
 impl VerdictAnswer {
-    fn new(project: ProjectTag, verdict: TestVerdict) -> Self {
+    fn new(project: ProjectTag, verdict: TestVerdict) -> Result<Self, ApiError> {
         match verdict.stored {
             Some(stored) => Self::stored(project, verdict.test, stored),
-            None => Self {
+            None => Ok(Self {
                 project,
                 test: verdict.test,
                 status: VerdictStatus::InsufficientData,
@@ -96,16 +128,16 @@ impl VerdictAnswer {
                 evaluated_at: None,
                 last_run: None,
                 evidence: None,
-            },
+            }),
         }
     }
 
-    fn stored(project: ProjectTag, test: TestName, stored: StoredVerdict) -> Self {
+    fn stored(project: ProjectTag, test: TestName, stored: StoredVerdict) -> Result<Self, ApiError> {
         let active = |signal: Signal| ActiveSignal {
             signal,
             label: signal.label(),
         };
-        Self {
+        Ok(Self {
             project,
             test,
             status: stored.status,
@@ -121,7 +153,7 @@ impl VerdictAnswer {
             failure_streak: Some(stored.figures.failure_streak),
             evaluated_at: Some(stored.evaluated_at),
             last_run: stored.last.map(|(_, run)| run),
-            evidence: Some(stored.evidence),
-        }
+            evidence: Some(stored.evidence.try_into()?),
+        })
     }
 }

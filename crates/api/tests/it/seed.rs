@@ -16,7 +16,7 @@ use assay_domain::{
     signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
     test::TestName,
     timestamp::Timestamp,
-    verdict::{LastRun, StoredVerdict},
+    verdict::{Evidence, LastRun, StoredEvidence, StoredVerdict},
 };
 use assay_flakiness::{Engine, HistoryBuilder, ObservedAttempt, ObservedRun};
 
@@ -105,7 +105,7 @@ impl Seed {
             figures: verdict.figures,
             evaluated_at: NOW,
             last: Some((NOW, last)),
-            evidence: serde_json::from_str(&serde_json::to_string(&judgement.evidence).unwrap()).unwrap(),
+            evidence: stored(&judgement.evidence),
         }
     }
 
@@ -352,5 +352,19 @@ pub(crate) fn signature() -> SignatureDetail {
             occurrences: 1,
             final_status: AttemptStatus::Passed,
         }],
+    }
+}
+
+/// Evidence as a store keeps it.
+fn stored(evidence: &Evidence) -> StoredEvidence {
+    StoredEvidence {
+        engine: evidence.engine.clone(),
+        now: evidence.now,
+        window_days: evidence.window_days,
+        runs_seen: evidence.runs_seen,
+        runs_skipped: evidence.runs_skipped,
+        runs_dropped: evidence.runs_dropped,
+        dropped: serde_json::to_string(&evidence.dropped).unwrap().into(),
+        signals: serde_json::to_string(&evidence.signals).unwrap().into(),
     }
 }
