@@ -1,0 +1,74 @@
+//! What the log says of standbys, without the password that an address may hold.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use diesel::r2d2::{Error, HandleError};
+
+/// What is said of standbys is said at most this often.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// What the log says of the standbys: a line when reads go to the primary, and one when they no longer do.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    told: Mutex<Option<Instant>>,
+    lasts: AtomicBool,
+}
+
+impl Trouble {
+    pub(super) fn tell(&self, reason: &dyn std::fmt::Display) {
+        let now = Instant::now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| now.saturating_duration_since(told) >= QUIET) {
+            *told = Some(now);
+            self.lasts.store(true, Ordering::Relaxed);
+            log::warn!("a standby cannot be read from, the primary answers: {reason}");
+        }
+    }
+
+    /// A standby answered.
+    pub(super) fn over(&self) {
+        if self.lasts.load(Ordering::Relaxed) && self.lasts.swap(false, Ordering::Relaxed) {
+            log::info!("standbys are read from again");
+        }
+    }
+}
+
+/// Tells of failed attempts to connect.
+#[derive(Debug)]
+pub(super) struct Unreachable {
+    pub(super) url: String,
+    pub(super) trouble: Arc<Trouble>,
+}
+
+impl HandleError<Error> for Unreachable {
+    fn handle_error(&self, error: Error) {
+        let reason = error.to_string();
+        // What cannot be parsed is quoted, with the password in it.
+        if reason.contains(&self.url) {
+            self.trouble.tell(&"ASSAY_REPLICA_URL cannot be read");
+        } else {
+            self.trouble.tell(&reason.trim_end());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_says_once_that_a_standby_is_lost() {
+        let trouble = Trouble::default();
+        trouble.tell(&"gone");
+        assert!(trouble.lasts.load(Ordering::Relaxed));
+        trouble.over();
+        trouble.tell(&"gone again within the minute");
+        assert!(!trouble.lasts.load(Ordering::Relaxed));
+    }
+}
