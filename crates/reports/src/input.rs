@@ -18,6 +18,18 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
+    /// A file of which nothing else is known.
+    #[cfg(test)]
+    pub(crate) fn alone(name: &'a str, text: &'a str) -> Self {
+        Self {
+            name,
+            text,
+            root: None,
+            known_files: None,
+            lines_before: 0,
+        }
+    }
+
     /// What follows from a byte of the text on.
     pub(crate) fn from(&self, at: usize) -> Self {
         let (before, text) = self.text.split_at_checked(at).unwrap_or((self.text, ""));

@@ -184,20 +184,15 @@ mod tests {
         took: Option<f64>,
     }
 
+    const SHAPE: Shape = Shape {
+        format: "sample",
+        key: "tests",
+        whole: "tests",
+    };
+
     fn parsed(text: &str) -> Result<(Vec<String>, Option<usize>), String> {
-        let input = Input {
-            name: "r.json",
-            text,
-            root: None,
-            known_files: None,
-            lines_before: 0,
-        };
-        let shape = Shape {
-            format: "sample",
-            key: "tests",
-            whole: "tests",
-        };
-        parse::<File>(&input, shape)
+        let input = Input::alone("r.json", text);
+        parse::<File>(&input, SHAPE)
             .map(|parsed| {
                 let names = parsed
                     .value
@@ -237,19 +232,8 @@ mod tests {
     #[test]
     fn another_report_behind_the_first_is_noticed() {
         let another = |text: &str| {
-            let input = Input {
-                name: "r.json",
-                text,
-                root: None,
-                known_files: None,
-                lines_before: 0,
-            };
-            let shape = Shape {
-                format: "sample",
-                key: "tests",
-                whole: "tests",
-            };
-            parse::<File>(&input, shape).unwrap().another_at
+            let input = Input::alone("r.json", text);
+            parse::<File>(&input, SHAPE).unwrap().another_at
         };
         assert_eq!(
             another("log\n{\"tests\":\n[]}\nDone {ok}\n {\"a\":{\"tests\":[]}}"),

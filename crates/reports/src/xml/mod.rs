@@ -195,13 +195,7 @@ mod tests {
     use super::*;
 
     fn nodes(text: &str) -> Result<Vec<String>, ReadError> {
-        let input = Input {
-            name: "r.xml",
-            text,
-            root: None,
-            known_files: None,
-            lines_before: 0,
-        };
+        let input = Input::alone("r.xml", text);
         let mut xml = Xml::new(&input, "XML");
         let mut seen = Vec::new();
         loop {

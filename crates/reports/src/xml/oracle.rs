@@ -11,13 +11,7 @@ use crate::input::Input;
 
 /// What is met, with neighbouring texts as one.
 fn ours(text: &str) -> Result<Vec<String>, String> {
-    let input = Input {
-        name: "r.xml",
-        text,
-        root: None,
-        known_files: None,
-        lines_before: 0,
-    };
+    let input = Input::alone("r.xml", text);
     let mut xml = Xml::new(&input, "XML");
     let mut met = Met::default();
     loop {
