@@ -1,6 +1,6 @@
 //! An HTTP client that takes every status for an answer.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use ureq::Agent;
 
@@ -28,6 +28,18 @@ impl Client {
     /// The server's address, without a path.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// The server's address on the network.
+    ///
+    /// # Panics
+    ///
+    /// Where the server was named by a host rather than an address.
+    pub fn address(&self) -> SocketAddr {
+        let authority = self.base.rsplit('/').next().unwrap_or_default();
+        authority
+            .parse()
+            .unwrap_or_else(|_| panic!("{} names no address", self.base))
     }
 
     /// Gets a path with the read key, if one is given.

@@ -80,14 +80,7 @@ fn no_request_gets_an_answer_off_the_contract() {
 fn a_header_name_of_any_length_ends_its_own_connection_only() {
     let database = TestDatabase::new();
     let server = Server::start_with(database.url(), &[("ASSAY_RATE_LIMIT", "0"), ("RUST_LOG", "warn")]);
-    let address = server
-        .client()
-        .base()
-        .rsplit('/')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let address = server.client().address();
     let request = b"GET /api/v1/projects HTTP/1.1\r\nHost: a\r\n\r\n";
     let ask = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -116,14 +109,7 @@ fn a_header_name_of_any_length_ends_its_own_connection_only() {
 /// Past the limit everything is refused in the same way, whatever it asks for: 429 and nothing else.
 fn limited(world: &World, contract: &Contract, seed: u64) {
     let server = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "60")]);
-    let address = server
-        .client()
-        .base()
-        .rsplit('/')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let address = server.client().address();
     let mut generator = Generator::new(seed, contract, world);
     let mut kept = Kept::new(address);
     let drafts: Vec<_> = std::iter::repeat_with(|| generator.draft())

@@ -54,14 +54,7 @@ fn requests(key: &str) -> Vec<String> {
 
 /// Sends everything and returns the lines that the server wrote meanwhile.
 fn lines_of(world: &World, server: &Server) -> Vec<String> {
-    let address = server
-        .client()
-        .base()
-        .rsplit('/')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let address = server.client().address();
     let before = server.log().len();
     for request in requests(&world.keys.good) {
         wire::send(address, request.as_bytes(), false);

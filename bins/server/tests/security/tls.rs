@@ -41,14 +41,7 @@ fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAddr) {
             ("ASSAY_TLS_KEY", &file("key.pem")),
         ],
     );
-    let address = server
-        .client()
-        .base()
-        .rsplit('/')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let address = server.client().address();
     (server, address)
 }
 

@@ -97,14 +97,7 @@ impl World {
         }
         let keys = keys(&cli, &database, &projects[0].0);
         let server = Server::start_with(database.url(), settings);
-        let address = server
-            .client()
-            .base()
-            .rsplit('/')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let address = server.client().address();
         let mut holdings = projects
             .iter()
             .zip([&keys.good, &keys.good, &keys.theirs])
