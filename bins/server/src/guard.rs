@@ -74,7 +74,6 @@ impl<L: Log> Log for Guard<L> {
                     .file(record.file())
                     .line(record.line())
                     .key_values(record.key_values())
-                    .key_values(record.key_values())
                     .args(format_args!("{safe}"))
                     .build(),
             ),

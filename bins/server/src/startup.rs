@@ -61,8 +61,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
         }
     }
     let options = PoolOptions {
-        // One more than there are threads that answer: the question whether the server is ready waits for none of them.
-        size: sizes.pool + 1,
+        size: sizes.pool,
         wait: CONNECTED_WITHIN,
         statement_timeout: STATEMENT_WITHIN,
     };
