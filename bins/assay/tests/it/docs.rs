@@ -17,8 +17,8 @@ use crate::{junit, world::said};
 /// that was set up for it; it takes minutes and means something only on a quiet machine.
 const NOT_RUN: [&str; 4] = ["builds", "serves", "deploys", "measures"];
 /// What a block may be that holds no commands.
-const NO_COMMANDS: [&str; 10] = [
-    "text", "json", "yaml", "toml", "rust", "groovy", "nginx", "csv", "sql", "xml",
+const NO_COMMANDS: [&str; 11] = [
+    "text", "json", "yaml", "toml", "ini", "rust", "groovy", "nginx", "csv", "sql", "xml",
 ];
 
 /// A fenced block.
