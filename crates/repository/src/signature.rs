@@ -56,7 +56,7 @@ pub(crate) fn find(
     let shown = Shown {
         names: names_by_ordinal(connection, project.id.0, &ordinals)?,
         outcomes: outcomes(connection, project.id.0, &ordinals, period)?,
-        runs: runs_of(connection, project.id.0, &hits)?,
+        runs: runs_of(connection, project.id.0, &hits, period)?,
     };
     let tests = tests(&hits, &shown.names)?;
     let signature = Figures {
@@ -309,11 +309,12 @@ fn outcomes(
     Ok(outcomes)
 }
 
-/// Ids and branches of the hits' runs, by number.
+/// Ids and branches of the hits' runs, which started in a period, by number.
 fn runs_of(
     connection: &mut PgConnection,
     project: Uuid,
     hits: &[Hit],
+    (from, to): (At, At),
 ) -> QueryResult<HashMap<i32, (Uuid, Option<String>)>> {
     let mut numbers: Vec<i32> = hits.iter().map(|hit| hit.run_number).collect();
     numbers.sort_unstable();
@@ -321,6 +322,8 @@ fn runs_of(
     let rows: Vec<(i32, Uuid, Option<String>)> = run::table
         .filter(run::project_id.eq(project))
         .filter(run::number.eq_any(numbers))
+        // Follows from the numbers; it keeps Postgres from reading all runs while it does not know how many there are.
+        .filter(run::started_at.between(from, to))
         .select((run::number, run::id, run::branch))
         .load(connection)?;
     Ok(rows

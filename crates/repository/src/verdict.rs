@@ -3,7 +3,7 @@
 mod last;
 mod rows;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::{
     id::RunId,
@@ -17,8 +17,8 @@ use assay_domain::{
     },
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, IntoSql, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    QueryDsl, RunQueryDsl, sql_types::Bool,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
+    RunQueryDsl,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ use rows::Rows;
 
 use crate::{
     column::{At, corrupt, file_hash, short_hash, status, word},
-    observation::{self, final_start},
+    observation::{self, Ended, final_start},
     pool::Read,
     schema::{project as projects, run, test, verdict},
     test as tests,
@@ -213,6 +213,8 @@ fn parsed(body: &str) -> Result<Body<EvidenceText<'_>>, StoreError> {
 pub(crate) struct Touched {
     /// The run.
     pub(crate) run: Option<i32>,
+    /// How each of its tests ended in it.
+    pub(crate) ended: HashMap<i32, Ended>,
     /// Its tests, those included that it has no longer.
     pub(crate) tests: BTreeSet<i32>,
     /// Whether nothing at all is to be taken over.
@@ -233,11 +235,17 @@ pub(crate) fn judge(
     for judgement in judge.judge(&history, now) {
         rows.push(judgement, &history)?;
     }
-    last::complete(connection, project, &mut rows, &history, touched)?;
-    let unseen = unseen(connection, project, &rows.tests, touched)?;
-    let newest = last::newest_of(connection, project, unseen.keys())?;
-    for (ordinal, engine) in unseen {
-        rows.push_unseen(ordinal, engine, newest.get(&ordinal).copied())?;
+    let stored = last::stored(connection, project)?;
+    last::complete(connection, project, &mut rows, &history, &stored, touched)?;
+    // The tests with a verdict but without a result in the window, as far as that is new or an import concerns them.
+    let judged: HashSet<i32> = rows.tests.iter().copied().collect();
+    let unseen = stored.iter().filter(|(test, stored)| {
+        (stored.in_window || touched.all || touched.tests.contains(test)) && !judged.contains(test)
+    });
+    let unseen = unseen.map(|(test, _)| *test).collect();
+    for unseen in last::unseen(connection, project, unseen)? {
+        let engine = parsed(&unseen.body)?.evidence.engine;
+        rows.push_unseen(unseen.test, engine, unseen.newest)?;
     }
     let changed = rows.store(connection, project)?;
     diesel::update(projects::table.find(project))
@@ -259,29 +267,4 @@ pub(crate) fn rebuild(
     };
     let changed = judge(connection, project, engine, now, &touched)?;
     Ok(u64::try_from(changed).unwrap_or(u64::MAX))
-}
-
-/// The tests with a verdict but without a result in the window, as far as that is new or an import concerns them, and
-/// the engine that made the verdict.
-fn unseen(
-    connection: &mut PgConnection,
-    project: Uuid,
-    judged: &[i32],
-    touched: &Touched,
-) -> Read<HashMap<i32, String>> {
-    let tests: Vec<i32> = touched.tests.iter().copied().collect();
-    let rows: Vec<(i32, String)> = verdict::table
-        .filter(verdict::project_id.eq(project))
-        .filter(
-            verdict::in_window
-                .or(verdict::test.eq_any(tests))
-                .or(touched.all.into_sql::<Bool>()),
-        )
-        .filter(verdict::test.ne_all(judged))
-        .select((verdict::test, verdict::body))
-        .load(connection)?;
-    Ok(rows
-        .into_iter()
-        .map(|(ordinal, body)| Ok((ordinal, parsed(&body)?.evidence.engine)))
-        .collect::<Result<_, StoreError>>()?)
 }

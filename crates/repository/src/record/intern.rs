@@ -1,11 +1,13 @@
 //! Numbers for tests, signatures and browsers: those that are known, and new ones for those that are not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_domain::{recording::Recording, signature::ErrorClass};
 use diesel::{
-    ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, QueryableByName,
+    RunQueryDsl,
     prelude::ExecuteCopyFromDsl,
+    sql_types::{Array, Binary, Integer, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -87,6 +89,16 @@ struct NewTest {
     file_hash: Vec<u8>,
 }
 
+#[derive(QueryableByName)]
+struct KnownTest {
+    #[diesel(sql_type = Binary)]
+    name_hash: Vec<u8>,
+    #[diesel(sql_type = Binary)]
+    file_hash: Vec<u8>,
+    #[diesel(sql_type = Integer)]
+    ordinal: i32,
+}
+
 fn tests(
     connection: &mut PgConnection,
     project: Uuid,
@@ -108,15 +120,22 @@ fn tests(
         .iter()
         .map(|(name, file)| (short_hash(name), file_hash(file.as_deref())))
         .collect();
-    let names: Vec<&Vec<u8>> = keys.iter().map(|(name, _)| name).collect();
-    let known: Vec<(Vec<u8>, Vec<u8>, i32)> = test::table
-        .filter(test::project_id.eq(project))
-        .filter(test::name_hash.eq_any(names))
-        .select((test::name_hash, test::file_hash, test::ordinal))
-        .load(connection)?;
+    let asked: BTreeSet<&Key> = keys.iter().collect();
+    let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
+        asked.into_iter().map(|(name, file)| (name, file)).unzip();
+    // By hand, because the query language has no rows from arrays; a list of very many names may be gone through for
+    // each test.
+    let known: Vec<KnownTest> = diesel::sql_query(
+        "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS asked (name_hash, file_hash) \
+         JOIN test ON test.project_id = $1 AND test.name_hash = asked.name_hash AND test.file_hash = asked.file_hash",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Binary>, _>(names)
+    .bind::<Array<Binary>, _>(files)
+    .load(connection)?;
     let mut known: HashMap<Key, i32> = known
         .into_iter()
-        .map(|(name, file, ordinal)| ((name, file), ordinal))
+        .map(|known| ((known.name_hash, known.file_hash), known.ordinal))
         .collect();
     let mut new = Vec::new();
     let mut ordinals = Vec::with_capacity(keys.len());
@@ -155,6 +174,14 @@ struct NewSignature {
     category: &'static str,
 }
 
+#[derive(QueryableByName)]
+struct KnownSignature {
+    #[diesel(sql_type = Text)]
+    fingerprint: String,
+    #[diesel(sql_type = Integer)]
+    ordinal: i32,
+}
+
 fn signatures(
     connection: &mut PgConnection,
     project: Uuid,
@@ -171,12 +198,17 @@ fn signatures(
         return Ok(HashMap::new());
     }
     let fingerprints: Vec<String> = classes.keys().map(|text| storable(text)).collect();
-    let known: Vec<(String, i32)> = signature::table
-        .filter(signature::project_id.eq(project))
-        .filter(signature::fingerprint.eq_any(fingerprints))
-        .select((signature::fingerprint, signature::ordinal))
-        .load(connection)?;
-    let mut known: HashMap<String, i32> = known.into_iter().collect();
+    let known: Vec<KnownSignature> = diesel::sql_query(
+        "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS asked (fingerprint) \
+         JOIN signature ON signature.project_id = $1 AND signature.fingerprint = asked.fingerprint",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Text>, _>(fingerprints)
+    .load(connection)?;
+    let mut known: HashMap<String, i32> = known
+        .into_iter()
+        .map(|known| (known.fingerprint, known.ordinal))
+        .collect();
     let mut new = Vec::new();
     for (fingerprint, class) in classes {
         known.entry(fingerprint.to_owned()).or_insert_with(|| {

@@ -181,8 +181,10 @@ impl Import<'_> {
         };
         place.write(connection, &contents, &changed, former_start)?;
         crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
+        let ended = |test| Some((test, rows::ended(contents.executions(test), run.started_at.0)?));
         let touched = Touched {
             run: Some(number),
+            ended: contents.ordinals().filter_map(ended).collect(),
             tests: changed.into_iter().chain(contents.ordinals()).collect(),
             ..Touched::default()
         };

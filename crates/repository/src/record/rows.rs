@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     column::{At, int, status_code, storable},
+    observation::Ended,
     schema::{attempt, result},
 };
 
@@ -110,12 +111,18 @@ impl Place<'_> {
 
     fn delete(&self, connection: &mut PgConnection, changed: &BTreeSet<i32>, former: At) -> QueryResult<()> {
         let changed: Vec<i32> = changed.iter().copied().collect();
-        diesel::delete(result::table)
-            .filter(result::project_id.eq(self.project))
-            .filter(result::run_number.eq(self.run))
-            .filter(result::started_at.eq(former))
-            .filter(result::test.eq_any(changed))
-            .execute(connection)?;
+        // By hand, because the query language has no rows from arrays; a list of very many tests would be gone through
+        // for each row.
+        diesel::sql_query(
+            "DELETE FROM result USING unnest($4) AS changed (test) \
+             WHERE result.project_id = $1 AND result.run_number = $2 AND result.started_at = $3 \
+                 AND result.test = changed.test",
+        )
+        .bind::<SqlUuid, _>(self.project)
+        .bind::<Integer, _>(self.run)
+        .bind::<Timestamptz, _>(former)
+        .bind::<Array<Integer>, _>(changed)
+        .execute(connection)?;
         diesel::delete(attempt::table)
             .filter(attempt::project_id.eq(self.project))
             .filter(attempt::run_number.eq(self.run))
@@ -161,7 +168,8 @@ impl Place<'_> {
         moved: &mut Moved,
     ) -> Option<NewResult> {
         let last = executions.last()?;
-        let ended = last.attempts.last()?;
+        let final_attempt = last.attempts.last()?;
+        let ended = ended(executions, self.started_at)?;
         let plain = matches!(executions, [only] if only.is_plain());
         let mut retry = 0;
         if !plain {
@@ -172,17 +180,14 @@ impl Place<'_> {
         Some(NewResult {
             project_id: self.project,
             started_at: At(self.started_at),
-            duration_ms: ended.duration_ms,
+            duration_ms: final_attempt.duration_ms,
             run_number: self.run,
             test,
-            // A start weeks away from the run's is none that could be meant.
-            start_offset_ms: ended
-                .at
-                .and_then(|at| i32::try_from(at.since_ms(self.started_at)).ok()),
-            browser: ended.browser,
+            start_offset_ms: ended.offset_ms,
+            browser: final_attempt.browser,
             attempts: retry,
             slot: last.slot,
-            status: status_code(ended.status),
+            status: ended.status,
         })
     }
 
@@ -264,6 +269,18 @@ impl Place<'_> {
         .execute(connection)
         .map(drop)
     }
+}
+
+/// How a test ended in a run that started at this time: as its final attempt did; nothing where no shard has it.
+pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> Option<Ended> {
+    let last = executions.last()?.attempts.last()?;
+    Some(Ended {
+        status: status_code(last.status),
+        // A start weeks away from the run's is none that could be meant.
+        offset_ms: last
+            .at
+            .and_then(|at| i32::try_from(at.since_ms(run_started_at)).ok()),
+    })
 }
 
 impl Moved {

@@ -7,7 +7,10 @@ use assay_domain::{
     observation::{Bitmap, History},
     test::TestOrdinal,
 };
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, dsl::max};
+use diesel::{
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
+    sql_types::{Array, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
 use uuid::Uuid;
 
 use super::{Touched, rows::Rows};
@@ -15,8 +18,40 @@ use crate::{
     column::{At, int},
     observation::{self, Ended},
     pool::Read,
-    schema::{result, verdict},
+    schema::verdict,
 };
+
+/// What a stored verdict knows.
+#[derive(Debug)]
+pub(super) struct Stored {
+    /// Whether its test had a result in the engine's window.
+    pub(super) in_window: bool,
+    /// The last run, and how the test ended in it.
+    last: Option<(i32, Ended)>,
+}
+
+/// Test, whether it was in the window, last run, and how it ended there.
+type Row = (i32, bool, Option<i32>, Option<i16>, Option<i32>);
+
+/// What the stored verdicts know, by test.
+pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> QueryResult<HashMap<i32, Stored>> {
+    let rows: Vec<Row> = verdict::table
+        .filter(verdict::project_id.eq(project))
+        .select((
+            verdict::test,
+            verdict::in_window,
+            verdict::last_run,
+            verdict::last_status,
+            verdict::last_offset_ms,
+        ))
+        .load(connection)?;
+    let stored = |(test, in_window, run, status, offset_ms): Row| {
+        let ended = status.map(|status| Ended { status, offset_ms });
+        let last = run.zip(ended);
+        (test, Stored { in_window, last })
+    };
+    Ok(rows.into_iter().map(stored).collect())
+}
 
 /// Completes the rows of judged tests.
 pub(super) fn complete(
@@ -24,6 +59,7 @@ pub(super) fn complete(
     project: Uuid,
     rows: &mut Rows,
     history: &History,
+    stored: &HashMap<i32, Stored>,
     touched: &Touched,
 ) -> Read<()> {
     let starts: HashMap<i32, At> = history
@@ -31,11 +67,18 @@ pub(super) fn complete(
         .iter()
         .map(|run| (run.run.number, At(run.run.started_at)))
         .collect();
-    let known = known(connection, project, touched)?;
+    // What is known without a look at results: of the run that was just written, and of those that were left alone.
+    let known = |test: i32, run: i32| {
+        if Some(run) == touched.run {
+            return touched.ended.get(&test).copied();
+        }
+        let (last, ended) = stored.get(&test)?.last?;
+        (last == run && !touched.all).then_some(ended)
+    };
     let (mut tests, mut runs) = (Vec::new(), BTreeMap::new());
     for (test, run) in rows.tests.iter().zip(&rows.last_runs) {
         let Some(run) = run else { continue };
-        if !known.contains_key(&(*test, *run))
+        if known(*test, *run).is_none()
             && let Some(start) = starts.get(run)
         {
             tests.push(*test);
@@ -49,7 +92,7 @@ pub(super) fn complete(
     };
     let newest = newest_starts(history);
     for (index, (test, run)) in rows.tests.iter().zip(&rows.last_runs).enumerate() {
-        let ended = run.and_then(|run| known.get(&(*test, run)).or_else(|| read.get(&(*test, run))));
+        let ended = run.and_then(|run| known(*test, run).or_else(|| read.get(&(*test, run)).copied()));
         if let Some(slot) = rows.last_statuses.get_mut(index) {
             *slot = ended.map(|ended| ended.status);
         }
@@ -61,38 +104,6 @@ pub(super) fn complete(
         }
     }
     Ok(())
-}
-
-/// Test, last run, and how it ended there.
-type Row = (i32, Option<i32>, Option<i16>, Option<i32>);
-
-/// How the tests ended in the last runs that are stored with their verdicts, but for a run that was written anew, by
-/// test and run.
-fn known(
-    connection: &mut PgConnection,
-    project: Uuid,
-    touched: &Touched,
-) -> QueryResult<HashMap<(i32, i32), Ended>> {
-    let rows: Vec<Row> = verdict::table
-        .filter(verdict::project_id.eq(project))
-        .select((
-            verdict::test,
-            verdict::last_run,
-            verdict::last_status,
-            verdict::last_offset_ms,
-        ))
-        .load(connection)?;
-    let known = |(test, run, status, offset_ms): Row| {
-        let run = run.filter(|run| Some(*run) != touched.run && !touched.all)?;
-        Some((
-            (test, run),
-            Ended {
-                status: status?,
-                offset_ms,
-            },
-        ))
-    };
-    Ok(rows.into_iter().filter_map(known).collect())
 }
 
 /// When the newest run with each test started. Goes back no further than to the oldest of these runs, and from word to
@@ -126,24 +137,37 @@ fn newest_starts(history: &History) -> HashMap<i32, At> {
     newest
 }
 
-/// When the newest run with each of these tests started, out of all that are stored.
-pub(super) fn newest_of<'a>(
+/// A stored verdict on a test that no run of the window has.
+#[derive(Debug, QueryableByName)]
+pub(super) struct Unseen {
+    #[diesel(sql_type = Integer)]
+    pub(super) test: i32,
+    #[diesel(sql_type = Text)]
+    pub(super) body: String,
+    /// When the newest run with the test started, out of all that are stored.
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    pub(super) newest: Option<At>,
+}
+
+/// The stored verdicts on these tests.
+pub(super) fn unseen(
     connection: &mut PgConnection,
     project: Uuid,
-    tests: impl Iterator<Item = &'a i32>,
-) -> QueryResult<HashMap<i32, At>> {
-    let tests: Vec<i32> = tests.copied().collect();
+    tests: Vec<i32>,
+) -> QueryResult<Vec<Unseen>> {
     if tests.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Vec::new());
     }
-    let rows: Vec<(i32, Option<At>)> = result::table
-        .filter(result::project_id.eq(project))
-        .filter(result::test.eq_any(tests))
-        .group_by(result::test)
-        .select((result::test, max(result::started_at)))
-        .load(connection)?;
-    Ok(rows
-        .into_iter()
-        .filter_map(|(test, start)| Some((test, start?)))
-        .collect())
+    // By hand, because the query language has no rows from arrays. One look for each test, newest partition first:
+    // grouping by test would read all of its results.
+    diesel::sql_query(
+        "SELECT verdict.test, verdict.body, (\
+             SELECT result.started_at FROM result WHERE result.project_id = $1 AND result.test = verdict.test \
+             ORDER BY result.started_at DESC LIMIT 1) AS newest \
+         FROM unnest($2) AS asked (test) \
+         JOIN verdict ON verdict.project_id = $1 AND verdict.test = asked.test",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Integer>, _>(tests)
+    .load(connection)
 }

@@ -280,7 +280,7 @@ impl Statement {
 }
 
 /// The elements of a list as `Debug` writes it.
-fn elements(list: &str) -> Vec<String> {
+pub(crate) fn elements(list: &str) -> Vec<String> {
     let inner = list
         .trim()
         .strip_prefix('[')

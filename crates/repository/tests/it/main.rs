@@ -10,6 +10,7 @@
 mod administration;
 mod concurrency;
 mod distribution;
+mod explain;
 mod failures;
 mod fixture;
 mod load;
