@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     options::Options,
     shape::{Shape, Size},
+    shapes::Other,
 };
 
 const EXAMPLES: &str = "\
@@ -16,10 +17,10 @@ In a quarter of an hour on a laptop, a sixteenth of the full size:
 In full, about 26 million results (15 GB of disk, about an hour), and into the documentation:
   assay-bench all --growth --docs docs/performance.md
 
-Another shape, such as many small projects, or one test in very many runs:
-  assay-bench generate --data-dir /tmp/many --projects 1000 --tests 500
-  assay-bench generate --data-dir /tmp/one --projects 1 --tests 1 --runs-per-day 1100
-  assay-bench load --data-dir /tmp/many
+Other shapes: 1,000 projects, one test in a million runs, 100,000 tests in a run, 10,000 branches; or one of your own:
+  assay-bench shapes
+  assay-bench generate --data-dir /tmp/mine --projects 30 --alike --tests 900 --runs-per-day 5 --storm-days 0
+  assay-bench load --data-dir /tmp/mine
 
 Every measurement is kept in DIR/size-N/results and printed; --json prints it as one object.";
 
@@ -72,6 +73,12 @@ pub(crate) enum Command {
             default_value = "1/16,1/4,1"
         )]
         sizes: Vec<Size>,
+    },
+    /// Measure data sets of other shapes; makes those that are missing
+    Shapes {
+        /// These alone
+        #[arg(long, value_delimiter = ',', value_name = "NAME", value_enum)]
+        only: Vec<Other>,
     },
     /// Prune the oldest month while reads go on; the data set has to be made anew afterwards
     Prune,

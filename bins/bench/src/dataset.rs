@@ -52,7 +52,7 @@ pub(crate) struct Made {
 }
 
 /// How large it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
     pub(crate) projects: u64,
@@ -65,6 +65,16 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Counts another one in.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.projects += other.projects;
+        self.runs += other.runs;
+        self.results += other.results;
+        self.errors += other.errors;
+        self.window += other.window;
+        self.bytes += other.bytes;
+    }
+
     /// In a clause.
     pub(crate) fn told(&self) -> String {
         let many = |count: u64| crate::table::shown(float(count));

@@ -14,12 +14,13 @@ use assay_domain::{
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::{SourceFile, ci::CiContext};
+use assay_repository::Database;
 use diesel::PgConnection;
 
 use crate::{
     clock, cluster,
     dataset::{Opened, connect},
-    generate::{ProjectPlan, Role, recordings_of},
+    generate::{ProjectPlan, recordings_of},
     number::{float, median},
     options::Options,
     progress::step,
@@ -37,12 +38,7 @@ struct Imported {
 
 /// Imports `times` runs of each kind.
 pub(crate) fn import(opened: &Opened, options: &Options, times: u32) -> anyhow::Result<Vec<Table>> {
-    let importer = Importer {
-        opened,
-        plan: ProjectPlan::new(&opened.data.shape, 0, opened.data.until),
-        project: opened.data.large()?.id,
-        times: times.max(1),
-    };
+    let importer = Importer::new(opened, times)?;
     let mut table = Table::new(
         "import",
         "One report into the full database",
@@ -102,7 +98,16 @@ struct Importer<'a> {
     times: u32,
 }
 
-impl Importer<'_> {
+impl<'a> Importer<'a> {
+    fn new(opened: &'a Opened, times: u32) -> anyhow::Result<Self> {
+        Ok(Self {
+            opened,
+            plan: ProjectPlan::new(&opened.data.shape, 0, opened.data.until),
+            project: opened.data.large()?.id,
+            times: times.max(1),
+        })
+    }
+
     fn tests(&self) -> usize {
         self.plan.tests.len()
     }
@@ -160,6 +165,15 @@ impl Importer<'_> {
             attempts,
             wal_bytes: median(wal).unwrap_or(f64::NAN),
         })
+    }
+
+    /// The seconds of one import, verdicts included.
+    fn one(&self, store: &Database, recordings: &[Recording], now: Timestamp) -> anyhow::Result<f64> {
+        let started = Instant::now();
+        for recording in recordings {
+            store.record(self.project, recording, &Engine::default(), now)?;
+        }
+        Ok(started.elapsed().as_secs_f64())
     }
 
     /// A report that is already stored.
@@ -287,18 +301,50 @@ fn escaped(text: &str) -> String {
 
 /// The seconds of one whole import, for the growth.
 pub(crate) fn seconds(opened: &Opened, times: u32) -> anyhow::Result<f64> {
-    let made = opened
-        .data
-        .of(Role::Large)
-        .context("the data set has no large project")?;
-    let importer = Importer {
-        opened,
-        plan: ProjectPlan::new(&opened.data.shape, 0, opened.data.until),
-        project: made.id,
-        times,
-    };
     let mut connection = opened.running.connection()?;
-    Ok(importer
+    Ok(Importer::new(opened, times)?
         .measure(&mut connection, 6, &Engine::default(), false)?
         .seconds)
 }
+
+/// The seconds of imports, by name, for data sets of other shapes.
+pub(crate) fn shapes(opened: &Opened, times: u32) -> anyhow::Result<Vec<(String, f64)>> {
+    let importer = Importer::new(opened, times)?;
+    step("import: whole runs");
+    let mut figures = vec![("import of a run, s".to_owned(), seconds(opened, times)?)];
+    step("import: on one connection");
+    let store = opened.store(1)?;
+    let mut on_one = Vec::new();
+    // Postgres makes a plan for all values after five that it made for some.
+    for number in 0..times.max(7) {
+        let (recordings, now) = importer.recordings(7, number, false);
+        on_one.push(importer.one(&store, &recordings, now)?);
+    }
+    figures.extend(on_one.last().map(|last| {
+        (
+            "the same, the last of many on one connection, s".to_owned(),
+            *last,
+        )
+    }));
+    step("import: older than the window");
+    let mut old = Vec::new();
+    for number in 0..times {
+        let store = opened.store(1)?;
+        let (mut recordings, now) = importer.recordings(8, number, false);
+        for recording in &mut recordings {
+            recording.started_at = recording.started_at.plus_days(-OLD_DAYS);
+            recording.context.branch = Some(format!("old-{}-{number}", now.unix_ms()));
+        }
+        old.push(importer.one(&store, &recordings, now)?);
+    }
+    figures.extend(median(old).map(|seconds| {
+        (
+            format!("import of a run of {OLD_DAYS} days ago, on a new branch, s"),
+            seconds,
+        )
+    }));
+    Ok(figures)
+}
+
+/// How many days a report is old that lies before the engine's window.
+const OLD_DAYS: i64 = 40;

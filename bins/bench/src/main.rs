@@ -27,6 +27,7 @@ mod report;
 mod rivals;
 mod section;
 mod shape;
+mod shapes;
 mod table;
 mod targets;
 
@@ -36,12 +37,13 @@ use clap::Parser as _;
 
 use crate::{
     cli::{Cli, Command},
-    dataset::{Dataset, Opened},
+    dataset::{Opened, Summary},
     machine::Machine,
     number::float,
     options::Options,
     section::Section,
     shape::{Shape, Size},
+    shapes::Other,
     table::Table,
 };
 
@@ -64,6 +66,7 @@ fn run(options: &Options, command: Command) -> anyhow::Result<()> {
         Command::Import { times } => import(options, times),
         Command::Memory => memory(options),
         Command::Growth { shape, sizes } => growth(options, &shape, &sizes),
+        Command::Shapes { only } => shapes(options, &only),
         Command::Prune => prune(options),
         Command::Report { docs } => report(options, &docs),
         Command::All {
@@ -156,6 +159,11 @@ fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<()
     publish(&options, "growth", &open(&options)?, tables)
 }
 
+fn shapes(options: &Options, only: &[Other]) -> anyhow::Result<()> {
+    let (opened, data, tables) = shapes::shapes(options, only)?;
+    publish_all(options, "shapes", &opened, data, tables)
+}
+
 fn prune(options: &Options) -> anyhow::Result<()> {
     let mut opened = open(options)?;
     let tables = prune::prune(&mut opened, options)?;
@@ -172,16 +180,26 @@ fn open(options: &Options) -> anyhow::Result<Opened> {
     Opened::open(&options.dir(), options.pg_bin.as_deref())
 }
 
-/// Prints and keeps what a subcommand measured.
+/// Prints and keeps what a subcommand measured on a data set.
 fn publish(options: &Options, name: &str, opened: &Opened, tables: Vec<Table>) -> anyhow::Result<()> {
-    let data: &Dataset = &opened.data;
+    publish_all(options, name, opened, opened.data.summary(), tables)
+}
+
+/// Prints and keeps what a subcommand measured on data of this size.
+fn publish_all(
+    options: &Options,
+    name: &str,
+    opened: &Opened,
+    data: Summary,
+    tables: Vec<Table>,
+) -> anyhow::Result<()> {
     let section = Section {
         name: name.to_owned(),
         command: std::env::args().collect::<Vec<_>>().join(" "),
         at: clock::now(),
         machine: Machine::here(),
         postgres: cluster::version(&mut opened.running.connection()?)?,
-        data: data.summary(),
+        data,
         tables,
     };
     section.publish(&options.dir(), options.json)

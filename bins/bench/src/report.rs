@@ -7,7 +7,9 @@ use anyhow::{Context as _, bail};
 use crate::{options::Options, progress::step, section::Section, targets};
 
 /// The subcommands whose results are kept.
-pub(crate) const SECTIONS: [&str; 6] = ["generate", "load", "import", "memory", "growth", "prune"];
+pub(crate) const SECTIONS: [&str; 7] = [
+    "generate", "load", "import", "memory", "growth", "shapes", "prune",
+];
 
 /// Replaces everything between the marks `<!-- bench:ID -->` and `<!-- /bench:ID -->` of a document.
 pub(crate) fn report(options: &Options, document: &Path) -> anyhow::Result<usize> {

@@ -32,6 +32,12 @@ pub(crate) struct Shape {
     /// Share of the large project's tests that it has from its first day; the others come until 20 days before the end
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub(crate) first_tests: f64,
+    /// Make every project as large as the first, and with as many runs
+    #[arg(long)]
+    pub(crate) alike: bool,
+    /// Store every run but the last so many times, by copying its rows: for very many runs in little time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) copies: u32,
     /// Branches of the large project beside its stable one
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) branches: u32,
@@ -54,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// The large project's runs in the whole time.
+    /// The large project's runs in the whole time, copies aside.
     pub(crate) fn runs(&self) -> u32 {
         small(self.runs_per_day * self.days).max(1)
     }

@@ -3,6 +3,7 @@
 //! Every report goes through the same transaction as a real one, but for the judgement: that is left to the last
 //! import of each project, since a history judged once a run would be judged thousands of times for nothing.
 
+mod copies;
 mod errors;
 mod plan;
 mod run;
@@ -36,6 +37,7 @@ use assay_repository::Database;
 use diesel::connection::SimpleConnection as _;
 use indicatif::ProgressBar;
 
+use copies::Copies;
 pub(crate) use plan::{ProjectPlan, Role};
 use run::recordings;
 pub(crate) use run::recordings_of;
@@ -119,7 +121,10 @@ fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
     let runs: u64 = plans.iter().map(|(_, plan)| float_free(plan.runs.len())).sum();
     step(&format!("{runs} runs of {} projects", plans.len()));
     let bar = bar(runs);
-    let projects = in_parallel(&plans, workers, |(id, plan)| project(&database, *id, plan, &bar))?;
+    let projects = in_parallel(&plans, workers, |(id, plan)| {
+        let copies = Copies::new(running, plan, shape);
+        project(&database, *id, plan, &copies, &bar)
+    })?;
     bar.finish_and_clear();
     Ok(Dataset {
         shape: shape.clone(),
@@ -173,6 +178,7 @@ fn project(
     database: &Database,
     id: ProjectId,
     plan: &ProjectPlan,
+    copies: &Copies<'_>,
     bar: &ProgressBar,
 ) -> anyhow::Result<Made> {
     let mut made = Made {
@@ -199,6 +205,10 @@ fn project(
             }
         });
         for (number, shards) in receiver {
+            if number == last {
+                copies.store(id, made.runs)?;
+                made.multiply(copies.each);
+            }
             let final_shard = shards.len().saturating_sub(1);
             for (place, shard) in shards.iter().enumerate() {
                 made.count(shard, window);
@@ -226,6 +236,15 @@ impl Made {
         }
         let attempts = recording.tests.iter().flat_map(|test| &test.attempts);
         self.errors += float_free(attempts.filter(|attempt| attempt.class.is_some()).count());
+    }
+
+    /// Counts all of its runs but the last so many times.
+    fn multiply(&mut self, times: u32) {
+        let times = u64::from(times);
+        self.runs = (self.runs - 1) * times + 1;
+        self.results *= times;
+        self.errors *= times;
+        self.window *= times;
     }
 
     /// Results in each of its runs, on average.

@@ -1,0 +1,172 @@
+//! `shapes`: every route and the import over data sets of other shapes than the usual one.
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+
+use crate::{
+    cases,
+    dataset::{Opened, Summary},
+    generate::generate,
+    import,
+    number::float,
+    options::Options,
+    program::{self, Program},
+    progress::step,
+    shape::Shape,
+    table::{Cell, Table},
+};
+
+/// A shape in which one number is far larger than usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Other {
+    /// 1,000 projects of 500 tests
+    Projects,
+    /// One test in a million runs
+    Runs,
+    /// 100,000 tests in a run
+    Tests,
+    /// 10,000 branches
+    Branches,
+}
+
+impl Other {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Projects => "1,000 projects",
+            Self::Runs => "a million runs",
+            Self::Tests => "100,000 tests",
+            Self::Branches => "10,000 branches",
+        }
+    }
+
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Projects => "projects",
+            Self::Runs => "runs",
+            Self::Tests => "tests",
+            Self::Branches => "branches",
+        }
+    }
+
+    const fn shape(self) -> Shape {
+        let usual = Shape {
+            projects: 1,
+            tests: 200,
+            runs_per_day: 200.0,
+            days: 90.0,
+            storm_days: 0.0,
+            failing: 0.05,
+            first_tests: 1.0,
+            alike: true,
+            copies: 1,
+            branches: 400,
+            sharded: 0.0,
+            seed: 1,
+        };
+        match self {
+            Self::Projects => Shape {
+                projects: 1_000,
+                tests: 500,
+                runs_per_day: 1.0 / 9.0,
+                ..usual
+            },
+            Self::Runs => Shape {
+                tests: 1,
+                runs_per_day: 10_001.0 / 90.0,
+                copies: 100,
+                failing: 1.0,
+                ..usual
+            },
+            Self::Tests => Shape {
+                tests: 100_000,
+                runs_per_day: 1.0 / 3.0,
+                ..usual
+            },
+            Self::Branches => Shape {
+                branches: 10_000,
+                ..usual
+            },
+        }
+    }
+}
+
+/// Measures these shapes, or all where none is named. The data set that was measured last stays open.
+pub(crate) fn shapes(options: &Options, only: &[Other]) -> anyhow::Result<(Opened, Summary, Vec<Table>)> {
+    let chosen: &[Other] = if only.is_empty() {
+        Other::value_variants()
+    } else {
+        only
+    };
+    let mut rows: Vec<(String, Vec<Cell>)> = Vec::new();
+    let mut whole = Summary::default();
+    let mut last = None;
+    for (place, other) in chosen.iter().enumerate() {
+        step(other.name());
+        let own = Options {
+            data_dir: options.data_dir.join(other.folder()),
+            ..options.clone()
+        };
+        let dir = own.dir();
+        let shape = other.shape().scaled(own.size);
+        generate(&dir, own.pg_bin.as_deref(), &shape, false)?;
+        drop(last.take());
+        let opened = Opened::open(&dir, own.pg_bin.as_deref())?;
+        whole.add(&opened.data.summary());
+        for (name, value) in measured(&opened, &own)? {
+            let at = rows.iter().position(|(known, _)| *known == name);
+            let at = at.unwrap_or_else(|| {
+                rows.push((name, Vec::new()));
+                rows.len() - 1
+            });
+            if let Some((_, values)) = rows.get_mut(at) {
+                values.resize(place, Cell::Nothing(()));
+                values.push(value.into());
+            }
+        }
+        last = Some(opened);
+    }
+    let columns: Vec<&str> = ["Measured"]
+        .into_iter()
+        .chain(chosen.iter().map(|other| other.name()))
+        .collect();
+    let mut table = Table::new("shapes", "Other shapes", &columns);
+    for (name, mut values) in rows {
+        values.resize(chosen.len(), Cell::Nothing(()));
+        values.insert(0, name.into());
+        table.row(values);
+    }
+    table.note("Routes are medians of one connection, in milliseconds.");
+    Ok((last.context("no shape is named")?, whole, vec![table]))
+}
+
+fn measured(opened: &Opened, options: &Options) -> anyhow::Result<Vec<(String, f64)>> {
+    let data = opened.data.summary();
+    let tests = opened.data.large()?.tests;
+    let mut figures = vec![
+        ("projects".to_owned(), float(data.projects)),
+        ("tests of a project".to_owned(), float(tests)),
+        ("runs in all".to_owned(), float(data.runs)),
+        ("results, millions".to_owned(), float(data.results) / 1e6),
+        ("database, GB".to_owned(), float(data.bytes) / 1e9),
+    ];
+    let binary = program::server(options.server.as_deref())?;
+    let server = Program::server(&binary, &opened.running.url(), &options.server_log, &opened.dir)?;
+    for case in cases::targets(&server.client, &opened.data)?.cases {
+        step(case.name);
+        let request = case.request(&opened.data, &[]);
+        let measured = server.client.load(&request, 1, options.time())?;
+        anyhow::ensure!(
+            measured.status == 200,
+            "{} answered {}",
+            case.name,
+            measured.status
+        );
+        figures.extend(measured.ms(0.5).map(|ms| (case.name.to_owned(), ms)));
+        if float(measured.bytes) > 1e6 {
+            figures.push((format!("{}, MB", case.name), float(measured.bytes) / 1e6));
+        }
+    }
+    drop(server);
+    figures.extend(import::shapes(opened, if options.seconds < 1.0 { 1 } else { 9 })?);
+    Ok(figures)
+}
