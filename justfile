@@ -47,6 +47,12 @@ bench-full:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --growth --docs docs/performance.md
 
+# Data sets of other shapes, into docs/performance.md.
+bench-shapes:
+    cargo build --release --bin assay-server --bin assay-bench
+    target/release/assay-bench shapes
+    target/release/assay-bench report
+
 # Twenty minutes of steady load, with memory and descriptors watched (ASSAY_SOAK_MINUTES, ASSAY_SOAK_READERS).
 soak:
     cargo test --package assay-server --test faults -- --ignored --nocapture soak

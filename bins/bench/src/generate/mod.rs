@@ -99,15 +99,8 @@ fn is_current(dir: &Path, pg_bin: Option<&Path>) -> anyhow::Result<bool> {
 fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
     let until = clock::now();
     let workers = thread::available_parallelism().map_or(1, Into::into);
-    // A crash costs nothing here: the data can be made again. Plans are made for each statement's own arrays, as in the
-    // one import that a command does; a connection that lives for long would come to compare element by element.
-    let url = with_settings(
-        &running.url(),
-        &[
-            ("synchronous_commit", "off"),
-            ("plan_cache_mode", "force_custom_plan"),
-        ],
-    );
+    // A crash costs nothing here: the data can be made again.
+    let url = with_settings(&running.url(), &[("synchronous_commit", "off")]);
     let database = connect(&url, u32::try_from(workers)?)?;
     let began = until.plus_ms(-days_ms(shape.days + 1.0));
     let organization = database.create_organization("Benchmark", Paid::Pro, began)?;
