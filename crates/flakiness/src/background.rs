@@ -12,6 +12,8 @@ use crate::{
 const FRESH: u8 = 3;
 /// How many earlier runs say what is usual.
 const USUAL_RUNS: usize = 20;
+/// So few fresh failures are no excess even where none are usual.
+const NEVER_MANY: u32 = 3;
 /// A run is never blamed for more than this share of its failures.
 const AT_MOST: f64 = 0.95;
 /// A test of which so many failing streaks began outside large crowds keeps failing of itself: it recovered in between.
@@ -38,12 +40,11 @@ impl Background {
         let mut beta = vec![0.0; timeline.entries.len()];
         let mut kind = Kind::new(timeline.words);
         for lane in &timeline.lanes {
-            let betas = beta.get_mut(lane.positions.clone()).unwrap_or_default();
             kind.begin_lane();
-            kind.measure(timeline, lane, betas);
+            kind.measure(timeline, lane, &mut beta);
             // A cluster that fails again and again is no bad run: such tests are no excess when measured anew.
             if kind.find_recurring() {
-                kind.measure(timeline, lane, betas);
+                kind.measure(timeline, lane, &mut beta);
             }
         }
         let mass_failure: Vec<bool> = beta.iter().map(|beta| *beta >= MASS_FAILURE).collect();
@@ -107,14 +108,16 @@ impl Kind {
         self.recurring.fill(false);
     }
 
-    /// Measures the runs of a variant, the excess of those tests aside that keep failing.
+    /// Measures the runs of a variant, the excess of those tests aside that keep failing; `betas` are by position.
     fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, betas: &mut [f64]) {
-        let entries = timeline.entries.get(lane.positions.clone()).unwrap_or_default();
         // Push and pull-request runs of a variant fail in ways of their own.
         for on_stable_branch in [true, false] {
             self.clear();
-            for (entry, beta) in entries.iter().zip(&mut *betas) {
-                if entry.on_stable_branch == on_stable_branch {
+            for position in &lane.by_revision {
+                let here = timeline.entries.get(*position).zip(betas.get_mut(*position));
+                if let Some((entry, beta)) = here
+                    && entry.on_stable_branch == on_stable_branch
+                {
                     let fresh = self.take_in(timeline, entry);
                     *beta = self.background(&fresh, || timeline.count_seen(entry.observed));
                     if *beta < LARGE_CROWD {
@@ -189,12 +192,13 @@ impl Kind {
 
     /// The background of a run with `fresh` failures among `tests`, which then joins the usual runs.
     fn background(&mut self, fresh: &Fresh, tests: impl Fn() -> u32) -> f64 {
-        let usual = self.median();
+        let counted = fresh.all - fresh.recurring;
+        let usual = if counted > NEVER_MANY { self.median() } else { 0.0 };
         if self.usual.len() == USUAL_RUNS {
             self.usual.pop_front();
         }
         self.usual.push_back(fresh.all);
-        let excess = f64::from(fresh.all - fresh.recurring) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
+        let excess = f64::from(counted) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
         if excess <= 0.0 {
             return 0.0;
         }

@@ -163,9 +163,14 @@ impl Block {
         }
     }
 
-    /// The test at `bit` of word `index`, for one that failed.
-    pub(crate) fn column(&self, timeline: &Timeline<'_>, index: usize, bit: u32) -> Option<Column<'_>> {
-        let presence = self.presence(index, bit);
+    /// The test at `bit` of word `index`, for one that failed; `presence` is its own.
+    pub(crate) fn column(
+        &self,
+        timeline: &Timeline<'_>,
+        index: usize,
+        bit: u32,
+        presence: Presence,
+    ) -> Option<Column<'_>> {
         let executions = if timeline.has_variants {
             self.executions_considered.of(index, bit)
         } else {

@@ -26,6 +26,12 @@ impl Column<'_> {
             .is_some_and(|tests| self.is_in(*tests))
     }
 
+    /// Whether it took part wherever any test did.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        let lanes = &self.participation.always_seen;
+        lanes.iter().all(|tests| self.is_in(*tests))
+    }
+
     /// Whether it is among `tests` of its word.
     pub(crate) const fn is_in(&self, tests: u64) -> bool {
         tests >> self.bit & 1 == 1

@@ -78,7 +78,7 @@ impl Ends {
             let Some(last) = last_position(sheet, chain) else {
                 continue;
             };
-            let probability = filter.broken_probability(belief, chain, last);
+            let probability = filter.broken_probability(belief, last);
             self.broken_probability = Some(
                 self.broken_probability
                     .map_or(probability, |p| p.max(probability)),
@@ -133,13 +133,11 @@ fn positions_backwards<'a, 'h>(
     sheet: Sheet<'a, 'h>,
     chain: usize,
 ) -> impl Iterator<Item = usize> + use<'a, 'h> {
-    let last = sheet.timeline.chains.get(chain).map(|chain| chain.last);
-    let positions = std::iter::successors(last, move |position| {
-        sheet
-            .timeline
-            .entries
-            .get(*position)
-            .and_then(|entry| entry.previous)
-    });
+    let positions = sheet
+        .timeline
+        .chains
+        .get(chain)
+        .map(|chain| chain.positions.clone());
+    let positions = positions.unwrap_or_default().rev();
     positions.filter(move |position| sheet.column.contains(*position))
 }

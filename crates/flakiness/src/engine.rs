@@ -11,17 +11,14 @@ use crate::{
     background::Background,
     block::{Block, Presence},
     config::{Config, MASS_FAILURE, NAMED_RUNS},
-    ends::Ends,
     evidence::{self, Frame},
     failures::{FailureAt, Failures},
-    filter::Filter,
+    findings::Finder,
     model::Outcome,
     numbers::at,
-    outcomes::{self, FailedRun},
     row::WORDS,
     sheet::Sheet,
     status::{Case, clean},
-    tally,
     timeline::Timeline,
     trajectory::Trajectory,
 };
@@ -180,13 +177,9 @@ struct Examiner<'t, 'h> {
     failures: &'t Failures,
     /// Those of the test at hand.
     failed: &'t [FailureAt],
-    filter: Filter<'t, 'h>,
-    /// How many tests failed in a run, once counted.
-    red: Vec<Option<u32>>,
+    finder: Finder<'t, 'h>,
     /// How the test at hand ended, by position; passed wherever it did not fail.
     outcomes: Vec<Outcome>,
-    failed_runs: Vec<FailedRun>,
-    by_chain: Vec<(usize, FailureAt)>,
 }
 
 impl<'t, 'h> Examiner<'t, 'h> {
@@ -203,11 +196,8 @@ impl<'t, 'h> Examiner<'t, 'h> {
             background,
             failures,
             failed: &[],
-            filter: Filter::new(timeline, background, trajectory),
-            red: vec![None; timeline.runs.len()],
+            finder: Finder::new(timeline, background, trajectory),
             outcomes: vec![Outcome::Passed; timeline.entries.len()],
-            failed_runs: Vec::new(),
-            by_chain: Vec::new(),
         }
     }
 
@@ -215,7 +205,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         let test = block.test(index, bit);
         let (timeline, background) = (self.timeline, self.background);
         let presence = block.presence(index, bit);
-        let case = self.case(block, index, bit);
+        let case = self.case(block, index, bit, presence);
         Examined {
             timeline,
             background,
@@ -229,7 +219,13 @@ impl<'t, 'h> Examiner<'t, 'h> {
     }
 
     /// Everything counted of a test; none where it had no failed attempt.
-    fn case<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Option<Case<'a, 'h>> {
+    fn case<'a>(
+        &'a mut self,
+        block: &'a Block,
+        index: usize,
+        bit: u32,
+        presence: Presence,
+    ) -> Option<Case<'a, 'h>> {
         let test = block.test(index, bit);
         let failures = self.failures.of(test);
         if failures.is_empty() {
@@ -247,7 +243,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         }
         self.failed = failures;
         let (timeline, background) = (self.timeline, self.background);
-        let column = block.column(timeline, index, bit)?;
+        let column = block.column(timeline, index, bit, presence)?;
         let sheet = Sheet {
             timeline,
             background,
@@ -255,17 +251,10 @@ impl<'t, 'h> Examiner<'t, 'h> {
             failures,
             outcomes: &self.outcomes,
         };
-        outcomes::join(sheet, &mut self.failed_runs);
-        let tally = tally::tally(sheet, &mut self.by_chain);
-        let belief = self.filter.run(sheet);
         Some(Case {
             test,
             sheet,
-            failed_runs: &self.failed_runs,
-            runs: outcomes::figures(sheet, &self.failed_runs, &mut self.red),
-            ends: Ends::read(sheet, &tally, &self.filter, &belief),
-            tally,
-            belief,
+            found: self.finder.find(sheet),
             thresholds: self.config.thresholds,
         })
     }

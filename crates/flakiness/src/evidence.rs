@@ -75,24 +75,27 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
 
 /// A signal's value, and the value from which it is active.
 fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
-    let tally = &case.tally;
+    let tally = &case.found.tally;
     let real = f64::from;
     let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
         Signal::ConsecutiveFailures => (
-            streak(case.ends.breakage.map(|breakage| breakage.end)),
+            streak(case.found.ends.breakage.map(|breakage| breakage.end)),
             real(STREAK),
         ),
         Signal::FailureRateBroken => (
-            case.ends.breakage.map_or(0.0, |breakage| breakage.probability),
+            case.found
+                .ends
+                .breakage
+                .map_or(0.0, |breakage| breakage.probability),
             BROKEN,
         ),
         Signal::SameShaFlip => (real(tally.contradictions), 1.0),
         Signal::RetryRate => {
             let considered = real(case.sheet.column.presence.considered.max(1));
-            (real(case.runs.recovered) / considered, 1.0 / considered)
+            (real(case.found.runs.recovered) / considered, 1.0 / considered)
         }
-        Signal::FailureRateFlaky => (case.belief.flake_score, case.thresholds.episodic_score),
+        Signal::FailureRateFlaky => (case.found.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
             // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
             let pairs = real(case.sheet.column.pairs.max(1));
@@ -100,17 +103,21 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
             (real(tally.flips) / pairs, real(needed) / pairs)
         }
         Signal::IsolatedFailure => (real(tally.episodes), 1.0),
-        Signal::MassFailure => (real(case.runs.mass_failures), 1.0),
-        Signal::FailingOffStable => (streak(case.ends.off_stable), real(STREAK)),
+        Signal::MassFailure => (real(case.found.runs.mass_failures), 1.0),
+        Signal::FailingOffStable => (streak(case.found.ends.off_stable), real(STREAK)),
         Signal::VariantSpecific => (real(tally.failures), real(VARIANT_FAILURES)),
-        Signal::Resolved => (real(case.runs.passes_since()), real(case.runs.passes_needed)),
+        Signal::Resolved => (
+            real(case.found.runs.passes_since()),
+            real(case.found.runs.passes_needed),
+        ),
     }
 }
 
 /// The logical runs that a signal rests on, by index.
 fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
     let failed_where = |wanted: fn(&FailedRun) -> bool| -> Vec<usize> {
-        case.failed_runs
+        case.found
+            .failed_runs
             .iter()
             .filter(|run| wanted(run))
             .map(|run| run.run)
@@ -118,9 +125,9 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
     };
     match signal {
         Signal::ConsecutiveFailures | Signal::FailureRateBroken => {
-            streak_runs(case, case.ends.breakage.map(|breakage| breakage.end))
+            streak_runs(case, case.found.ends.breakage.map(|breakage| breakage.end))
         }
-        Signal::FailingOffStable => streak_runs(case, case.ends.off_stable),
+        Signal::FailingOffStable => streak_runs(case, case.found.ends.off_stable),
         Signal::SameShaFlip => contradictory_runs(case),
         Signal::RetryRate => failed_where(|run| run.recovered),
         Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
@@ -133,7 +140,7 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
             let considered = runs
                 .filter(|(_, tests)| column.is_in(**tests))
                 .map(|(run, _)| run);
-            considered.skip(at(case.runs.until_last_failure)).collect()
+            considered.skip(at(case.found.runs.until_last_failure)).collect()
         }
     }
 }
@@ -167,13 +174,13 @@ fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
     for failure in failures(case) {
         if case
             .sheet
-            .before(failure.entry)
+            .before(failure.position)
             .next()
             .is_some_and(|before| passed(&before))
         {
             runs.extend(run_of(case, &failure));
         }
-        let after = case.sheet.after(failure.entry).next().filter(passed);
+        let after = case.sheet.after(failure.position).next().filter(passed);
         runs.extend(after.and_then(|after| run_of(case, &after)));
     }
     runs
@@ -195,8 +202,8 @@ fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
         }
         let mut runs = Contradiction::default();
         let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
-        let before = case.sheet.before(failure.entry).take_while(same);
-        let after = case.sheet.after(failure.entry).take_while(same);
+        let before = case.sheet.before(failure.position).take_while(same);
+        let after = case.sheet.after(failure.position).take_while(same);
         for result in before.chain(after).chain([failure]) {
             let ended_so = if result.outcome.failed() {
                 &mut runs.failed

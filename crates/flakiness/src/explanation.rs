@@ -19,10 +19,10 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         return format!(
             "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
             runs(case.sheet.column.presence.considered),
-            case.runs.failing
+            case.found.runs.failing
         );
     }
-    match case.ends.breakage {
+    match case.found.ends.breakage {
         Some(breakage) => format!(
             "{}; broken code is not yet certain enough ({:.2})",
             streak(case.sheet.timeline, &breakage.end),
@@ -30,7 +30,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         ),
         None => format!(
             "A failed attempt in {} of {}, no sign of a flaky test",
-            case.runs.failing,
+            case.found.runs.failing,
             runs(case.sheet.column.presence.considered)
         ),
     }
@@ -54,14 +54,16 @@ pub(crate) fn of_clean(presence: Presence) -> String {
 /// A signal's counts in one sentence.
 pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
     let timeline = case.sheet.timeline;
-    let tally = &case.tally;
+    let tally = &case.found.tally;
     match signal {
         Signal::ConsecutiveFailures => case
+            .found
             .ends
             .breakage
             .map(|breakage| streak(timeline, &breakage.end))
             .unwrap_or_default(),
         Signal::FailureRateBroken => case
+            .found
             .ends
             .breakage
             .map(|breakage| {
@@ -81,7 +83,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::RetryRate => {
             format!(
                 "Passed on retry in {} of {}",
-                case.runs.recovered,
+                case.found.runs.recovered,
                 runs(case.sheet.column.presence.considered)
             )
         }
@@ -107,10 +109,11 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::MassFailure => {
             format!(
                 "Failed in {} in which many tests failed together",
-                runs(case.runs.mass_failures)
+                runs(case.found.runs.mass_failures)
             )
         }
         Signal::FailingOffStable => case
+            .found
             .ends
             .off_stable
             .map(|end| streak(timeline, &end))
@@ -123,9 +126,9 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
-            runs(case.runs.passes_since()),
-            case.runs.failing,
-            case.runs.until_last_failure
+            runs(case.found.runs.passes_since()),
+            case.found.runs.failing,
+            case.found.runs.until_last_failure
         ),
     }
 }
@@ -138,11 +141,12 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
             .map(|(failed, passed)| format!("; lately failed in run {failed} and passed in run {passed}"))
             .unwrap_or_default(),
         Signal::FailureRateFlaky => case
+            .found
             .runs
             .failure_rate()
             .map(|rate| format!("; failure rate {rate:.3}"))
             .unwrap_or_default(),
-        Signal::Resolved => format!("; {} passes were needed", case.runs.passes_needed),
+        Signal::Resolved => format!("; {} passes were needed", case.found.runs.passes_needed),
         Signal::ConsecutiveFailures
         | Signal::FailureRateBroken
         | Signal::RetryRate
@@ -155,7 +159,7 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
 }
 
 fn isolated(case: &Case<'_, '_>) -> String {
-    let failed = case.failed_runs.iter().filter(|run| run.failed);
+    let failed = case.found.failed_runs.iter().filter(|run| run.failed);
     let runs_of = failed.filter_map(|run| case.sheet.timeline.runs.get(run.run));
     let numbers: Vec<i32> = runs_of.map(|run| run.facts.number).collect();
     match numbers.as_slice() {

@@ -6,12 +6,13 @@
 
 use crate::{
     background::Background,
-    model::{GRID, Move, Outcome, PerRate, RATES, Step, mean, observe, pass, posterior, predict},
-    numbers::at,
-    sequels::{Sequel, Sequels},
+    code::{Code, Seen},
+    model::{GRID, Likelihood, Move, Outcome, PerRate, RATES, Step, mean},
+    positions::Positions,
+    product::Product,
     sheet::Sheet,
-    timeline::{Lane, Timeline},
-    trajectory::{Point, Trajectory, same},
+    timeline::{Chain, Timeline},
+    trajectory::Trajectory,
 };
 
 /// What the filter says of a test.
@@ -31,45 +32,20 @@ pub(crate) struct Filter<'t, 'h> {
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     trajectory: &'t Trajectory,
-    chains: Vec<State>,
-    /// The chains whose state is or was off the path: those to be put back before the next test.
-    touched: Vec<usize>,
-    /// The positions at which something happens to the test at hand: it fails, is absent, or its chain is off the path.
-    visits: Vec<u64>,
-    /// How many chains are off the path in a way that may still matter to a later position of the lane.
-    loose: u32,
-    /// What a failure leads to, for tests that it befalls alike: many fail together in a bad run.
-    sequels: Sequels,
-    /// The likelihoods of the latest steps, multiplied; a logarithm is taken only now and then.
-    product: PerRate,
+    /// The positions at which something happens to the test at hand: it fails, is absent, or what new code takes over
+    /// from the stable chain is off the path.
+    visits: Positions,
+    /// The positions of stable chains behind which the test at hand is off the path.
+    astray: Positions,
+    /// P(Broken) there, by position.
+    stable: Vec<PerRate>,
+    /// How probable the results are.
+    likelihood: Product,
+    /// How many factors were multiplied since it was settled.
     factors: u32,
-    log_likelihood: PerRate,
 }
 
-/// Where a chain of the test at hand stands.
-#[derive(Debug, Clone, Copy)]
-enum State {
-    /// On the path of a test that passes everywhere.
-    OnPath,
-    /// Off the path; the test has not run on the chain yet.
-    Unborn,
-    /// Off the path: P(Broken) after the last run, and that run's revision.
-    OffPath { broken: PerRate, revision: usize },
-}
-
-impl State {
-    const fn is_on_path(&self) -> bool {
-        match self {
-            Self::OnPath => true,
-            Self::Unborn | Self::OffPath { .. } => false,
-        }
-    }
-}
-
-/// How many positions a word of a set holds.
-const BITS: usize = at(u64::BITS);
-
-/// Factors multiplied before a logarithm is taken: each is at least 1e-6, so that the product stays in range.
+/// Factors that a product holds before it must be settled: each is at least 1e-6.
 const FACTORS: u32 = 32;
 
 impl<'t, 'h> Filter<'t, 'h> {
@@ -79,49 +55,43 @@ impl<'t, 'h> Filter<'t, 'h> {
         background: &'t Background,
         trajectory: &'t Trajectory,
     ) -> Self {
+        let positions = timeline.entries.len();
         Self {
             timeline,
             background,
             trajectory,
-            chains: vec![State::OnPath; timeline.chains.len()],
-            touched: Vec::new(),
-            visits: vec![0; timeline.entries.len().div_ceil(at(u64::BITS))],
-            loose: 0,
-            sequels: Sequels::new(timeline.entries.len()),
-            product: [1.0; GRID],
+            visits: Positions::new(positions),
+            astray: Positions::new(positions),
+            stable: vec![[0.0; GRID]; positions],
+            likelihood: Product::ONE,
             factors: 0,
-            log_likelihood: [0.0; GRID],
         }
     }
 
     /// Runs the filter over all results of a test.
     pub(crate) fn run(&mut self, sheet: Sheet<'_, 'h>) -> Belief {
-        while let Some(chain) = self.touched.pop() {
-            self.chains[chain] = State::OnPath;
-        }
-        self.log_likelihood = [0.0; GRID];
+        self.visits.clear();
+        self.astray.clear();
+        self.likelihood = Product::ONE;
+        self.factors = 0;
         for failure in sheet.failures {
-            self.visit(failure.position);
+            self.visits.insert(failure.position);
         }
-        let timeline = self.timeline;
-        let participation = sheet.column.participation;
-        let lanes = timeline.lanes.iter().zip(&self.trajectory.totals);
-        for ((lane, total), always_seen) in lanes.zip(&participation.always_seen) {
+        let lanes = self.timeline.lanes.iter().zip(&self.trajectory.totals);
+        for ((lane, total), always_seen) in lanes.zip(&sheet.column.participation.always_seen) {
             if !sheet.column.is_in(*always_seen) {
-                let mut positions = lane.positions.clone();
-                if !positions.any(|position| sheet.column.contains(position)) {
+                let absent = |position: &usize| !sheet.column.contains(*position);
+                if lane.positions.clone().all(|position| absent(&position)) {
                     continue;
                 }
-                let positions = lane.positions.clone();
-                for position in positions.filter(|position| !sheet.column.contains(*position)) {
-                    self.visit(position);
+                for position in lane.positions.clone().filter(absent) {
+                    self.visits.insert(position);
                 }
             }
-            add(&mut self.log_likelihood, total);
-            self.run_lane(sheet, lane);
+            self.likelihood.multiply_all(total);
         }
-        self.fold();
-        let weights = posterior(&self.log_likelihood);
+        self.walk(sheet);
+        let weights = self.likelihood.clone().posterior();
         Belief {
             weights,
             flake_score: 1.0 - weights[0],
@@ -129,197 +99,110 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    /// P(Broken) of a chain after its last run of the test, whose position is `last`.
-    pub(crate) fn broken_probability(&self, belief: &Belief, chain: usize, last: usize) -> f64 {
-        match &self.chains[chain] {
-            State::OnPath => mean(&belief.weights, &self.trajectory.points[last].after),
-            State::OffPath { broken, .. } => mean(&belief.weights, broken),
-            State::Unborn => 0.0,
+    /// P(Broken) of a stable chain after the test's last run on it, whose position is `last`.
+    pub(crate) fn broken_probability(&self, belief: &Belief, last: usize) -> f64 {
+        mean(&belief.weights, self.stable_after(last))
+    }
+
+    /// P(Broken) of a stable chain after one of its positions, as the test left it.
+    fn stable_after(&self, position: usize) -> &PerRate {
+        if self.astray.contains(position) {
+            &self.stable[position]
+        } else {
+            &self.trajectory.points[position].after
         }
     }
 
-    fn run_lane(&mut self, sheet: Sheet<'_, 'h>, lane: &Lane) {
-        let mut position = lane.positions.start;
-        self.loose = 0;
-        self.sequels.forget();
-        loop {
-            // Off the path, the stable chain matters to all that follows; else the rest is as it always is.
-            if self.is_on_path(lane.stable) {
-                position = self.next_visit(position);
-            }
-            if position >= lane.positions.end {
-                return;
-            }
-            self.visits[position / BITS] &= !(1 << (position % BITS));
-            let outcome = sheet.outcomes[position];
-            let seen = sheet.column.contains(position);
-            if seen && self.loose == 0 && outcome != Outcome::Passed {
-                let next = self.next_visit(position + 1);
-                match self.sequels.of(position, outcome) {
-                    Some(sequel) if sequel.until <= next => {
-                        self.replay(&sequel);
-                        position = sequel.until;
-                        continue;
-                    }
-                    Some(_) => {}
-                    None => self.sequels.begin(position, outcome, next),
-                }
-            }
-            let entry = &self.timeline.entries[position];
-            let chain = entry.chain;
-            let was_on_path = self.chains[chain].is_on_path();
-            if !seen {
-                self.miss(position);
-            } else if outcome != Outcome::Passed || !was_on_path || !self.is_on_path(lane.stable) {
-                self.step(position, lane.stable, outcome);
-            }
-            self.loose -= u32::from(!was_on_path);
-            if !self.chains[chain].is_on_path() {
-                if was_on_path {
-                    self.touched.push(chain);
-                }
-                if let Some(next) = entry.next {
-                    self.visit(next);
-                }
-                self.loose += u32::from(entry.next.is_some() || lane.stable == Some(chain));
-            }
-            position += 1;
-            if self.loose == 0 {
-                self.sequels.end(position);
-            }
-        }
-    }
-
-    /// Takes in the results of a test that passes for a while after a failure, as others did.
-    fn replay(&mut self, sequel: &Sequel) {
-        for index in sequel.factors.clone() {
-            let (position, likelihood) = self.sequels.factors[index];
-            self.multiply(position, &likelihood);
-        }
-    }
-
-    /// Multiplies the likelihood by that of a position's result, in the place of a pass on the path.
-    fn multiply(&mut self, position: usize, likelihood: &PerRate) {
-        for (product, factor) in self.product.iter_mut().zip(likelihood) {
-            *product *= factor;
-        }
-        self.factors += 1;
-        if self.factors == FACTORS {
-            self.fold();
-        }
-        subtract(
-            &mut self.log_likelihood,
-            &self.trajectory.points[position].log_likelihood,
-        );
-    }
-
-    fn is_on_path(&self, chain: Option<usize>) -> bool {
-        chain.is_none_or(|chain| self.chains[chain].is_on_path())
-    }
-
-    fn visit(&mut self, position: usize) {
-        self.visits[position / BITS] |= 1 << (position % BITS);
-    }
-
-    /// The first position from `from` on that is to be visited; past all positions where there is none.
-    fn next_visit(&self, from: usize) -> usize {
-        let mut rest = u64::MAX << (from % BITS);
-        for (index, word) in self.visits.iter().enumerate().skip(from / BITS) {
-            let found = word & rest;
-            if found != 0 {
-                return index * BITS + at(found.trailing_zeros());
-            }
-            rest = u64::MAX;
-        }
-        usize::MAX
-    }
-
-    /// Takes in a result step by step.
-    fn step(&mut self, position: usize, stable: Option<usize>, outcome: Outcome) {
-        let entry = &self.timeline.entries[position];
-        let point = &self.trajectory.points[position];
-        let on_path = [0.0; GRID];
-        let (step, before) = match &self.chains[entry.chain] {
-            State::OnPath => {
-                let before = entry
-                    .previous
-                    .map_or(&on_path, |previous| &self.trajectory.points[previous].after);
-                (entry.step, before)
-            }
-            State::Unborn => (Step::First, &on_path),
-            State::OffPath { broken, revision } if *revision == entry.revision => {
-                (Step::SameRevision, broken)
-            }
-            State::OffPath { broken, .. } => (Step::NewRevision, broken),
-        };
-        let on_stable = stable == Some(entry.chain);
-        // Moves along the path are known; what the stable chain says matters to new code only.
-        let as_usual =
-            step == entry.step && (on_stable || step == Step::SameRevision || self.is_on_path(stable));
-        let (likelihood, broken) = if outcome == Outcome::Passed && step != Step::First {
-            if as_usual {
-                pass(&point.moves, before, &point.passes)
+    /// Goes from one position to the next at which the test is off the path, or leaves it.
+    fn walk(&mut self, sheet: Sheet<'_, 'h>) {
+        let mut position = 0;
+        while let Some(visited) = self.visits.next(position) {
+            let point = &self.trajectory.points[visited];
+            position = if point.absence_is_harmless && !sheet.column.contains(visited) {
+                self.multiply(&point.scale);
+                visited + 1
             } else {
-                let moves = Move::new(step, on_stable, self.stable_belief(stable, point));
-                pass(&moves, before, &point.passes)
-            }
-        } else {
-            let predicted = predict(step, before, on_stable, self.stable_belief(stable, point));
-            observe(&predicted, outcome, self.background.beta[position])
-        };
-        self.sequels.take_in(position, &likelihood);
-        self.multiply(position, &likelihood);
-        self.chains[entry.chain] = if same(&broken, &point.after) {
-            State::OnPath
-        } else {
-            State::OffPath {
-                broken,
-                revision: entry.revision,
-            }
-        };
+                self.stray(sheet, visited)
+            };
+        }
     }
 
-    /// Skips a run that did not contain the test.
-    fn miss(&mut self, position: usize) {
+    /// Follows a chain off the path from `first` on, and returns the position from which on it is on the path again.
+    fn stray(&mut self, sheet: Sheet<'_, 'h>, first: usize) -> usize {
+        let (timeline, trajectory) = (self.timeline, self.trajectory);
+        let chain = &timeline.chains[timeline.entries[first].chain];
+        let (mut code, mut revision) = match timeline.entries[first].step {
+            Step::First => (Code::UNBORN, None),
+            Step::SameRevision | Step::NewRevision => (
+                Code::on_path(&trajectory.points[first - 1].after),
+                Some(timeline.entries[first - 1].revision),
+            ),
+        };
+        for position in first..chain.positions.end {
+            let point = &trajectory.points[position];
+            if sheet.column.contains(position) {
+                let step = match revision.replace(timeline.entries[position].revision) {
+                    None => Step::First,
+                    Some(last) if last == timeline.entries[position].revision => Step::SameRevision,
+                    Some(_) => Step::NewRevision,
+                };
+                let unusual = self.unusual_move(chain, position, step);
+                let by = unusual.as_ref().unwrap_or(&point.by);
+                let outcome = sheet.outcomes[position];
+                if outcome == Outcome::Passed {
+                    code.take_in(by, &point.passes);
+                } else {
+                    let likelihood = Likelihood::of(outcome, self.background.beta[position]);
+                    code.take_in(by, &Seen::new(&likelihood, &point.scale));
+                }
+                if outcome == Outcome::Passed && code.is_at(&point.after) {
+                    self.multiply(&code.likelihood());
+                    return position + 1;
+                }
+            } else {
+                code.scale(&point.scale);
+            }
+            if chain.stable {
+                self.bequeath(position, &code);
+            }
+            self.factors += 1;
+            if self.factors >= FACTORS {
+                let likelihood = code.likelihood();
+                self.multiply(&likelihood);
+                code.scale(&likelihood.map(|likelihood| 1.0 / likelihood));
+            }
+        }
+        self.multiply(&code.likelihood());
+        chain.positions.end
+    }
+
+    /// How a chain moves where it does not move as on the path.
+    fn unusual_move(&self, chain: &Chain<'_>, position: usize, step: Step) -> Option<Move> {
         let entry = &self.timeline.entries[position];
-        let point = &self.trajectory.points[position];
-        subtract(&mut self.log_likelihood, &point.log_likelihood);
-        if self.chains[entry.chain].is_on_path() && !point.absence_is_harmless {
-            self.chains[entry.chain] = entry.previous.map_or(State::Unborn, |previous| State::OffPath {
-                broken: self.trajectory.points[previous].after,
-                revision: self.timeline.entries[previous].revision,
-            });
+        let heeds = step != Step::SameRevision;
+        let astray = |stable: usize| heeds && self.astray.contains(stable);
+        if step == entry.step && !entry.stable_before.is_some_and(astray) {
+            return None;
+        }
+        let stable = entry.stable_before.map(|stable| self.stable_after(stable));
+        Some(Move::new(step, chain.stable, stable))
+    }
+
+    /// Leaves what a stable chain says off the path to the new code of other chains.
+    fn bequeath(&mut self, position: usize, code: &Code) {
+        self.astray.insert(position);
+        self.stable[position] = code.broken();
+        for heir in &self.timeline.entries[position].heirs {
+            self.visits.insert(*heir);
         }
     }
 
-    /// P(Broken) of the lane's stable chain as the test left it, where it has run there.
-    fn stable_belief(&self, stable: Option<usize>, point: &'t Point) -> Option<&PerRate> {
-        match &self.chains[stable?] {
-            State::OnPath => point
-                .stable_before
-                .map(|position| &self.trajectory.points[position].after),
-            State::Unborn => None,
-            State::OffPath { broken, .. } => Some(broken),
+    fn multiply(&mut self, factors: &PerRate) {
+        self.likelihood.multiply(factors);
+        self.factors += 1;
+        if self.factors >= FACTORS {
+            self.likelihood.settle();
+            self.factors = 0;
         }
-    }
-
-    fn fold(&mut self) {
-        for (sum, product) in self.log_likelihood.iter_mut().zip(&mut self.product) {
-            *sum += product.ln();
-            *product = 1.0;
-        }
-        self.factors = 0;
-    }
-}
-
-fn add(sum: &mut PerRate, terms: &PerRate) {
-    for (sum, term) in sum.iter_mut().zip(terms) {
-        *sum += term;
-    }
-}
-
-fn subtract(sum: &mut PerRate, terms: &PerRate) {
-    for (sum, term) in sum.iter_mut().zip(terms) {
-        *sum -= term;
     }
 }

@@ -17,8 +17,12 @@ pub(crate) type PerRate = [f64; GRID];
 /// The flake rates. The first one is that of a reliable test.
 pub(crate) const RATES: PerRate = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
-const RELIABLE_PRIOR: f64 = 0.94;
-const UNRELIABLE_PRIOR: f64 = 0.06 / 9.0;
+/// The probability of each rate before anything is observed.
+pub(crate) const PRIOR: PerRate = {
+    let mut prior = [0.06 / 9.0; GRID];
+    prior[0] = 0.94;
+    prior
+};
 
 /// P(Broken) of a stable chain before its first run.
 const FIRST_STABLE: f64 = 0.015;
@@ -86,12 +90,17 @@ pub(crate) enum Step {
 /// How new code or the same moves P(Broken): what it keeps of it, and what it adds where the code was good.
 #[derive(Debug, Clone)]
 pub(crate) struct Move {
-    keeps: PerRate,
-    breaks: PerRate,
+    /// P(still broken) of broken code.
+    pub(crate) keeps: PerRate,
+    /// P(broken now) of good code.
+    pub(crate) breaks: PerRate,
 }
 
 impl Move {
-    /// The move of [`predict`] where the chain has begun.
+    /// What happens before an observation.
+    ///
+    /// `stable` is P(Broken) of the stable chain of the same variant for a chain off the stable branch, and none where that
+    /// is unknown.
     pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>) -> Self {
         let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
         let constant = |(breaks, fixes): (f64, f64)| Self {
@@ -99,7 +108,16 @@ impl Move {
             breaks: [breaks; GRID],
         };
         match (step, on_stable) {
-            (Step::First | Step::SameRevision, _) => constant(DRIFT),
+            // There is nothing to keep: where a chain begins, its code is as if it had been good.
+            (Step::First, true) => constant((FIRST_STABLE, 1.0 - FIRST_STABLE)),
+            (Step::First, false) => {
+                let first: PerRate = from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * inherited(k));
+                Self {
+                    keeps: first,
+                    breaks: first,
+                }
+            }
+            (Step::SameRevision, _) => constant(DRIFT),
             (Step::NewRevision, true) => constant(STABLE),
             (Step::NewRevision, false) => Self {
                 keeps: from_fn(|k| 1.0 - OTHER.1 * (1.0 - inherited(k))),
@@ -107,91 +125,42 @@ impl Move {
             },
         }
     }
-
-    /// Applies the move.
-    fn of(&self, before: &PerRate) -> PerRate {
-        from_fn(|k| before[k] * self.keeps[k] + (1.0 - before[k]) * self.breaks[k])
-    }
 }
 
-/// Takes in a pass after a known move: its likelihood under each rate, and P(Broken) after it. `passes` is
-/// [`pass_likelihood`] of the run.
-#[inline]
-pub(crate) fn pass(of: &Move, before: &PerRate, passes: &PerRate) -> (PerRate, PerRate) {
-    let predicted = of.of(before);
-    let likelihood: PerRate = from_fn(|k| (1.0 - predicted[k]) * passes[k] + predicted[k] * BROKEN_PASSES);
-    let after = from_fn(|k| predicted[k] * BROKEN_PASSES / likelihood[k]);
-    (likelihood, after)
+/// How probable an outcome is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Likelihood {
+    /// Of good code, under each rate.
+    pub(crate) good: PerRate,
+    /// Of broken code.
+    pub(crate) broken: f64,
 }
 
-/// How probably good code passes in a run with this background.
-pub(crate) fn pass_likelihood(beta: f64) -> PerRate {
-    from_fn(|k| 1.0 - first_fails(RATES[k], beta))
-}
-
-fn first_fails(rate: f64, beta: f64) -> f64 {
-    1.0 - (1.0 - rate) * (1.0 - beta)
-}
-
-/// P(Broken) before an observation.
-///
-/// `before` is the chain's P(Broken) after its last observation, unused where the chain begins. `stable` is that of the
-/// stable chain of the same variant for a chain off the stable branch, and none where that is unknown.
-pub(crate) fn predict(step: Step, before: &PerRate, on_stable: bool, stable: Option<&PerRate>) -> PerRate {
-    match (step, on_stable) {
-        (Step::First, true) => [FIRST_STABLE; GRID],
-        (Step::First, false) => {
-            from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * stable.map_or(0.0, |b| INHERITED * b[k]))
-        }
-        (Step::SameRevision | Step::NewRevision, _) => Move::new(step, on_stable, stable).of(before),
-    }
-}
-
-/// Takes in an observation: its likelihood under each rate, and P(Broken) after it.
-pub(crate) fn observe(predicted: &PerRate, outcome: Outcome, beta: f64) -> (PerRate, PerRate) {
-    let broken = match outcome {
-        Outcome::Passed | Outcome::Recovered => BROKEN_PASSES,
-        Outcome::Failed(_) => 1.0 - BROKEN_PASSES,
-    };
-    let mut likelihood = [0.0; GRID];
-    let mut after = [0.0; GRID];
-    for k in 0..GRID {
-        let first_fails = first_fails(RATES[k], beta);
-        let again = first_fails.max(RETRY_FAILS);
+impl Likelihood {
+    /// That of an outcome in a run with this background.
+    pub(crate) fn of(outcome: Outcome, beta: f64) -> Self {
+        let first_fails = RATES.map(|rate| 1.0 - (1.0 - rate) * (1.0 - beta));
+        let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
         let good = match outcome {
-            Outcome::Passed => 1.0 - first_fails,
-            Outcome::Recovered => first_fails * (1.0 - again.min(RETRY_FAILS_AT_MOST)),
+            Outcome::Passed => first_fails.map(|fails| 1.0 - fails),
+            Outcome::Recovered => from_fn(|k| first_fails[k] * (1.0 - again[k].min(RETRY_FAILS_AT_MOST))),
             Outcome::Failed(attempts) => match telling_retries(attempts) {
                 0 => first_fails,
-                1 => first_fails * again,
-                _ => first_fails * again * again,
+                1 => from_fn(|k| first_fails[k] * again[k]),
+                _ => from_fn(|k| first_fails[k] * again[k] * again[k]),
             },
         };
-        let b = predicted[k];
-        let z = (1.0 - b) * good + b * broken;
-        likelihood[k] = z;
-        after[k] = b * broken / z;
+        let broken = match outcome {
+            Outcome::Passed | Outcome::Recovered => BROKEN_PASSES,
+            Outcome::Failed(_) => 1.0 - BROKEN_PASSES,
+        };
+        Self { good, broken }
     }
-    (likelihood, after)
 }
 
 /// The retries among so many failed attempts that say something.
-pub(crate) fn telling_retries(attempts: u32) -> u32 {
+fn telling_retries(attempts: u32) -> u32 {
     attempts.saturating_sub(1).min(TELLING_RETRIES)
-}
-
-/// The posterior of each rate, given the logarithms of its likelihood.
-pub(crate) fn posterior(log_likelihood: &PerRate) -> PerRate {
-    let peak = log_likelihood.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut weights: PerRate = from_fn(|k| {
-        let prior = if k == 0 { RELIABLE_PRIOR } else { UNRELIABLE_PRIOR };
-        prior * (log_likelihood[k] - peak).exp()
-    });
-    let total: f64 = weights.iter().sum();
-    for weight in &mut weights {
-        *weight /= total;
-    }
-    weights
 }
 
 /// The mean of `values` under the posterior `weights`.

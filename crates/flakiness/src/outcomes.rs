@@ -71,9 +71,8 @@ impl RunFigures {
 }
 
 /// Joins a test's failures by logical run, oldest first.
-pub(crate) fn join(sheet: Sheet<'_, '_>, runs: &mut Vec<FailedRun>) {
-    runs.clear();
-    runs.extend(sheet.failures.iter().filter_map(|failure| {
+pub(crate) fn join(sheet: Sheet<'_, '_>) -> Vec<FailedRun> {
+    let runs = sheet.failures.iter().filter_map(|failure| {
         let counts = !sheet.background.is_mass_failure(failure.position);
         let failed = failure.outcome.failed();
         Some(FailedRun {
@@ -83,7 +82,8 @@ pub(crate) fn join(sheet: Sheet<'_, '_>, runs: &mut Vec<FailedRun>) {
             failed_at_all: failed,
             in_mass_failure: !counts,
         })
-    }));
+    });
+    let mut runs: Vec<_> = runs.collect();
     runs.sort_unstable_by_key(|run| run.run);
     runs.dedup_by(|next, kept| {
         let same = next.run == kept.run;
@@ -95,6 +95,7 @@ pub(crate) fn join(sheet: Sheet<'_, '_>, runs: &mut Vec<FailedRun>) {
         }
         same
     });
+    runs
 }
 
 /// The figures of a test from its failed runs. `red` keeps how many tests failed in a run, once counted.

@@ -1,5 +1,7 @@
 //! One failing test's results.
 
+use std::ops::Range;
+
 use crate::{
     background::Background,
     column::Column,
@@ -47,25 +49,23 @@ impl<'a, 'h> Sheet<'a, 'h> {
         })
     }
 
-    /// The results of the same chain before `entry` that count, the nearest first.
-    pub(crate) fn before(&self, entry: &Entry<'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
-        self.along(entry.previous, |entry| entry.previous)
-    }
-
-    /// The results of the same chain after `entry` that count, the nearest first.
-    pub(crate) fn after(&self, entry: &Entry<'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
-        self.along(entry.next, |entry| entry.next)
-    }
-
-    fn along(
-        &self,
-        first: Option<usize>,
-        step: fn(&Entry<'h>) -> Option<usize>,
-    ) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+    /// The results of the same chain before a position that count, the nearest first.
+    pub(crate) fn before(&self, position: usize) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
         let sheet = *self;
-        let positions = std::iter::successors(first, move |position| {
-            sheet.timeline.entries.get(*position).and_then(step)
-        });
+        let positions = (self.chain_of(position).start..position).rev();
         positions.filter_map(move |position| sheet.considered(position))
+    }
+
+    /// The results of the same chain after a position that count, the nearest first.
+    pub(crate) fn after(&self, position: usize) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+        let sheet = *self;
+        let positions = position + 1..self.chain_of(position).end;
+        positions.filter_map(move |position| sheet.considered(position))
+    }
+
+    fn chain_of(&self, position: usize) -> Range<usize> {
+        let entry = self.timeline.entries.get(position);
+        let chain = entry.and_then(|entry| self.timeline.chains.get(entry.chain));
+        chain.map_or(position..position, |chain| chain.positions.clone())
     }
 }

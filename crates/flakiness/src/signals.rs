@@ -17,15 +17,16 @@ pub(crate) fn active(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<
 }
 
 fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason: Option<Signal>) -> bool {
-    let tally = &case.tally;
+    let tally = &case.found.tally;
     match signal {
-        Signal::ConsecutiveFailures => case.ends.breakage.is_some(),
+        Signal::ConsecutiveFailures => case.found.ends.breakage.is_some(),
         Signal::FailureRateBroken => case
+            .found
             .ends
             .breakage
             .is_some_and(|breakage| breakage.probability >= BROKEN),
         Signal::SameShaFlip => tally.contradictions > 0,
-        Signal::RetryRate => case.runs.recovered > 0,
+        Signal::RetryRate => case.found.runs.recovered > 0,
         Signal::FailureRateFlaky => is_episodic(case),
         Signal::FlipRate => tally.excess_flips >= EXCESS_FLIPS,
         // A failure at the end of a streak is no isolated one, and neither is that of a test called broken.
@@ -33,11 +34,11 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
             tally.episodes == 1
                 && case.incidents() == 0
                 && !is_episodic(case)
-                && case.ends.breakage.is_none()
+                && case.found.ends.breakage.is_none()
                 && status != VerdictStatus::Broken
         }
-        Signal::MassFailure => case.runs.mass_failures > 0,
-        Signal::FailingOffStable => case.ends.off_stable.is_some(),
+        Signal::MassFailure => case.found.runs.mass_failures > 0,
+        Signal::FailingOffStable => case.found.ends.off_stable.is_some(),
         Signal::VariantSpecific => {
             tally.failing_variants == 1
                 && tally.failures >= VARIANT_FAILURES
@@ -49,14 +50,15 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
 
 /// Whether the test fails in episodes that a break and its fix do not explain.
 fn is_episodic(case: &Case<'_, '_>) -> bool {
-    case.tally.episodes >= case.thresholds.episodes
-        && case.tally.episodes > 0
-        && case.belief.flake_score >= case.thresholds.episodic_score
+    case.found.tally.episodes >= case.thresholds.episodes
+        && case.found.tally.episodes > 0
+        && case.found.belief.flake_score >= case.thresholds.episodic_score
 }
 
 /// The signal that decides for broken: a long streak speaks for itself, a short one only by its probability.
 pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
     if case
+        .found
         .ends
         .breakage
         .is_some_and(|breakage| breakage.end.streak >= PLAIN_STREAK)
@@ -69,8 +71,8 @@ pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
 
 /// The signal that decides for flaky, if any: the kind of contradiction that happened more often, else the episodes.
 pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
-    if case.incidents() > 0 && case.belief.flake_score >= case.thresholds.contradicted_score {
-        let by_retry = case.runs.recovered >= case.tally.contradictions;
+    if case.incidents() > 0 && case.found.belief.flake_score >= case.thresholds.contradicted_score {
+        let by_retry = case.found.runs.recovered >= case.found.tally.contradictions;
         return Some(if by_retry {
             Signal::RetryRate
         } else {
@@ -83,11 +85,11 @@ pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
 /// The signal that explains why a healthy test failed all the same, if one does.
 pub(crate) fn excusing(case: &Case<'_, '_>) -> Option<Signal> {
     let status = VerdictStatus::Healthy;
-    if case.ends.off_stable.is_some() {
+    if case.found.ends.off_stable.is_some() {
         Some(Signal::FailingOffStable)
     } else if is_active(case, Signal::IsolatedFailure, status, None) {
         Some(Signal::IsolatedFailure)
-    } else if case.runs.mass_failures > 0 && case.runs.failing == 0 {
+    } else if case.found.runs.mass_failures > 0 && case.found.runs.failing == 0 {
         Some(Signal::MassFailure)
     } else {
         None

@@ -8,14 +8,11 @@ use assay_domain::{
 use crate::{
     block::Presence,
     config::{BROKEN, ENOUGH_RUNS, Thresholds},
-    ends::Ends,
     explanation,
-    filter::Belief,
+    findings::Findings,
     numbers::share,
-    outcomes::{FailedRun, RunFigures},
     sheet::Sheet,
     signals,
-    tally::Tally,
 };
 
 /// A failing test with everything counted of it.
@@ -25,16 +22,8 @@ pub(crate) struct Case<'a, 'h> {
     pub(crate) test: TestOrdinal,
     /// Its results.
     pub(crate) sheet: Sheet<'a, 'h>,
-    /// Its failures by logical run, oldest first.
-    pub(crate) failed_runs: &'a [FailedRun],
-    /// The counts by run.
-    pub(crate) runs: RunFigures,
-    /// The counts by chain.
-    pub(crate) tally: Tally,
-    /// What the filter says.
-    pub(crate) belief: Belief,
-    /// What its chains say at their ends.
-    pub(crate) ends: Ends,
+    /// What was found in them.
+    pub(crate) found: &'a Findings,
     /// How much evidence a flaky verdict asks for.
     pub(crate) thresholds: Thresholds,
 }
@@ -59,6 +48,7 @@ impl Case<'_, '_> {
     /// The order is the model's: a regression is dearer to hide than a flake, so broken comes first.
     fn decide(&self) -> (VerdictStatus, Option<Signal>) {
         if self
+            .found
             .ends
             .breakage
             .is_some_and(|breakage| breakage.probability >= BROKEN)
@@ -69,7 +59,7 @@ impl Case<'_, '_> {
             return (VerdictStatus::InsufficientData, None);
         }
         match signals::flaking(self) {
-            Some(_) if self.runs.is_resolved() => (VerdictStatus::Healthy, Some(Signal::Resolved)),
+            Some(_) if self.found.runs.is_resolved() => (VerdictStatus::Healthy, Some(Signal::Resolved)),
             Some(reason) => (VerdictStatus::Flaky, Some(reason)),
             None => (VerdictStatus::Healthy, signals::excusing(self)),
         }
@@ -77,7 +67,7 @@ impl Case<'_, '_> {
 
     /// Contradictions that the state of the code does not explain.
     pub(crate) const fn incidents(&self) -> u32 {
-        self.runs.recovered + self.tally.contradictions
+        self.found.runs.recovered + self.found.tally.contradictions
     }
 
     fn figures(&self) -> Figures {
@@ -89,18 +79,19 @@ impl Case<'_, '_> {
         let pairs = self.sheet.column.pairs;
         Figures {
             time_lost_ms: self.sheet.column.presence.timed.then_some(lost),
-            flake_score: self.belief.flake_score.clamp(0.0, 1.0),
-            flake_rate: self.belief.flake_rate.clamp(0.0, 1.0),
-            flip_rate: share(self.tally.flips, pairs).unwrap_or(0.0),
-            failure_rate: self.runs.failure_rate(),
+            flake_score: self.found.belief.flake_score.clamp(0.0, 1.0),
+            flake_rate: self.found.belief.flake_rate.clamp(0.0, 1.0),
+            flip_rate: share(self.found.tally.flips, pairs).unwrap_or(0.0),
+            failure_rate: self.found.runs.failure_rate(),
             broken_probability: self
+                .found
                 .ends
                 .broken_probability
                 .map(|probability| probability.clamp(0.0, 1.0)),
             runs_in_window: self.sheet.column.presence.seen,
             runs_considered: self.sheet.column.presence.considered,
-            failure_streak: self.runs.streak,
-            impact: self.runs.impact,
+            failure_streak: self.found.runs.streak,
+            impact: self.found.runs.impact,
         }
     }
 }

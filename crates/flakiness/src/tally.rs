@@ -42,52 +42,49 @@ pub(crate) struct FailingEnd {
     pub(crate) since: usize,
 }
 
-/// Counts a test's failures. `scratch` is working memory.
-pub(crate) fn tally(sheet: Sheet<'_, '_>, scratch: &mut Vec<(usize, FailureAt)>) -> Tally {
+/// Counts a test's failures.
+pub(crate) fn tally(sheet: Sheet<'_, '_>) -> Tally {
     let mut tally = Tally::default();
-    scratch.clear();
-    scratch.extend(
-        sheet
-            .failures
-            .iter()
-            .filter_map(|failure| Some((sheet.considered(failure.position)?.entry.chain, *failure))),
-    );
-    // Stable: within a chain the positions stay ascending. Chains follow their lanes.
-    scratch.sort_by_key(|(chain, _)| *chain);
     let mut last_lane = None;
-    for failures in scratch.chunk_by(|(a, _), (b, _)| a == b) {
-        tally.add_chain(sheet, failures);
-        let chain = failures
-            .first()
-            .and_then(|(chain, _)| sheet.timeline.chains.get(*chain));
-        let lane = chain.map(|chain| chain.lane);
-        if lane != last_lane {
+    let chain_of = |failure: &FailureAt| {
+        sheet
+            .timeline
+            .entries
+            .get(failure.position)
+            .map(|entry| entry.chain)
+    };
+    for failures in sheet.failures.chunk_by(|a, b| chain_of(a) == chain_of(b)) {
+        let chain = failures.first().and_then(chain_of);
+        let Some((chain, place)) = chain.and_then(|at| Some((sheet.timeline.chains.get(at)?, at))) else {
+            continue;
+        };
+        if tally.add_chain(sheet, place, chain.stable, failures)
+            && last_lane.replace(chain.lane) != Some(chain.lane)
+        {
             tally.failing_variants += 1;
-            last_lane = lane;
         }
     }
     tally
 }
 
 impl Tally {
-    /// Adds the failures of one chain, ascending by position.
-    fn add_chain(&mut self, sheet: Sheet<'_, '_>, failures: &[(usize, FailureAt)]) {
-        let Some((chain, _)) = failures.first() else {
-            return;
-        };
-        let stable = sheet
-            .timeline
-            .chains
-            .get(*chain)
-            .is_some_and(|chain| chain.stable);
+    /// Adds the failures of one chain, ascending by position; whether any of them counts.
+    fn add_chain(
+        &mut self,
+        sheet: Sheet<'_, '_>,
+        chain: usize,
+        stable: bool,
+        failures: &[FailureAt],
+    ) -> bool {
+        let known = self.failures;
         let mut flips = 0;
         let mut failed_revision = None;
-        for result in failures
+        let results = failures
             .iter()
-            .filter_map(|(_, failure)| sheet.considered(failure.position))
-        {
-            let before = sheet.before(result.entry).next();
-            let after = sheet.after(result.entry).next();
+            .filter_map(|failure| sheet.considered(failure.position));
+        for result in results {
+            let before = sheet.before(result.position).next();
+            let after = sheet.after(result.position).next();
             let passed = |other: &Option<Considered<'_, '_>>| {
                 u32::from(other.is_some_and(|other| !other.outcome.had_failure()))
             };
@@ -105,11 +102,12 @@ impl Tally {
                 self.contradictions += u32::from(is_contradicted(sheet, result));
             }
             if after.is_none() {
-                self.failing_ends.push(failing_end(sheet, *chain, stable, result));
+                self.failing_ends.push(failing_end(sheet, chain, stable, result));
             }
         }
         self.flips += flips;
         self.excess_flips += flips.saturating_sub(EXPLAINED_FLIPS);
+        self.failures > known
     }
 }
 
@@ -117,8 +115,8 @@ impl Tally {
 fn is_contradicted(sheet: Sheet<'_, '_>, failure: Considered<'_, '_>) -> bool {
     let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
     let passed = |other: Considered<'_, '_>| !other.outcome.failed();
-    sheet.before(failure.entry).take_while(same).any(passed)
-        || sheet.after(failure.entry).take_while(same).any(passed)
+    sheet.before(failure.position).take_while(same).any(passed)
+        || sheet.after(failure.position).take_while(same).any(passed)
 }
 
 /// The streak that ends with the `last` failure of a chain.
@@ -130,7 +128,7 @@ fn failing_end(sheet: Sheet<'_, '_>, chain: usize, stable: bool, last: Considere
         since: last.position,
     };
     for before in sheet
-        .before(last.entry)
+        .before(last.position)
         .take_while(|before| before.outcome.failed())
     {
         end.streak += 1;

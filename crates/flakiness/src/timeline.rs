@@ -1,9 +1,10 @@
 //! The runs of the window in their canonical order: the input's order never matters.
 //!
-//! The executions (a run of one variant each) are held by variant, then revision, then time, so that a late rerun of
-//! an old commit sits beside its siblings. An execution's place in that order is its *position*.
+//! The executions (a run of one variant each) are held by variant, then chain (the stable one first), then revision,
+//! then time, so that a late rerun of an old commit sits beside its siblings. An execution's place in that order is its
+//! *position*.
 
-use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use assay_domain::{
     observation::{Failure, History, RunFacts, RunObservations},
@@ -12,7 +13,6 @@ use assay_domain::{
 
 use crate::{
     executed::{Executed, rank_revisions, time_order},
-    failures::sound_failures,
     model::Step,
     numbers::at,
 };
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Timeline<'h> {
     /// What was asked about.
     pub(crate) history: &'h History,
-    /// The executions by variant, revision, time.
+    /// The executions by variant, chain, revision, time.
     pub(crate) entries: Vec<Entry<'h>>,
     /// The variants: each a range of positions.
     pub(crate) lanes: Vec<Lane>,
@@ -57,12 +57,12 @@ pub(crate) struct Entry<'h> {
     pub(crate) chain: usize,
     /// The failures that its bitmaps agree with, ascending by test, each test once.
     pub(crate) failures: Cow<'h, [Failure]>,
-    /// The position before it in its chain.
-    pub(crate) previous: Option<usize>,
-    /// The position after it in its chain.
-    pub(crate) next: Option<usize>,
-    /// What lies between that one and this.
+    /// What lies between the position before it and this one, where both are of one chain.
     pub(crate) step: Step,
+    /// Off the stable chain of its lane: the last position of that one which came before it.
+    pub(crate) stable_before: Option<usize>,
+    /// On the stable chain of its lane: the positions off it at which new code takes over what this one says.
+    pub(crate) heirs: Vec<usize>,
     /// Whether the run itself was on the stable branch.
     pub(crate) on_stable_branch: bool,
 }
@@ -72,6 +72,8 @@ pub(crate) struct Entry<'h> {
 pub(crate) struct Lane {
     /// Its positions.
     pub(crate) positions: Range<usize>,
+    /// The same by revision and time, whatever their chain.
+    pub(crate) by_revision: Vec<usize>,
     /// Its stable chain.
     pub(crate) stable: Option<usize>,
     /// The positions of that chain, newest first.
@@ -89,8 +91,8 @@ pub(crate) struct Chain<'h> {
     pub(crate) variant: &'h str,
     /// Its lane.
     pub(crate) lane: usize,
-    /// Its last position.
-    pub(crate) last: usize,
+    /// Its positions.
+    pub(crate) positions: Range<usize>,
 }
 
 /// A logical run with its executions.
@@ -192,90 +194,9 @@ impl<'h> Timeline<'h> {
             .sum()
     }
 
-    fn is_stable(&self, branch: Option<&str>) -> bool {
+    /// Whether a branch is the stable one. Where none is named, all runs are on it.
+    pub(crate) fn is_stable(&self, branch: Option<&str>) -> bool {
         !self.branches_named || branch == Some(&*self.history.stable_branch)
-    }
-
-    /// Lays the ordered executions out in lanes and chains; `branches` tells each revision's branch.
-    fn lay_out(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
-        for group in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
-            let start = self.entries.len();
-            let mut by_branch: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-            let mut lane = Lane {
-                positions: start..start + group.len(),
-                stable: None,
-                stable_newest_first: Vec::new(),
-            };
-            for run in group {
-                let branch = branches.get(run.revision).copied().flatten();
-                let stable = self.is_stable(branch);
-                let chain = *by_branch.entry(branch).or_insert_with(|| {
-                    let variant = &run.observed.run.variant;
-                    self.chains.push(Chain {
-                        stable,
-                        branch,
-                        variant,
-                        lane: self.lanes.len(),
-                        last: usize::MAX,
-                    });
-                    self.chains.len() - 1
-                });
-                if stable {
-                    lane.stable = Some(chain);
-                }
-                self.append(run, chain);
-            }
-            self.lanes.push(lane);
-        }
-        self.newest_first = (0..self.entries.len()).collect();
-        let entries = &self.entries;
-        self.newest_first.sort_by_key(|position| {
-            Reverse(entries.get(*position).map(|entry| {
-                let run = &entry.observed.run;
-                (run.started_at, run.number, &run.id, *position)
-            }))
-        });
-        for position in &self.newest_first {
-            let chain = entries
-                .get(*position)
-                .and_then(|entry| self.chains.get(entry.chain));
-            let Some(chain) = chain.filter(|chain| chain.stable) else {
-                continue;
-            };
-            if let Some(lane) = self.lanes.get_mut(chain.lane) {
-                lane.stable_newest_first.push(*position);
-            }
-        }
-    }
-
-    /// Gives an execution the next position, at the end of its chain.
-    fn append(&mut self, run: &Executed<'h>, chain: usize) {
-        let position = self.entries.len();
-        let last = self
-            .chains
-            .get_mut(chain)
-            .map(|chain| std::mem::replace(&mut chain.last, position));
-        let previous = last.filter(|last| *last < position);
-        let mut step = Step::First;
-        if let Some(previous) = previous.and_then(|previous| self.entries.get_mut(previous)) {
-            previous.next = Some(position);
-            step = if previous.revision == run.revision {
-                Step::SameRevision
-            } else {
-                Step::NewRevision
-            };
-        }
-        self.entries.push(Entry {
-            observed: run.observed,
-            source: run.source,
-            revision: run.revision,
-            chain,
-            failures: sound_failures(self, run.observed),
-            previous,
-            next: None,
-            step,
-            on_stable_branch: self.is_stable(run.observed.run.branch.as_deref()),
-        });
     }
 
     /// Joins the executions of one run (equal number and id), oldest run first.

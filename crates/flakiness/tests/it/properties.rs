@@ -145,6 +145,30 @@ proptest! {
     }
 
     #[test]
+    fn tests_that_failed_alike_are_judged_as_each_is_alone(mut history in arbitrary()) {
+        let tests = history.tests;
+        for (place, run) in history.runs.iter_mut().enumerate() {
+            run.present = (0..tests).collect();
+            run.skipped = Bitmap::default();
+            run.failures.retain(|failure| failure.test < 3);
+            if place % 7 == 3 {
+                let failure = |test| Failure {
+                    test,
+                    recovered: test % 5 == 4,
+                    failed_attempts: 1 + test % 2,
+                    lost_ms: Some(test.into()),
+                };
+                run.failures = (0..tests).map(failure).collect();
+            }
+        }
+        let engine = Engine::default();
+        for judged in engine.judge(&history, end()) {
+            let alone = engine.judge_tests(&history, end(), &[judged.verdict.test]);
+            prop_assert_eq!(alone, vec![judged]);
+        }
+    }
+
+    #[test]
     fn figures_stay_in_their_ranges(history in arbitrary()) {
         for judgement in Engine::default().judge(&history, end()) {
             let figures = judgement.verdict.figures;

@@ -1,0 +1,111 @@
+//! What is found in the results of a failing test, once for all tests that failed alike.
+
+use std::collections::HashMap;
+
+use crate::{
+    background::Background,
+    ends::Ends,
+    failures::FailureAt,
+    filter::{Belief, Filter},
+    model::Outcome,
+    numbers::count,
+    outcomes::{self, FailedRun, RunFigures},
+    sheet::Sheet,
+    tally::{self, Tally},
+    timeline::Timeline,
+    trajectory::Trajectory,
+};
+
+/// Tests with more failures than this hardly ever failed in the same runs as another.
+const FEW: usize = 8;
+
+/// Everything that follows from where and how a test failed.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    /// Its failures by logical run, oldest first.
+    pub(crate) failed_runs: Vec<FailedRun>,
+    /// The counts by run.
+    pub(crate) runs: RunFigures,
+    /// The counts by chain.
+    pub(crate) tally: Tally,
+    /// What the filter says.
+    pub(crate) belief: Belief,
+    /// What its chains say at their ends.
+    pub(crate) ends: Ends,
+}
+
+/// Finds it for one test after the other.
+///
+/// Where a third of a suite fails at once, thousands of tests failed in the same few runs and took part in all: to the
+/// engine they are one and the same.
+#[derive(Debug)]
+pub(crate) struct Finder<'t, 'h> {
+    search: Search<'t, 'h>,
+    /// By the position of each failure (upper half) and its failed attempts where it was final (lower half), for tests
+    /// that took part everywhere.
+    known: HashMap<Vec<u64>, Findings>,
+    latest: Option<Findings>,
+}
+
+#[derive(Debug)]
+struct Search<'t, 'h> {
+    filter: Filter<'t, 'h>,
+    /// How many tests failed in a run, once counted.
+    red: Vec<Option<u32>>,
+}
+
+impl<'t, 'h> Finder<'t, 'h> {
+    /// For the tests of a timeline.
+    pub(crate) fn new(
+        timeline: &'t Timeline<'h>,
+        background: &'t Background,
+        trajectory: &'t Trajectory,
+    ) -> Self {
+        Self {
+            search: Search {
+                filter: Filter::new(timeline, background, trajectory),
+                red: vec![None; timeline.runs.len()],
+            },
+            known: HashMap::new(),
+            latest: None,
+        }
+    }
+
+    /// What is found in a test's results.
+    pub(crate) fn find(&mut self, sheet: Sheet<'_, 'h>) -> &Findings {
+        let Self {
+            search,
+            known,
+            latest,
+        } = self;
+        if sheet.failures.len() > FEW || !sheet.column.is_everywhere() {
+            return latest.insert(search.run(sheet));
+        }
+        known
+            .entry(sheet.failures.iter().map(how).collect())
+            .or_insert_with(|| search.run(sheet))
+    }
+}
+
+fn how(failure: &FailureAt) -> u64 {
+    let attempts = match failure.outcome {
+        Outcome::Passed | Outcome::Recovered => 0,
+        Outcome::Failed(attempts) => attempts,
+    };
+    u64::from(count(failure.position)) << u32::BITS | u64::from(attempts)
+}
+
+impl<'h> Search<'_, 'h> {
+    fn run(&mut self, sheet: Sheet<'_, 'h>) -> Findings {
+        let failed_runs = outcomes::join(sheet);
+        let tally = tally::tally(sheet);
+        let belief = self.filter.run(sheet);
+        Findings {
+            runs: outcomes::figures(sheet, &failed_runs, &mut self.red),
+            ends: Ends::read(sheet, &tally, &self.filter, &belief),
+            failed_runs,
+            tally,
+            belief,
+        }
+    }
+}

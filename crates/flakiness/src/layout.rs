@@ -1,0 +1,126 @@
+//! Where each execution stands: lanes, chains and what passes from one to the other.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use crate::{
+    executed::Executed,
+    failures::sound_failures,
+    model::Step,
+    timeline::{Chain, Entry, Lane, Timeline},
+};
+
+impl<'h> Timeline<'h> {
+    /// Lays the ordered executions out in lanes and chains; `branches` tells each revision's branch.
+    pub(crate) fn lay_out(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
+        for variant in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
+            self.lay_out_lane(variant, branches);
+        }
+        self.newest_first = (0..self.entries.len()).collect();
+        let entries = &self.entries;
+        self.newest_first.sort_by_key(|position| {
+            Reverse(entries.get(*position).map(|entry| {
+                let run = &entry.observed.run;
+                (run.started_at, run.number, &run.id, *position)
+            }))
+        });
+        for position in &self.newest_first {
+            let chain = entries
+                .get(*position)
+                .and_then(|entry| self.chains.get(entry.chain));
+            let Some(chain) = chain.filter(|chain| chain.stable) else {
+                continue;
+            };
+            if let Some(lane) = self.lanes.get_mut(chain.lane) {
+                lane.stable_newest_first.push(*position);
+            }
+        }
+    }
+
+    /// Lays out the executions of one variant: its stable chain, then the others as they first occur.
+    fn lay_out_lane(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
+        let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        let mut by_branch: Vec<(Option<&'h str>, Vec<(usize, &Executed<'h>)>)> = Vec::new();
+        for run in executed.iter().enumerate() {
+            let branch = branches.get(run.1.revision).copied().flatten();
+            let next = by_branch.len();
+            let place = *known.entry(branch).or_insert(next);
+            if place == next {
+                by_branch.push((branch, Vec::new()));
+            }
+            if let Some((_, runs)) = by_branch.get_mut(place) {
+                runs.push(run);
+            }
+        }
+        by_branch.sort_by_key(|(branch, _)| !self.is_stable(*branch));
+        let start = self.entries.len();
+        let mut lane = Lane {
+            positions: start..start + executed.len(),
+            by_revision: vec![start; executed.len()],
+            stable: None,
+            stable_newest_first: Vec::new(),
+        };
+        for (branch, runs) in by_branch {
+            let first = self.entries.len();
+            let chain = Chain {
+                stable: self.is_stable(branch),
+                branch,
+                variant: executed.first().map_or("", |run| &run.observed.run.variant),
+                lane: self.lanes.len(),
+                positions: first..first + runs.len(),
+            };
+            if chain.stable {
+                lane.stable = Some(self.chains.len());
+            }
+            let mut last = None;
+            for (place, run) in runs {
+                if let Some(position) = lane.by_revision.get_mut(place) {
+                    *position = self.entries.len();
+                }
+                let step = match last.replace(run.revision) {
+                    None => Step::First,
+                    Some(revision) if revision == run.revision => Step::SameRevision,
+                    Some(_) => Step::NewRevision,
+                };
+                self.append(run, step);
+            }
+            self.chains.push(chain);
+        }
+        self.name_heirs(&lane);
+        self.lanes.push(lane);
+    }
+
+    /// Gives an execution of the chain to come the next position.
+    fn append(&mut self, run: &Executed<'h>, step: Step) {
+        self.entries.push(Entry {
+            observed: run.observed,
+            source: run.source,
+            revision: run.revision,
+            chain: self.chains.len(),
+            failures: sound_failures(self, run.observed),
+            step,
+            stable_before: None,
+            heirs: Vec::new(),
+            on_stable_branch: self.is_stable(run.observed.run.branch.as_deref()),
+        });
+    }
+
+    /// Tells each position off the stable chain what came before it there, and that one, whose word new code takes.
+    fn name_heirs(&mut self, lane: &Lane) {
+        let mut stable_before = None;
+        for position in &lane.by_revision {
+            let Some(entry) = self.entries.get_mut(*position) else {
+                continue;
+            };
+            if lane.stable == Some(entry.chain) {
+                stable_before = Some(*position);
+                continue;
+            }
+            entry.stable_before = stable_before;
+            let is_new = entry.step != Step::SameRevision;
+            let stable = stable_before.and_then(|stable| self.entries.get_mut(stable));
+            if let Some(stable) = stable.filter(|_| is_new) {
+                stable.heirs.push(*position);
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A set of positions that is walked and cleared again and again.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "every index is a position of the timeline that sized the vector"
+)]
+
+use crate::numbers::at;
+
+/// How many positions a word holds.
+const BITS: usize = at(u64::BITS);
+
+/// A set of positions.
+#[derive(Debug)]
+pub(crate) struct Positions(Vec<u64>);
+
+impl Positions {
+    /// None of so many.
+    pub(crate) fn new(positions: usize) -> Self {
+        Self(vec![0; positions.div_ceil(BITS)])
+    }
+
+    /// Takes all of them out.
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    /// Puts one in.
+    pub(crate) fn insert(&mut self, position: usize) {
+        self.0[position / BITS] |= 1 << (position % BITS);
+    }
+
+    /// Whether it is in.
+    pub(crate) fn contains(&self, position: usize) -> bool {
+        self.0[position / BITS] >> (position % BITS) & 1 == 1
+    }
+
+    /// The first one from `from` on.
+    pub(crate) fn next(&self, from: usize) -> Option<usize> {
+        let mut rest = u64::MAX << (from % BITS);
+        for (index, word) in self.0.iter().enumerate().skip(from / BITS) {
+            let found = word & rest;
+            if found != 0 {
+                return Some(index * BITS + at(found.trailing_zeros()));
+            }
+            rest = u64::MAX;
+        }
+        None
+    }
+}

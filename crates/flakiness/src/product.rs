@@ -1,0 +1,97 @@
+//! Products of many likelihoods, too small for a number of their own: hundreds of factors, and no logarithm.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the index runs over the grid, which is the length of every array"
+)]
+
+use std::array::from_fn;
+
+use crate::model::{GRID, PRIOR, PerRate};
+
+/// A product for each rate: a number from 1 to below 2 (but for the latest factors), and its power of two.
+#[derive(Debug, Clone)]
+pub(crate) struct Product {
+    numbers: PerRate,
+    powers: [i64; GRID],
+}
+
+/// The bits of a number's exponent, and where they stand.
+const EXPONENT: u64 = 0x7ff << MANTISSA;
+const MANTISSA: u32 = 52;
+/// What the exponent of 1 is written as.
+const BIAS: i64 = 1023;
+
+impl Product {
+    /// Of nothing.
+    pub(crate) const ONE: Self = Self {
+        numbers: [1.0; GRID],
+        powers: [0; GRID],
+    };
+
+    /// Multiplies each. The factors between two calls of [`Product::settle`] must not leave the range of a number.
+    #[inline]
+    pub(crate) fn multiply(&mut self, factors: &PerRate) {
+        for (number, factor) in self.numbers.iter_mut().zip(factors) {
+            *number *= factor;
+        }
+    }
+
+    /// Multiplies each by another product.
+    pub(crate) fn multiply_all(&mut self, other: &Self) {
+        self.multiply(&other.numbers);
+        for (power, other) in self.powers.iter_mut().zip(&other.powers) {
+            *power += other;
+        }
+        self.settle();
+    }
+
+    /// Makes room for further factors.
+    pub(crate) fn settle(&mut self) {
+        for (number, power) in self.numbers.iter_mut().zip(&mut self.powers) {
+            let bits = number.to_bits();
+            *power += exponent(bits);
+            *number = f64::from_bits(bits & !EXPONENT | 1.0_f64.to_bits());
+        }
+    }
+
+    /// The probability of each rate, where this is how probable the results are under it.
+    pub(crate) fn posterior(mut self) -> PerRate {
+        self.settle();
+        let peak = self.powers.iter().copied().max().unwrap_or(0);
+        let weights: PerRate = from_fn(|k| PRIOR[k] * self.numbers[k] * power_of_two(self.powers[k] - peak));
+        let total: f64 = weights.iter().sum();
+        weights.map(|weight| weight / total)
+    }
+}
+
+fn exponent(bits: u64) -> i64 {
+    i64::try_from((bits & EXPONENT) >> MANTISSA).map_or(0, |exponent| exponent - BIAS)
+}
+
+/// Zero where it is too small for a number.
+fn power_of_two(power: i64) -> f64 {
+    u64::try_from(power + BIAS).map_or(0.0, |exponent| f64::from_bits(exponent << MANTISSA))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_any_length_keep_their_proportions() {
+        let mut product = Product::ONE;
+        for step in 1..=10_000 {
+            product.multiply(&from_fn(|k| if k == 3 { 1e-5 } else { 0.999e-5 }));
+            if step % 32 == 0 {
+                product.settle();
+            }
+        }
+        let mut twice = product.clone();
+        twice.multiply_all(&product);
+        for (product, factors) in [(product, 1e4), (twice, 2e4)] {
+            let others = PRIOR.iter().sum::<f64>() - PRIOR[3];
+            let expected = PRIOR[3] / (PRIOR[3] + others * 0.999_f64.powf(factors));
+            assert!((product.posterior()[3] - expected).abs() < 1e-9);
+        }
+    }
+}
