@@ -3,8 +3,10 @@
 //! Reads top-down: the configuration is parsed, the database made ready, the listeners bound; a signal ends it all in
 //! the opposite order.
 
+mod api;
 mod clock;
 mod config;
+mod connection;
 mod demo;
 mod descriptors;
 mod guard;

@@ -1,38 +1,39 @@
 //! Wiring, the two listeners, and their end.
 
-use std::{io, io::Write as _, net, sync::Arc, time::Duration};
+use std::{io, io::Write as _, net, sync::Arc};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::{Context as _, bail};
 use assay_access::limit::{InProcess, RateLimiter, Redis};
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::{net::TcpSocket, task::spawn_blocking};
 
 use crate::{
-    clock,
+    api, clock,
     config::{Config, Sizes},
-    demo, descriptors,
-    signals::Signals,
+    demo,
+    signals::{self, Signals},
     startup::{self, Started},
     tls::Certificate,
 };
 
 /// How long requests under way may take to end once the server stops, in seconds.
-const PATIENCE_S: u64 = 10;
-/// How long the first request of a connection may take to arrive, its headers included.
-const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long a connection stays open without a request.
-const IDLE_FOR: Duration = Duration::from_secs(5);
-/// How long a client may take to close a connection that is over.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE_S: u64 = 10;
 /// How long a client may leave what was sent to it unread, in milliseconds.
 #[cfg(target_os = "linux")]
 const UNREAD_FOR_MS: u32 = 30_000;
+/// How much of an answer the system takes over beyond what is on its way. Without a bound, megabytes would seem to be taken by a
+/// client that reads nothing, and no progress of one that reads slowly would be seen for minutes.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 128 * 1_024;
 /// How many connections wait to be accepted.
 const BACKLOG: u32 = 2_048;
 
 /// Makes the database ready, serves until a signal, then ends in the opposite order.
 pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("catching signals")?;
+    let hangups = signals::hangups().context("catching SIGHUP")?;
     let files = config.tls().map_err(anyhow::Error::msg)?;
     let certificate = files.map(Certificate::read).transpose()?;
     // Bound first: a taken port is told before a database is started for nothing.
@@ -55,8 +56,9 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         }
     };
     let app = assay_api::App::new(database, limiter, Arc::new(clock::now));
+    let tls = certificate.as_ref().map(Certificate::config).transpose()?;
     let servers = (
-        api(public, sizes, app.clone(), certificate.as_ref())?,
+        api::start(public, sizes, app.clone(), tls)?,
         admin(operators, app)?,
     );
     let scheme = if certificate.is_some() { "https" } else { "http" };
@@ -65,9 +67,12 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         addresses.0,
         addresses.1
     );
-    if let Some(certificate) = certificate {
-        rt::spawn(certificate.renewing()?);
-    }
+    rt::spawn(async {
+        match certificate {
+            Some(certificate) => certificate.renew_on(hangups).await,
+            None => signals::ignore(hangups).await,
+        }
+    });
     if let Some(demo) = demo {
         let mut out = io::stdout().lock();
         write!(out, "{}", demo::greeting(&demo, scheme, addresses.0))?;
@@ -101,35 +106,6 @@ async fn run((api, admin): (Server, Server), signals: &mut Signals) -> anyhow::R
     Ok(())
 }
 
-/// The API's server, over TLS where there is a certificate. It speaks HTTP/1.1 only.
-fn api(
-    listener: net::TcpListener,
-    sizes: Sizes,
-    app: assay_api::App,
-    certificate: Option<&Arc<Certificate>>,
-) -> anyhow::Result<Server> {
-    let threads = usize::try_from(sizes.blocking_per_worker)?;
-    let workers = usize::try_from(sizes.workers)?;
-    let connections = usize::try_from(descriptors::room_for_connections(sizes.pool))? / workers;
-    let app = app.with_threads(threads);
-    let server = HttpServer::new(move || App::new().configure(assay_api::configure(app.clone())))
-        .workers(workers)
-        .worker_max_blocking_threads(threads)
-        // Compressed answers are written in several parts, which must not wait for each other's receipt.
-        .tcp_nodelay(true)
-        .max_connections(connections)
-        .client_request_timeout(HEAD_WITHIN)
-        .keep_alive(IDLE_FOR)
-        .client_disconnect_timeout(GOODBYE_WITHIN)
-        .shutdown_timeout(PATIENCE_S)
-        .disable_signals();
-    let server = match certificate {
-        Some(certificate) => server.listen_rustls_0_23(listener, certificate.config()?)?,
-        None => server.listen(listener)?,
-    };
-    Ok(server.run())
-}
-
 /// The server for operators.
 fn admin(listener: net::TcpListener, app: assay_api::App) -> anyhow::Result<Server> {
     Ok(
@@ -153,9 +129,12 @@ fn listen(address: net::SocketAddr, variable: &str) -> anyhow::Result<net::TcpLi
         // A server started again at once must not wait for the former one's closed connections.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        // Its connections inherit this: nothing else bounds how long an answer waits for a client that reads nothing.
+        // Its connections inherit both.
         #[cfg(target_os = "linux")]
-        rustix::net::sockopt::set_tcp_user_timeout(&socket, UNREAD_FOR_MS)?;
+        {
+            rustix::net::sockopt::set_tcp_user_timeout(&socket, UNREAD_FOR_MS)?;
+            SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES)?;
+        }
         socket.listen(BACKLOG)?.into_std()
     };
     listening().with_context(|| format!("{variable}: cannot listen on {address}"))

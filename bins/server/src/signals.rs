@@ -1,4 +1,4 @@
-//! The signals that end the program.
+//! Signals: two end the program, a third does not.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,5 +23,17 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
         }
+    }
+}
+
+/// SIGHUP, caught from now on: what was started in a terminal goes on when that is closed.
+pub(crate) fn hangups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
+/// Tells of each SIGHUP that there is nothing to read again; for ever.
+pub(crate) async fn ignore(mut hangups: Signal) {
+    while hangups.recv().await.is_some() {
+        log::info!("SIGHUP: ignored, as there is no certificate to read again");
     }
 }

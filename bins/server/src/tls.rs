@@ -15,7 +15,7 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 
 /// How often the files are looked at. A renewal leaves the former certificate weeks to live.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -57,26 +57,22 @@ impl Certificate {
             .with_cert_resolver(self.clone()))
     }
 
-    /// Reads the files again on SIGHUP, which is caught from now on, and once a minute where one of them changed; for
-    /// ever.
+    /// Reads the files again on SIGHUP, and once a minute where one of them changed; for ever.
     ///
     /// Files that are not sound, as while they are being written, change nothing but the log.
-    pub(crate) fn renewing(self: Arc<Self>) -> anyhow::Result<impl Future<Output = ()>> {
-        let mut asked = signal(SignalKind::hangup()).context("catching SIGHUP")?;
+    pub(crate) async fn renew_on(self: Arc<Self>, mut hangups: Signal) {
         let mut seen = self.files.changed();
-        Ok(async move {
-            loop {
-                let is_asked = tokio::select! {
-                    _ = asked.recv() => true,
-                    () = tokio::time::sleep(LOOK_EVERY) => false,
-                };
-                let changed = self.files.changed();
-                if is_asked || changed != seen {
-                    seen = changed;
-                    self.renew();
-                }
+        loop {
+            let is_asked = tokio::select! {
+                _ = hangups.recv() => true,
+                () = tokio::time::sleep(LOOK_EVERY) => false,
+            };
+            let changed = self.files.changed();
+            if is_asked || changed != seen {
+                seen = changed;
+                self.renew();
             }
-        })
+        }
     }
 
     fn renew(&self) {

@@ -33,6 +33,7 @@ mod log_lines;
 mod misplaced;
 mod noise;
 mod secrets;
+mod slow;
 mod sources;
 mod statements;
 mod tenancy;

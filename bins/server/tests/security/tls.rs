@@ -25,31 +25,43 @@ use crate::wire::{self, Answer};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes a new certificate for `localhost` and its key, and returns the certificate.
-fn issue(folder: &Path) -> CertificateDer<'static> {
+pub(crate) fn issue(folder: &Path) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(folder.join("key.pem"), signing_key.serialize_pem()).unwrap();
     fs::write(folder.join("cert.pem"), cert.pem()).unwrap();
     cert.der().clone()
 }
 
-fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAddr) {
+pub(crate) fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAddr) {
     let file = |name: &str| folder.join(name).display().to_string();
     let server = Server::start_with(
         database.url(),
         &[
             ("ASSAY_TLS_CERT", &file("cert.pem")),
             ("ASSAY_TLS_KEY", &file("key.pem")),
+            // What fills one worker would only fill a share of more.
+            ("ASSAY_WORKERS", "1"),
         ],
     );
     let address = server.client().address();
     (server, address)
 }
 
-type Tls = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
 /// A connection that trusts one certificate and has shaken hands.
 fn connect(
     address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    versions: &[&'static SupportedProtocolVersion],
+    protocols: &[&[u8]],
+) -> Result<Tls, std::io::Error> {
+    greet(TcpStream::connect(address)?, trusted, versions, protocols)
+}
+
+/// The same over a socket that is connected.
+pub(crate) fn greet(
+    mut socket: TcpStream,
     trusted: &CertificateDer<'static>,
     versions: &[&'static SupportedProtocolVersion],
     protocols: &[&[u8]],
@@ -64,7 +76,6 @@ fn connect(
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from("localhost").unwrap();
     let client = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut socket = TcpStream::connect(address)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     let mut stream = StreamOwned::new(client, socket.try_clone()?);
     while stream.conn.is_handshaking() {
@@ -132,6 +143,38 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
     // A connection that was open goes on.
     assert_eq!(ask(&mut begun).unwrap().status, 401);
     assert_eq!(server.admin().get("/readyz", None).status, 200);
+}
+
+#[test]
+fn who_never_greets_keeps_nobody_from_it() {
+    let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
+    let trusted = issue(folder.path());
+    let (_server, address) = start(&database, folder.path());
+    let silent: Vec<_> = (0..600).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let began = Instant::now();
+    assert_eq!(
+        ask(&mut connect(address, &trusted, &[&TLS13], &[]).unwrap())
+            .unwrap()
+            .status,
+        401
+    );
+    // Greetings are waited for three seconds each.
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    drop(silent);
+}
+
+#[test]
+fn without_tls_a_hangup_is_told_and_changes_nothing() {
+    let database = TestDatabase::new();
+    let server = Server::start(database.url());
+    for times in 1..=2 {
+        hang_up(&server);
+        until(
+            || server.log().matches("SIGHUP: ignored").count() == times,
+            &server,
+        );
+    }
+    assert_eq!(server.client().get("/api/v1/projects", None).status, 401);
 }
 
 fn hang_up(server: &Server) {

@@ -1,0 +1,208 @@
+//! A client's connection that ends where the client does not move on.
+//!
+//! actix-http waits five seconds for the first head of a connection and for the begin of every further one. It waits without end
+//! for the rest of a further head, for the end of a body that nobody reads, and for a client to take its answer; and a client that
+//! sends more and more without taking an answer keeps it running in circles. Here each of them has a bound.
+
+use std::{
+    cell::Cell,
+    io,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep, sleep_until},
+};
+
+/// How long a request may take to arrive, counted from the first byte that came after the last answer.
+pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// How long a client may take none of its answer.
+const TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// What each byte that it took adds to that: ten kilobytes a second are quick enough.
+const PER_BYTE: Duration = Duration::from_micros(100);
+/// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much on.
+const AHEAD_BYTES: usize = 64 * 1_024;
+
+/// A stream to a client, of which a pending operation fails with [`io::ErrorKind::TimedOut`] once the client is too late.
+///
+/// It knows nothing of HTTP: only what was read and written, and when, and from [`Answering`] whose turn it is. All its operations
+/// belong to one task.
+#[derive(Debug)]
+pub(crate) struct Connection<S> {
+    stream: S,
+    socket: fn(&S) -> &TcpStream,
+    answering: Answering,
+    due: Due,
+    /// Rings when something is due, or before; made when something is waited for.
+    alarm: Option<Pin<Box<Sleep>>>,
+    /// How many bytes were read since there was nothing to answer.
+    ahead: usize,
+    /// Whether reading waits for an answer to be given.
+    is_held: bool,
+}
+
+/// Whether the server is at work on a request of a connection; shared with who answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answering(Rc<Cell<bool>>);
+
+impl Answering {
+    /// The server begins its work, or ends it.
+    pub(crate) fn set(&self, is_answering: bool) {
+        self.0.set(is_answering);
+    }
+}
+
+/// What the client owes, and until when.
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    /// Nothing: all that came is answered, and the answers are taken.
+    Nothing,
+    /// The rest of what it began to send, while the server is not at work on it.
+    Rest(Instant),
+    /// To take the rest of an answer.
+    Taking(Instant),
+}
+
+impl<S> Connection<S> {
+    /// A connection of which nothing is due, over a stream that ends in this socket.
+    pub(crate) fn new(stream: S, socket: fn(&S) -> &TcpStream) -> Self {
+        Self {
+            stream,
+            socket,
+            answering: Answering::default(),
+            due: Due::Nothing,
+            alarm: None,
+            ahead: 0,
+            is_held: false,
+        }
+    }
+
+    /// Where the server says that it is at work on a request of this connection.
+    pub(crate) fn answering(&self) -> Answering {
+        self.answering.clone()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.answering.0.get() || matches!(self.due, Due::Taking(_))
+    }
+
+    fn came(&mut self, bytes: usize) {
+        self.ahead = self.ahead.saturating_add(bytes);
+        if let Due::Nothing = self.due {
+            self.due = Due::Rest(Instant::now() + HEAD_WITHIN);
+        }
+    }
+
+    fn took(&mut self, bytes: usize) {
+        let by = match self.due {
+            Due::Taking(by) => by,
+            Due::Nothing | Due::Rest(_) => Instant::now() + TAKEN_WITHIN,
+        };
+        self.due = Due::Taking(by + PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    fn took_all(&mut self, cx: &Context<'_>) {
+        if let Due::Taking(_) = self.due {
+            self.due = Due::Nothing;
+        }
+        if self.is_held && !self.is_busy() {
+            self.is_held = false;
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    /// What a pending operation answers: an error once the client is too late, of which the task is told.
+    fn pending<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let by = match self.due {
+            Due::Nothing => return Poll::Pending,
+            Due::Rest(_) if self.answering.0.get() => return Poll::Pending,
+            Due::Rest(by) | Due::Taking(by) => by,
+        };
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(by)));
+        // Nearly always all is there long before: an alarm that rings too early is cheaper than one set for each request.
+        if alarm.deadline() > by {
+            alarm.as_mut().reset(by);
+        }
+        while alarm.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= by {
+                return Poll::Ready(Err(self.too_late()));
+            }
+            alarm.as_mut().reset(by);
+        }
+        Poll::Pending
+    }
+
+    fn too_late(&self) -> io::Error {
+        if let Due::Taking(_) = self.due
+            // Else the system would go on for this client with what it took over.
+            && let Err(error) = (self.socket)(&self.stream).set_zero_linger()
+        {
+            return error;
+        }
+        io::ErrorKind::TimedOut.into()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.is_busy() {
+            self.ahead = 0;
+        } else if self.ahead >= AHEAD_BYTES {
+            self.is_held = true;
+            return self.pending(cx);
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_pending() {
+            return self.pending(cx);
+        }
+        let bytes = buffer.filled().len().saturating_sub(before);
+        if bytes > 0 {
+            self.came(bytes);
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+            Poll::Ready(Ok(written)) => {
+                self.took(written);
+                Poll::Ready(Ok(written))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                self.took(0);
+                self.pending(cx)
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_pending() {
+            return self.pending(cx);
+        }
+        self.took_all(cx);
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
+        if ended.is_pending() {
+            self.took(0);
+            return self.pending(cx);
+        }
+        ended
+    }
+}

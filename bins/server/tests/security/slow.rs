@@ -1,0 +1,277 @@
+//! Clients that are slow: those that hold a connection on purpose are let go, those that cannot be quicker are served whole.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{ErrorKind, Read, Write},
+    net::{SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::{Cli, Server, TestDatabase};
+use rustls::{pki_types::CertificateDer, version::TLS13};
+use socket2::{Domain, Socket, Type};
+
+use crate::{tls, wire, world::text};
+
+/// By then a client that takes nothing is let go: thirty seconds, a second for each ten kilobytes that the systems took over, and what a
+/// busy machine adds.
+const TAKEN_WITHIN: Duration = Duration::from_secs(75);
+/// The same of a client whose request does not come to its end: five seconds.
+const HEAD_WITHIN: Duration = Duration::from_secs(15);
+/// How many tests the large answer tells of.
+const TESTS: usize = 6_000;
+
+#[test]
+fn who_does_not_move_on_is_let_go_and_who_is_slow_is_served_whole() {
+    let served = Served::new();
+    let plain = |room| served.plain(room);
+    let over_tls = |room| served.over_tls(room);
+    thread::scope(|scope| {
+        for open in [&plain as &(dyn Fn(usize) -> Box<dyn Stream> + Sync), &over_tls] {
+            scope.spawn(|| half_a_second_request(&served, open(65_536)));
+            scope.spawn(|| a_body_without_end(&served, open(65_536)));
+            scope.spawn(|| reading_drop_by_drop(&served, open(4_096)));
+            scope.spawn(|| reading_slowly_but_steadily(&served, open(65_536)));
+        }
+    });
+}
+
+/// A whole request, then one whose head comes a byte at a time.
+fn half_a_second_request(served: &Served, mut stream: Box<dyn Stream>) {
+    stream.write_all(served.request("/branches").as_bytes()).unwrap();
+    assert_eq!(
+        wire::read(&mut stream, &mut Vec::new(), false).unwrap().status,
+        200
+    );
+    stream
+        .write_all(b"GET /api/v1/projects HTTP/1.1\r\nX-Slow: ")
+        .unwrap();
+    until_let_go(stream, b"a");
+}
+
+/// A request that is answered before its body, of which a piece comes now and then.
+fn a_body_without_end(served: &Served, mut stream: Box<dyn Stream>) {
+    let head = served.request("/branches");
+    let head = head.trim_end();
+    stream
+        .write_all(format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\n").as_bytes())
+        .unwrap();
+    assert_eq!(
+        wire::read(&mut stream, &mut Vec::new(), false).unwrap().status,
+        200
+    );
+    until_let_go(stream, b"1\r\na\r\n");
+}
+
+/// As many requests as the server takes, none of whose answers is read.
+#[test]
+fn requests_without_end_whose_answers_nobody_takes_cost_nothing() {
+    let database = TestDatabase::new();
+    let server = Server::start_with(database.url(), &[("RUST_LOG", "warn")]);
+    let address = server
+        .client()
+        .base()
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let mut stream = connect(address, 4_096);
+    stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+    let requests = "GET /api/v1/projects HTTP/1.1\r\nHost: h\r\n\r\n".repeat(1_000);
+    while stream.write_all(requests.as_bytes()).is_ok() {}
+    let before = processor_time(server.pid());
+    thread::sleep(Duration::from_secs(5));
+    let spent = processor_time(server.pid()) - before;
+    assert!(spent < Duration::from_millis(500), "{spent:?} of five seconds");
+    // While it was still there.
+    drop(stream);
+}
+
+/// What a process has spent so far.
+fn processor_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name, which may hold anything, is in parentheses.
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = fields[11..13]
+        .iter()
+        .map(|field| field.parse::<u64>().unwrap())
+        .sum();
+    // A hundred of them are a second wherever Linux runs.
+    Duration::from_millis(ticks * 10)
+}
+
+/// Sends a drop twice a second, and fails where the server goes on with that.
+fn until_let_go(mut stream: Box<dyn Stream>, drop: &[u8]) {
+    let began = Instant::now();
+    stream.wait_at_most(Duration::from_millis(500));
+    loop {
+        assert!(began.elapsed() < HEAD_WITHIN, "the connection is held");
+        match stream.read(&mut [0; 512]) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if is_silence(&error) => {
+                if stream.write_all(drop).and_then(|()| stream.flush()).is_err() {
+                    return;
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// A large answer, of which hardly anything is taken.
+fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
+    stream
+        .write_all(served.request(&served.large).as_bytes())
+        .unwrap();
+    let began = Instant::now();
+    loop {
+        assert!(began.elapsed() < TAKEN_WITHIN, "the connection is held");
+        thread::sleep(Duration::from_millis(250));
+        match stream.read(&mut [0; 64]) {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// The same at some forty kilobytes a second, which takes longer than anybody may stand still.
+fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
+    let began = Instant::now();
+    let mut stream = Steady(stream);
+    stream
+        .write_all(served.request(&served.large).as_bytes())
+        .unwrap();
+    let answer = wire::read(&mut stream, &mut Vec::new(), false).expect("a whole answer");
+    println!("{} bytes in {:?}", answer.body.len(), began.elapsed());
+    assert_eq!(answer.json().unwrap()["tests"].as_array().unwrap().len(), TESTS);
+    assert!(
+        began.elapsed() > Duration::from_secs(35),
+        "too quick to prove anything: {:?}",
+        began.elapsed()
+    );
+}
+
+/// Reads eight kilobytes five times a second.
+struct Steady(Box<dyn Stream>);
+
+impl Read for Steady {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        thread::sleep(Duration::from_millis(200));
+        let room = buffer.len().min(8_192);
+        self.0.read(&mut buffer[..room])
+    }
+}
+
+impl Write for Steady {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A connection of either kind.
+trait Stream: Read + Write + Send {
+    fn wait_at_most(&self, time: Duration);
+}
+
+impl Stream for TcpStream {
+    fn wait_at_most(&self, time: Duration) {
+        self.set_read_timeout(Some(time)).unwrap();
+    }
+}
+
+impl Stream for tls::Tls {
+    fn wait_at_most(&self, time: Duration) {
+        self.sock.wait_at_most(time);
+    }
+}
+
+fn is_silence(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// One database, served in the open and over TLS.
+struct Served {
+    key: String,
+    project: String,
+    /// The path of the large answer, below the project.
+    large: String,
+    plain: SocketAddr,
+    tls: SocketAddr,
+    trusted: CertificateDer<'static>,
+    _servers: [Server; 2],
+    /// Dropped last.
+    _database: TestDatabase,
+}
+
+impl Served {
+    fn new() -> Self {
+        let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
+        let cli = Cli::new(database.url());
+        cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+        let project = text(&cli.json(&["project", "create", "--org", "Shop", "web"])["id"]);
+        let key = text(&cli.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
+        let mut report = "<testsuite name=\"s\">".to_owned();
+        for test in 0..TESTS {
+            write!(
+                report,
+                "<testcase classname=\"cart\" name=\"keeps {test}\" file=\"cart.test.ts\" time=\"0.01\"/>"
+            )
+            .unwrap();
+        }
+        report.push_str("</testsuite>");
+        let path = folder.path().join("report.xml");
+        fs::write(&path, report).unwrap();
+        let run = cli.json(&[
+            "import",
+            "--project",
+            "web",
+            "--branch",
+            "main",
+            &path.display().to_string(),
+        ]);
+        let trusted = tls::issue(folder.path());
+        let (over_tls, tls) = tls::start(&database, folder.path());
+        let plain = Server::start(database.url());
+        Self {
+            large: format!("/runs/{}", text(&run["runId"])),
+            plain: plain.client().base().rsplit('/').next().unwrap().parse().unwrap(),
+            tls,
+            key,
+            project,
+            trusted,
+            _servers: [plain, over_tls],
+            _database: database,
+        }
+    }
+
+    fn request(&self, below: &str) -> String {
+        let (project, key) = (&self.project, &self.key);
+        format!(
+            "GET /api/v1/projects/{project}{below} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+        )
+    }
+
+    /// A connection whose system takes over so many bytes at most that nobody has read.
+    fn plain(&self, room: usize) -> Box<dyn Stream> {
+        Box::new(connect(self.plain, room))
+    }
+
+    fn over_tls(&self, room: usize) -> Box<dyn Stream> {
+        Box::new(tls::greet(connect(self.tls, room), &self.trusted, &[&TLS13], &[]).unwrap())
+    }
+}
+
+fn connect(address: SocketAddr, room: usize) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(room).unwrap();
+    socket.connect(&address.into()).unwrap();
+    socket.into()
+}
