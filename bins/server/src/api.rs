@@ -59,7 +59,8 @@ pub(crate) fn start(
             })
             .and_then(http(app.clone(), ending.clone()))
         })?,
-        Some(tls) => {
+        Some(mut tls) => {
+            tls.alpn_protocols = vec![b"http/1.1".to_vec()];
             // Who is slow to greet must not keep others from it; the bound on connections holds all the same.
             max_concurrent_tls_connect(connections);
             server.listen("api", listener, move || {

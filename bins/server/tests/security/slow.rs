@@ -17,11 +17,11 @@ use crate::{tls, wire, world::text};
 
 /// By then a client that takes nothing is let go: thirty seconds, a second for each ten kilobytes that the systems took over, and what a
 /// busy machine adds.
-const TAKEN_WITHIN: Duration = Duration::from_secs(75);
+const TAKEN_WITHIN: Duration = Duration::from_secs(90);
 /// The same of a client whose request does not come to its end: five seconds.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
 /// How many tests the large answer tells of.
-const TESTS: usize = 6_000;
+const TESTS: usize = 8_000;
 
 #[test]
 fn who_does_not_move_on_is_let_go_and_who_is_slow_is_served_whole() {
@@ -70,21 +70,14 @@ fn a_body_without_end(served: &Served, mut stream: Box<dyn Stream>) {
 fn requests_without_end_whose_answers_nobody_takes_cost_nothing() {
     let database = TestDatabase::new();
     let server = Server::start_with(database.url(), &[("RUST_LOG", "warn")]);
-    let address = server
-        .client()
-        .base()
-        .rsplit('/')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
-    let mut stream = connect(address, 4_096);
+    let mut stream = connect(server.client().address(), 4_096);
     stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
     let requests = "GET /api/v1/projects HTTP/1.1\r\nHost: h\r\n\r\n".repeat(1_000);
     while stream.write_all(requests.as_bytes()).is_ok() {}
     let before = processor_time(server.pid());
     thread::sleep(Duration::from_secs(5));
     let spent = processor_time(server.pid()) - before;
+    println!("{spent:?} of processor time in five seconds");
     assert!(spent < Duration::from_millis(500), "{spent:?} of five seconds");
     // While it was still there.
     drop(stream);
@@ -133,12 +126,15 @@ fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
         thread::sleep(Duration::from_millis(250));
         match stream.read(&mut [0; 64]) {
             Ok(1..) => {}
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => {
+                println!("let go after {:?}", began.elapsed());
+                return;
+            }
         }
     }
 }
 
-/// The same at some forty kilobytes a second, which takes longer than anybody may stand still.
+/// The same at some thirty kilobytes a second, which takes longer than anybody may stand still.
 fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
     let began = Instant::now();
     let mut stream = Steady(stream);
@@ -149,18 +145,18 @@ fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
     println!("{} bytes in {:?}", answer.body.len(), began.elapsed());
     assert_eq!(answer.json().unwrap()["tests"].as_array().unwrap().len(), TESTS);
     assert!(
-        began.elapsed() > Duration::from_secs(35),
+        began.elapsed() > Duration::from_secs(45),
         "too quick to prove anything: {:?}",
         began.elapsed()
     );
 }
 
-/// Reads eight kilobytes five times a second.
+/// Reads eight kilobytes thrice a second.
 struct Steady(Box<dyn Stream>);
 
 impl Read for Steady {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(300));
         let room = buffer.len().min(8_192);
         self.0.read(&mut buffer[..room])
     }
@@ -242,7 +238,7 @@ impl Served {
         let plain = Server::start(database.url());
         Self {
             large: format!("/runs/{}", text(&run["runId"])),
-            plain: plain.client().base().rsplit('/').next().unwrap().parse().unwrap(),
+            plain: plain.client().address(),
             tls,
             key,
             project,
