@@ -187,3 +187,21 @@ fn the_growth_is_measured_over_sizes() {
     assert!((exponent - 1.0).abs() < 1e-9, "{exponent}");
     assert!(row(&growth, "import of a run, s")["1/4"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn other_shapes_are_made_and_measured() {
+    let scratch = tempfile::tempdir_in("/tmp").unwrap();
+    let measured = bench(
+        scratch.path(),
+        &["shapes", "--only", "runs,branches", "--size", "1/10000"],
+    );
+    let shapes = rows(&measured, "shapes");
+    // A hundred runs are imported, of which all but the last are stored a hundred times.
+    let runs = row(&shapes, "runs in all");
+    assert_eq!(runs["a million runs"].as_f64(), Some(9_901.0));
+    assert_eq!(runs["10,000 branches"].as_f64(), Some(200.0));
+    for name in ["runs list", "test history, 90 days", "import of a run, s"] {
+        let measured = row(&shapes, name)["a million runs"].as_f64();
+        assert!(measured.unwrap() > 0.0, "{name}");
+    }
+}
