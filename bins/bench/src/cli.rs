@@ -53,6 +53,17 @@ pub(crate) enum Command {
     },
     /// Measure every route, and the same work in other ways
     Load,
+    /// Measure one route beside its limits, and beside other builds of the server
+    ///
+    /// All take turns, so that what else the machine does falls on each of them alike.
+    Route {
+        /// Its name in the table of `load`
+        #[arg(value_name = "ROUTE", default_value = crate::cases::STATUS)]
+        name: String,
+        /// Another program to measure beside the first
+        #[arg(long, value_name = "PATH")]
+        against: Vec<PathBuf>,
+    },
     /// Measure imports into the full database; adds some runs to it
     Import {
         /// How many runs of each kind

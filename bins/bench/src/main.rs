@@ -31,7 +31,7 @@ mod shapes;
 mod table;
 mod targets;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser as _;
 
@@ -63,6 +63,7 @@ fn run(options: &Options, command: Command) -> anyhow::Result<()> {
     match command {
         Command::Generate { shape, replace } => generate(options, &shape, replace),
         Command::Load => load(options),
+        Command::Route { name, against } => route(options, &name, &against),
         Command::Import { times } => import(options, times),
         Command::Memory => memory(options),
         Command::Growth { shape, sizes } => growth(options, &shape, &sizes),
@@ -132,6 +133,12 @@ fn generate(options: &Options, shape: &Shape, replace: bool) -> anyhow::Result<(
 fn load(options: &Options) -> anyhow::Result<()> {
     let (opened, tables) = load::load(open(options)?, options)?;
     publish(options, "load", &opened, tables)
+}
+
+fn route(options: &Options, name: &str, against: &[PathBuf]) -> anyhow::Result<()> {
+    let opened = open(options)?;
+    let table = load::route(&opened, name, against, options)?;
+    publish(options, "route", &opened, vec![table])
 }
 
 fn import(options: &Options, times: u32) -> anyhow::Result<()> {

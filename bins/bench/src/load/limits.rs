@@ -11,8 +11,11 @@ use crate::{
     program::Program,
     progress::step,
     recorded::Statement,
-    table::Table,
+    table::{Cell, Table},
 };
+
+/// How often each of the three takes its turn.
+const ROUNDS: usize = 3;
 
 pub(super) fn table(
     opened: &Opened,
@@ -21,22 +24,10 @@ pub(super) fn table(
     statements: &[Vec<Statement>],
     options: &Options,
 ) -> anyhow::Result<Table> {
-    let mut table = Table::new(
+    let mut table = empty(
         "limits",
         "Cheap routes beside their limits, 32 connections",
-        &[
-            "Route",
-            "req/s",
-            "p99 ms",
-            "pgbench /s",
-            "of pgbench",
-            "bare actix-web req/s",
-            "both together /s",
-            "of both",
-            "client µs",
-            "server µs",
-            "Postgres µs",
-        ],
+        "Route",
     );
     let pgbench = Pgbench::find(options.pg_bin.as_deref());
     for (case, statements) in targets.cases.iter().zip(statements) {
@@ -44,35 +35,10 @@ pub(super) fn table(
             continue;
         }
         step(&format!("{}: its limits", case.name));
-        let rounds = rounds(opened, server, case, statements, pgbench.as_ref(), options);
-        let rounds = match rounds {
-            Ok(rounds) => rounds,
-            Err(error) => {
-                table.note(format!("{}: {error:#}.", case.name));
-                continue;
-            }
-        };
-        let middle = |of: fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(of).collect());
-        let (ours, ran, bare) = (
-            middle(|round| Some(round.ours)),
-            middle(|round| round.pgbench),
-            middle(|round| Some(round.bare)),
-        );
-        let both = ran.zip(bare).map(|(ran, bare)| 1.0 / (1.0 / ran + 1.0 / bare));
-        let share = |of: Option<f64>| ours.zip(of).map(|(ours, of)| ours / of);
-        table.row(vec![
-            case.name.into(),
-            ours.into(),
-            middle(|round| round.p99).into(),
-            ran.into(),
-            share(ran).into(),
-            bare.into(),
-            both.into(),
-            share(both).into(),
-            middle(|round| round.computed.client).into(),
-            middle(|round| round.computed.server).into(),
-            middle(|round| round.computed.postgres).into(),
-        ]);
+        match rounds(opened, &[server], case, statements, pgbench.as_ref(), options) {
+            Ok(rounds) => table.row(row(case.name, &rounds, 0)),
+            Err(error) => table.note(format!("{}: {error:#}.", case.name)),
+        }
     }
     if pgbench.is_none() {
         table.note("pgbench is not at hand on this machine.");
@@ -90,37 +56,117 @@ pub(super) fn table(
     Ok(table)
 }
 
-/// How often each of the three takes its turn.
-const ROUNDS: usize = 3;
+/// One route of several servers beside its limits, all in turns.
+pub(super) fn of_servers(
+    opened: &Opened,
+    servers: &[(String, Program)],
+    case: &Case,
+    statements: &[Statement],
+    options: &Options,
+) -> anyhow::Result<Table> {
+    let title = format!("{} beside its limits, 32 connections", case.name);
+    let mut table = empty("route", &title, "Server");
+    let pgbench = Pgbench::find(options.pg_bin.as_deref());
+    let programs: Vec<&Program> = servers.iter().map(|(_, program)| program).collect();
+    let rounds = rounds(opened, &programs, case, statements, pgbench.as_ref(), options)?;
+    for (place, (name, _)) in servers.iter().enumerate() {
+        table.row(row(name, &rounds, place));
+    }
+    Ok(table)
+}
 
-/// What the three came to in one round.
+fn empty(id: &str, title: &str, first: &str) -> Table {
+    let columns = [
+        first,
+        "req/s",
+        "p99 ms",
+        "pgbench /s",
+        "of pgbench",
+        "bare actix-web req/s",
+        "both together /s",
+        "of both",
+        "client µs",
+        "server µs",
+        "Postgres µs",
+    ];
+    Table::new(id, title, &columns)
+}
+
+/// The medians of the rounds, for the server at this place.
+fn row(name: &str, rounds: &[Round], place: usize) -> Vec<Cell> {
+    let middle = |of: &dyn Fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(of).collect());
+    let of_server =
+        |of: fn(&Ours) -> Option<f64>| middle(&|round: &Round| round.ours.get(place).and_then(of));
+    let (ours, ran, bare) = (
+        of_server(|ours| Some(ours.rate)),
+        middle(&|round| round.pgbench),
+        middle(&|round| Some(round.bare)),
+    );
+    let both = ran.zip(bare).map(|(ran, bare)| 1.0 / (1.0 / ran + 1.0 / bare));
+    let share = |of: Option<f64>| ours.zip(of).map(|(ours, of)| ours / of);
+    vec![
+        name.into(),
+        ours.into(),
+        of_server(|ours| ours.p99).into(),
+        ran.into(),
+        share(ran).into(),
+        bare.into(),
+        both.into(),
+        share(both).into(),
+        of_server(|ours| ours.computed.client).into(),
+        of_server(|ours| ours.computed.server).into(),
+        of_server(|ours| ours.computed.postgres).into(),
+    ]
+}
+
+/// What they came to in one round.
 struct Round {
-    /// Requests a second.
-    ours: f64,
-    p99: Option<f64>,
-    computed: Computed,
+    /// One of each server.
+    ours: Vec<Ours>,
     /// Transactions a second.
     pgbench: Option<f64>,
+    /// Requests a second.
     bare: f64,
+}
+
+/// What a server came to in one round.
+struct Ours {
+    /// Requests a second.
+    rate: f64,
+    p99: Option<f64>,
+    computed: Computed,
 }
 
 fn rounds(
     opened: &Opened,
-    server: &Program,
+    servers: &[&Program],
     case: &Case,
     statements: &[Statement],
     pgbench: Option<&Pgbench>,
     options: &Options,
 ) -> anyhow::Result<Vec<Round>> {
     let request = case.request(&opened.data, &[]);
-    let bytes = server.client.once(&request)?.bytes.to_string();
+    let first = servers.first().map(|server| server.client.once(&request));
+    let bytes = first.transpose()?.map_or(0, |answer| answer.bytes).to_string();
     let bare = Program::own(&["serve-bare", "--bytes", &bytes], &opened.dir)?;
     let script = opened.dir.join("pgbench.sql");
     (0..options.repeats(ROUNDS))
         .map(|_| {
-            let before = Computed::now(server.pid(), opened.running.pid());
-            let ours = server.client.load(&request, MANY, options.time())?;
-            let after = Computed::now(server.pid(), opened.running.pid());
+            let ours = servers
+                .iter()
+                .map(|server| {
+                    let before = Computed::now(server.pid(), opened.running.pid());
+                    let ours = server.client.load(&request, MANY, options.time())?;
+                    let after = Computed::now(server.pid(), opened.running.pid());
+                    anyhow::ensure!(ours.status == 200, "{} answered {}", case.name, ours.status);
+                    Ok(Ours {
+                        rate: ours.rate(),
+                        p99: ours.ms(0.99),
+                        // The warm-up is a fifth of the time, and as busy.
+                        computed: Computed::each(before, after, ours.requests() * 1.2),
+                    })
+                })
+                .collect::<anyhow::Result<_>>()?;
             let pgbench = pgbench
                 .map(|pgbench| {
                     pgbench.run(
@@ -133,10 +179,7 @@ fn rounds(
                 })
                 .transpose()?;
             Ok(Round {
-                ours: ours.rate(),
-                p99: ours.ms(0.99),
-                // The warm-up is a fifth of the time, and as busy.
-                computed: Computed::each(before, after, ours.requests() * 1.2),
+                ours,
                 pgbench: pgbench.map(|ran| ran.rate),
                 bare: bare.client.load(&request, MANY, options.time())?.rate(),
             })

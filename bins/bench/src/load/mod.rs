@@ -5,8 +5,11 @@ mod detail;
 mod flaky;
 mod limits;
 mod rivals;
+mod route;
 
 use std::time::Duration;
+
+pub(crate) use self::route::route;
 
 use crate::{
     cases::{self, Case, Targets},

@@ -134,6 +134,18 @@ fn a_tiny_data_set_is_made_and_measured() {
     let status = row(&status, "test status");
     assert!(status["pgbench /s"].as_f64().unwrap() > 0.0, "{status:?}");
 
+    let server = assay_testkit::program("assay-server");
+    let route = bench(
+        dir,
+        &["route", "runs list", "--against", server.to_str().unwrap()],
+    );
+    let servers = rows(&route, "route");
+    assert_eq!(servers.len(), 2);
+    for server in &servers {
+        assert!(server["req/s"].as_f64().unwrap() > 0.0, "{server:?}");
+        assert!(server["pgbench /s"].as_f64().unwrap() > 0.0, "{server:?}");
+    }
+
     let import = bench(dir, &["import", "--times", "1"]);
     assert_eq!(
         row(&rows(&import, "import"), "a whole run, every verdict judged anew")["tests"],
