@@ -42,7 +42,6 @@ pub(crate) fn start(
     let app = app.with_threads(threads);
     let server = Server::build()
         .workers(workers)
-        .worker_max_blocking_threads(threads)
         .max_concurrent_connections(connections)
         .shutdown_timeout(PATIENCE_S)
         .disable_signals();

@@ -111,7 +111,6 @@ fn admin(listener: net::TcpListener, app: assay_api::App) -> anyhow::Result<Serv
     Ok(
         HttpServer::new(move || App::new().configure(assay_api::admin(app.clone())))
             .workers(1)
-            .worker_max_blocking_threads(1)
             .shutdown_timeout(1)
             .disable_signals()
             .listen(listener)?

@@ -31,19 +31,18 @@ const LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Answers one request for `route`.
-pub(crate) async fn dispatch(app: App, route: &'static Route, request: HttpRequest) -> HttpResponse {
+pub(crate) async fn dispatch(app: Arc<App>, route: &'static Route, request: HttpRequest) -> HttpResponse {
     let started = Instant::now();
     let now = (app.clock)();
     let id = RequestId::of(&request);
-    let metrics = app.metrics.clone();
-    let _under_way = metrics.under_way();
-    let (mut response, code) = respond(app, route, &request, &id, now).await;
+    let _under_way = app.metrics.under_way();
+    let (mut response, code) = respond(&app, route, &request, &id, now).await;
     if id.is_the_clients() || !response.status().is_client_error() {
         // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
         response.headers_mut().insert(RequestId::HEADER, id.value());
     }
     let took = started.elapsed();
-    metrics.observe(route.path, response.status(), code, took);
+    app.metrics.observe(route.path, response.status(), code, took);
     let line = AccessLine {
         method: request.method(),
         route: route.path,
@@ -58,7 +57,7 @@ pub(crate) async fn dispatch(app: App, route: &'static Route, request: HttpReque
 
 /// The response, and the code for the log.
 async fn respond(
-    app: App,
+    app: &Arc<App>,
     route: &'static Route,
     request: &HttpRequest,
     id: &RequestId,
@@ -80,6 +79,7 @@ async fn respond(
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
             let ask = Ask::of(request);
+            let app = Arc::clone(app);
             let turnstile = Arc::clone(&app.turnstile);
             turnstile
                 .pass(move || read(&app, route, &key, &ask, now))

@@ -3,7 +3,7 @@
 //! Names and units follow Prometheus' conventions: base units, `_total` on counters, one prefix. No label ever holds a
 //! client's own text, which has no end of values.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use actix_web::http::StatusCode;
 use assay_access::limit::Admission;
@@ -124,9 +124,9 @@ impl Metrics {
     }
 
     /// Counts a request as under way until what is returned is dropped, as it also is when the client goes away.
-    pub(crate) fn under_way(self: &Arc<Self>) -> UnderWay {
+    pub(crate) fn under_way(&self) -> UnderWay<'_> {
         self.in_flight.inc();
-        UnderWay(Arc::clone(self))
+        UnderWay(self)
     }
 
     /// All metrics in the OpenMetrics text format.
@@ -199,9 +199,9 @@ impl Metrics {
 }
 
 /// A request under way.
-pub(crate) struct UnderWay(Arc<Metrics>);
+pub(crate) struct UnderWay<'a>(&'a Metrics);
 
-impl Drop for UnderWay {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.in_flight.dec();
     }

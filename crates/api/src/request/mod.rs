@@ -2,7 +2,7 @@
 
 mod id;
 mod query;
-mod text;
+pub(crate) mod text;
 
 use actix_web::{
     HttpRequest,
