@@ -100,7 +100,7 @@ pub struct Counts {
 pub struct RunTag {
     /// Its id.
     pub id: RunId,
-    /// Its number within the project, from 1.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -114,7 +114,7 @@ pub struct RunTag {
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
-    /// Its number within the project, from 1.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -204,7 +204,7 @@ pub struct RunDetail {
 pub struct Run {
     /// Its id: that of its first shard.
     pub id: RunId,
-    /// Its number within the project, from 1.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.

@@ -14,7 +14,7 @@ use crate::{
 pub const ENGINE_WINDOW_DAYS: i64 = 14;
 
 vocabulary!(
-    /// What the engine says of a test.
+    /// What the engine says of a test, over the runs of all branches in its window.
     VerdictStatus {
         /// Too few runs to say.
         InsufficientData = "insufficient_data",
@@ -189,7 +189,7 @@ pub struct SignalEvidence {
     pub threshold: f64,
     /// One sentence with the counts.
     pub detail: String,
-    /// The runs that it rests on, newest first, at most 20.
+    /// The runs that it rests on, newest first, at most 20; of a flip the later run.
     pub runs: Vec<String>,
     /// How many such runs there are.
     pub runs_total: u32,

@@ -102,6 +102,15 @@ Conventions:
 or 404: the same request gets the same answer.
 - Bodies above 16 KB are compressed with gzip, Brotli or Zstandard where `Accept-Encoding` allows it.
 
+From a question to its requests:
+
+- Is this test flaky, or did I break it? `getTestStatus`, by the exact name; `listFlakyTests` with `search` finds the name.
+- Since when? `getTestHistory`: the oldest occurrence with `anyFailedAttempt`; `branch` tells where.
+- Which error is behind it? `listErrors` with the test's file as `search`: the entry whose `testNames` has the test. \
+`getError` has every run that it hit.
+- What did my commit break? `listRuns` with `sha`, then `getRun`; each failed test's `fingerprint` leads to `getError`, \
+whose `firstSeen` says whether the error is older.
+
 The examples are real answers; long lists in them are shortened.";
 
 /// The whole document.

@@ -13,22 +13,25 @@ const PROJECT: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
 const RUN: &str = "01a1fb15-b298-7514-9198-bcb385600000";
 const TEST: &str = "api > api/cart.spec.ts > basket > accepts an order on the second try";
 
+/// Postgres stores no NUL, so a text with one is refused.
+const WITHOUT_NUL: &str = "^[^\\u0000]*$";
+
 /// Every parameter. What several routes share under one name but not with one meaning has a name of its own here.
 pub(super) fn components() -> Fields {
     [
         ("projectId", path("projectId", text([("format", "uuid".into())]), PROJECT, "An id of the project list. Any other text names nothing: `project_not_found`.")),
         ("runId", path("runId", text([("format", "uuid".into())]), RUN, "An id of the runs list, or the id of any shard of a sharded run. Any other text names nothing: `run_not_found`.")),
-        ("testName", path("testName", text([("minLength", 1.into())]), TEST, "The full stored test name, percent-encoded with `/` as `%2F`.")),
+        ("testName", path("testName", text([("minLength", 1.into())]), TEST, "The full stored test name, percent-encoded with `/` as `%2F`. The flaky list finds it by a part (`search`); every run's detail has the names of its tests.")),
         ("fingerprint", path("fingerprint", text([("pattern", "^[0-9A-Za-z_-]{1,128}$".into())]), "bbd72ea9b25addb5cbf17e2d21b71317", "A fingerprint of the error-signature list. Another shape names nothing: `error_not_found`.")),
         ("filePath", file_path()),
         ("days", days()),
-        ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into())]), "Only this branch, by its exact name.", Some("main"))),
+        ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only this branch, by its exact name.", Some("main"))),
         ("sha", query("sha", text([("pattern", "^[0-9a-fA-F]{4,40}$".into())]), "Only runs whose commit or tested revision begins with this, in either case.", Some("9b4437ba"))),
         ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs that ended so.", None)),
         ("flakyStatus", query("status", text([("enum", texts([VerdictStatus::Flaky, VerdictStatus::Broken]))]), "Only tests with this verdict.", None)),
         ("category", query("category", text([("enum", texts(Category::ALL))]), "Only signatures of this category.", None)),
-        ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into())]), "Only tests whose name or file contains this, in either case.", Some("checkout"))),
-        ("errorSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into())]), "Only signatures whose title, message or file contains this, in either case.", Some("timeout"))),
+        ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests whose name or file contains this, in either case.", Some("checkout"))),
+        ("errorSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only signatures whose title or message, or the file of a test that they hit, contains this, in either case.", Some("timeout"))),
         ("flakySort", query("sort", text([("enum", texts(FlakySort::ALL)), ("default", FlakySort::TimeLost.as_str().into())]), "The order, the largest first: by time lost, by failure rate, or by impact on the stable branch.", None)),
         ("errorSort", query("sort", text([("enum", texts(SignatureSort::ALL)), ("default", SignatureSort::Occurrences.as_str().into())]), "The order: by occurrences, by the number of tests, by the latest or by the first occurrence; the largest or latest first.", None)),
         ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end answers the last page.", None)),
@@ -104,7 +107,12 @@ fn per_page() -> Json {
 fn file_path() -> Json {
     let description = "The stored file of the test; empty for a test without a file. Needed only where the name stands in \
                        several files, which `ambiguous_test` lists.";
-    let mut parameter = query("filePath", text([]), description, Some("tests/api/cart.spec.ts"));
+    let mut parameter = query(
+        "filePath",
+        text([("pattern", WITHOUT_NUL.into())]),
+        description,
+        Some("tests/api/cart.spec.ts"),
+    );
     let fields = parameter.fields_mut();
     fields.insert("allowEmptyValue".to_owned(), true.into());
     parameter
