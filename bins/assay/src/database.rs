@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use assay_domain::store::StoreError;
 use assay_local_postgres::{Cluster, Settings};
 use assay_repository::{Database, PoolOptions};
 
@@ -69,8 +70,11 @@ pub(crate) struct Migrated {
 /// Brings the schema up to date, grants the roles, and says what was done.
 pub(crate) fn migrate(global: &Global) -> anyhow::Result<Migrated> {
     let (url, _cluster) = locate(global)?;
-    let applied = assay_repository::migrate(&url)
-        .context("a migration waits no more than 5 s for other work on the database; if that was it, run `assay migrate` again")?;
+    let applied = assay_repository::migrate(&url).map_err(|error| match error {
+        unreachable @ StoreError::Unreachable(_) => anyhow::Error::from(unreachable),
+        failed @ (StoreError::Failed { .. } | StoreError::Corrupt { .. }) => anyhow::Error::from(failed)
+            .context("a migration waits no more than 5 s for other work on the database; if that was it, run `assay migrate` again"),
+    })?;
     let roles = assay_repository::grant_roles(&url)?;
     Ok(Migrated { applied, roles })
 }

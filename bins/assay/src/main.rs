@@ -2,6 +2,7 @@
 //!
 //! Reads top-down: the command line is parsed, the command runs, its error becomes the exit status.
 
+mod advice;
 mod checkout;
 mod cli;
 mod clock;
@@ -46,11 +47,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says on standard error what went wrong.
+/// Says on standard error what went wrong, and what to do.
 fn complain(error: &anyhow::Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
+    let reason = format!("{error:#}");
+    let mut told = format!("{style}assay:{style:#} {}", reason.trim_end());
+    if let Some(advice) = advice::of(error) {
+        told += &format!("\n  -> {advice}");
+    }
     // Nothing is left to tell it to where standard error is gone, too; the exit status still says it.
-    let _ = writeln!(terminal::err(), "{style}assay:{style:#} {error:#}");
+    let _ = writeln!(terminal::err(), "{told}");
 }
 
 /// Whether the reader of our output has gone, as `head` does once it has seen enough.

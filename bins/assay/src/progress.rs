@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{cli::Global, terminal};
 
@@ -24,7 +24,7 @@ pub(crate) fn bar(global: &Global, doing: &'static str, length: u64, unit: Unit)
         return ProgressBar::hidden();
     }
     let template = match unit {
-        Unit::Things(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {per_sec}, {eta} left",
+        Unit::Things(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {rate}/s, {eta} left",
         Unit::Bytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {binary_bytes_per_sec}, {eta} left",
     };
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
@@ -76,9 +76,15 @@ fn is_shown(global: &Global) -> bool {
     !global.json && terminal::is_watched()
 }
 
+/// Things a second without a fraction, which nobody reads.
+fn whole_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    // What is written here cannot be refused: it is a string.
+    let _ = write!(text, "{:.0}", state.per_sec());
+}
+
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
+        Ok(style) => bar.with_style(style.with_key("rate", whole_rate)),
         // Unreachable: the templates are the ones above. Indicatif's own style would do.
         Err(_) => bar,
     }

@@ -1,5 +1,9 @@
 //! The commands of the documentation, run as they stand.
 
+mod dependencies;
+mod deployment;
+mod json;
+
 use std::{
     fs,
     net::TcpListener,

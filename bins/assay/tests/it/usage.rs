@@ -52,6 +52,17 @@ fn a_database_that_cannot_be_reached_is_1() {
         "{}",
         said(&output)
     );
+    assert!(
+        said(&output).contains("-> see whether Postgres runs"),
+        "{}",
+        said(&output)
+    );
+    let encrypted = Cli::new("postgresql://127.0.0.1:1/nowhere?sslmode=require").run(&["org", "list"]);
+    assert!(
+        said(&encrypted).contains("-> this build speaks to Postgres without encryption"),
+        "{}",
+        said(&encrypted)
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::check::{Check, Status};
-use crate::{cli::Global, clock, database, output};
+use crate::{advice, cli::Global, clock, database, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +80,7 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
     let mut inspection = match Inspection::connect(url) {
         Ok(inspection) => inspection,
         Err(error) => {
-            let advice = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
+            let advice = std::error::Error::source(&error).map_or("", advice::of_unreachable);
             return vec![Check::unanswered("postgres", &error).worse(Status::Fail, None, advice)];
         }
     };

@@ -1,0 +1,49 @@
+//! The servers that the page on deployment starts.
+
+use assay_testkit::TestDatabase;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+
+use super::{blocks, elsewhere, folder, root, run};
+
+/// What follows a server in a script, so that it serves beside the script: it gets ready, and ends when it is asked to.
+const ATTENDED: &str = " &
+curl -sf --retry 60 --retry-connrefused --retry-delay 1 http://127.0.0.1:9090/readyz
+kill %%
+wait %%
+";
+
+#[test]
+fn every_server_of_the_deployment_page_gets_ready() {
+    let (folder, database) = (folder(), TestDatabase::unmigrated());
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(file("fullchain.pem"), cert.pem()).unwrap();
+    std::fs::write(file("privkey.pem"), signing_key.serialize_pem()).unwrap();
+
+    let mut servers = 0;
+    let mut script = "unset ASSAY_DATABASE_URL\n".to_owned();
+    for block in blocks(&root().join("docs/deployment.md")) {
+        if block.note != "serves" {
+            continue;
+        }
+        for line in block.text.lines() {
+            let is_server = line.starts_with("assay-server");
+            servers += usize::from(is_server);
+            script += line;
+            script += if is_server { ATTENDED } else { "\n" };
+        }
+    }
+    assert!(servers >= 3, "{script}");
+    // What belongs to the reader's own machine.
+    let script = script
+        .replace("/var/lib/assay", &file("data"))
+        .replace(
+            "postgresql://assay:…@db.internal/assay",
+            &format!("'{}'", database.url()),
+        )
+        .replace("/etc/letsencrypt/live/assay.example.org/", &file(""))
+        .replace("0.0.0.0:443", "127.0.0.1:8080");
+    let output = run(&elsewhere(&script), folder.path(), &database);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(told.matches("ready\n").count(), servers, "{told}");
+}

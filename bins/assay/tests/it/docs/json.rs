@@ -1,0 +1,87 @@
+//! The objects that commands print for scripts, and what the page on the command line says of them.
+
+use std::{collections::BTreeMap, fs};
+
+use assay_testkit::{Cli, TestDatabase};
+
+use super::{folder, root};
+
+/// The rows of the page's table: a command's words, and the fields of its object in order.
+fn told() -> BTreeMap<String, Vec<String>> {
+    let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
+    let (_, table) = page.split_once("| Command | Fields |\n|---|---|\n").unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    // What stands in parentheses is about the field before it.
+    let words = |cell: &str| -> Vec<String> {
+        cell.split(", `")
+            .map(|word| {
+                word.trim()
+                    .trim_start_matches('`')
+                    .split('`')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
+    };
+    let without_remarks = |cell: &str| {
+        let mut depth = 0;
+        cell.chars()
+            .filter(|char| {
+                depth += i32::from(*char == '(');
+                let is_kept = depth == 0;
+                depth -= i32::from(*char == ')');
+                is_kept
+            })
+            .collect::<String>()
+    };
+    rows.flat_map(|row| {
+        let (commands, fields) = row.trim_matches('|').split_once('|').unwrap();
+        let mut fields = words(&without_remarks(fields));
+        fields.sort();
+        words(commands)
+            .into_iter()
+            .map(move |command| (command, fields.clone()))
+            .collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+#[test]
+fn each_command_prints_the_fields_that_are_told() {
+    let (folder, database) = (folder(), TestDatabase::new());
+    let cli = Cli::new(database.url());
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let report = at("reports/junit.xml");
+    let mut told = told();
+    let mut check = |command: &str, arguments: &[&str]| {
+        let words: Vec<_> = command.split(' ').chain(arguments.iter().copied()).collect();
+        let printed = cli.json(&words);
+        let mut fields: Vec<_> = printed.as_object().unwrap().keys().cloned().collect();
+        fields.sort();
+        assert_eq!(told.remove(command), Some(fields), "{command}");
+        printed
+    };
+    check("org create", &["Shop", "--plan", "pro"]);
+    check("org set-plan", &["Shop", "standard"]);
+    check("org list", &[]);
+    check("project create", &["--org", "Shop", "web"]);
+    check("project set", &["web", "--pr-comments", "on"]);
+    check("project list", &[]);
+    let key = check("key create", &["--org", "Shop", "--days", "30"]);
+    check("key create-ingest", &["--project", "web"]);
+    check("key list", &[]);
+    check("key revoke", &[key["id"].as_str().unwrap()]);
+    check("import --dry-run", &["--project", "web", &report]);
+    check("import", &["--project", "web", &report]);
+    check("analyze", &[&report]);
+    check("doctor", &[]);
+    check("migrate", &[]);
+    check("prune", &[]);
+    check("rebuild", &[]);
+    check("refingerprint", &[]);
+    check("completions", &["bash"]);
+    check("man", &[]);
+    check("man --output", &[&at("man1")]);
+    assert!(told.is_empty(), "not tried: {told:?}");
+}
