@@ -59,9 +59,9 @@ impl Code {
     /// Multiplies both by the same.
     #[inline]
     pub(crate) fn scale(&mut self, factors: &PerRate) {
-        for k in 0..GRID {
-            self.good[k] *= factors[k];
-            self.broken[k] *= factors[k];
+        for (k, factor) in factors.iter().enumerate() {
+            self.good[k] *= factor;
+            self.broken[k] *= factor;
         }
     }
 

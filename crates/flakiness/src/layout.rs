@@ -39,7 +39,7 @@ impl<'h> Timeline<'h> {
     /// Lays out the executions of one variant: its stable chain, then the others as they first occur.
     fn lay_out_lane(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
         let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-        let mut by_branch: Vec<(Option<&'h str>, Vec<(usize, &Executed<'h>)>)> = Vec::new();
+        let mut by_branch: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
         for run in executed.iter().enumerate() {
             let branch = branches.get(run.1.revision).copied().flatten();
             let next = by_branch.len();

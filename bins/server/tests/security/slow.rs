@@ -126,10 +126,7 @@ fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
         thread::sleep(Duration::from_millis(250));
         match stream.read(&mut [0; 64]) {
             Ok(1..) => {}
-            Ok(0) | Err(_) => {
-                println!("let go after {:?}", began.elapsed());
-                return;
-            }
+            Ok(0) | Err(_) => return,
         }
     }
 }
@@ -142,7 +139,6 @@ fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
         .write_all(served.request(&served.large).as_bytes())
         .unwrap();
     let answer = wire::read(&mut stream, &mut Vec::new(), false).expect("a whole answer");
-    println!("{} bytes in {:?}", answer.body.len(), began.elapsed());
     assert_eq!(answer.json().unwrap()["tests"].as_array().unwrap().len(), TESTS);
     assert!(
         began.elapsed() > Duration::from_secs(45),
