@@ -55,9 +55,8 @@ pub(crate) fn load(
         )
         .filter(run_pack::project_id.eq(project))
         .filter(run::project_id.eq(project))
+        // Not said of runs as well: a plan for any period takes both for few then, and compares each with each.
         .filter(run_pack::started_at.between(At(from), At(to)))
-        // Said of both, so that no other runs are read, however many there are.
-        .filter(run::started_at.between(At(from), At(to)))
         .order((run_pack::started_at, run_pack::run_number))
         .select((
             run::id,
