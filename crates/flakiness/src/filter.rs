@@ -141,11 +141,8 @@ impl<'t, 'h> Filter<'t, 'h> {
         for position in first..chain.positions.end {
             let point = &trajectory.points[position];
             if sheet.column.contains(position) {
-                let step = match revision.replace(timeline.entries[position].revision) {
-                    None => Step::First,
-                    Some(last) if last == timeline.entries[position].revision => Step::SameRevision,
-                    Some(_) => Step::NewRevision,
-                };
+                let here = timeline.entries[position].revision;
+                let step = Step::between(revision.replace(here), here);
                 let unusual = self.unusual_move(chain, position, step);
                 let by = unusual.as_ref().unwrap_or(&point.by);
                 let outcome = sheet.outcomes[position];

@@ -76,11 +76,7 @@ impl<'h> Timeline<'h> {
                 if let Some(position) = lane.by_revision.get_mut(place) {
                     *position = self.entries.len();
                 }
-                let step = match last.replace(run.revision) {
-                    None => Step::First,
-                    Some(revision) if revision == run.revision => Step::SameRevision,
-                    Some(_) => Step::NewRevision,
-                };
+                let step = Step::between(last.replace(run.revision), run.revision);
                 self.append(run, step);
             }
             self.chains.push(chain);

@@ -87,6 +87,18 @@ pub(crate) enum Step {
     NewRevision,
 }
 
+impl Step {
+    /// What lies between a run of this revision and the one before it in its chain, if there is one.
+    #[inline]
+    pub(crate) fn between(before: Option<usize>, revision: usize) -> Self {
+        match before {
+            None => Self::First,
+            Some(before) if before == revision => Self::SameRevision,
+            Some(_) => Self::NewRevision,
+        }
+    }
+}
+
 /// How new code or the same moves P(Broken): what it keeps of it, and what it adds where the code was good.
 #[derive(Debug, Clone)]
 pub(crate) struct Move {
