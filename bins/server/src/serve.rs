@@ -1,5 +1,7 @@
 //! Wiring, the two listeners, and their end.
 
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 use std::{io, io::Write as _, net, sync::Arc};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
@@ -20,9 +22,9 @@ use crate::{
 
 /// How long requests under way may take to end once the server stops, in seconds.
 pub(crate) const PATIENCE_S: u64 = 10;
-/// How long a client may leave what was sent to it unread, in milliseconds.
+/// How long a client may leave what was sent to it unread.
 #[cfg(target_os = "linux")]
-const UNREAD_FOR_MS: u32 = 30_000;
+const UNREAD_FOR: Duration = Duration::from_secs(30);
 /// How much of an answer the system takes over beyond what is on its way. Without a bound, megabytes would seem to be taken by a
 /// client that reads nothing, and no progress of one that reads slowly would be seen for minutes.
 #[cfg(target_os = "linux")]
@@ -131,8 +133,9 @@ fn listen(address: net::SocketAddr, variable: &str) -> anyhow::Result<net::TcpLi
         // Its connections inherit both.
         #[cfg(target_os = "linux")]
         {
-            rustix::net::sockopt::set_tcp_user_timeout(&socket, UNREAD_FOR_MS)?;
-            SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES)?;
+            let options = SockRef::from(&socket);
+            options.set_tcp_user_timeout(Some(UNREAD_FOR))?;
+            options.set_tcp_notsent_lowat(UNSENT_BYTES)?;
         }
         socket.listen(BACKLOG)?.into_std()
     };
