@@ -1,4 +1,4 @@
-//! Who may wait for a thread that may block, and for how long; and those threads.
+//! Who may wait for a thread that may block, and for how long.
 //!
 //! A worker has a few such threads, as many as it has connections to the database. A request that finds them busy
 //! waits for its turn, unless so many wait already that its turn would come too late: then it is turned away at
@@ -7,28 +7,15 @@
 //!
 //! A thread that waits for a database that never answers cannot be freed. Its request is answered all the same, and
 //! while all threads are held like this, every other request is turned away at once.
-//!
-//! The threads are the turnstile's own, rather than tokio's, because a cheap request costs little more than waking threads up: here one
-//! lock admits a request and wakes a thread only where one sleeps, and one more ends a request and begins the next.
 
-use std::{
-    collections::VecDeque,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+mod threads;
+
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use actix_web::rt::time::timeout;
 use tokio::sync::oneshot;
 
-/// Most requests that wait for their turn in one worker.
-const MOST_WAITING: usize = 1_024;
-/// So many may always wait, however late the last turns came.
-const LEAST_WAITING: usize = 16;
-/// How often the log tells that requests are turned away.
-const TELLING: Duration = Duration::from_secs(10);
+use threads::Threads;
 
 /// How long a request may take.
 #[derive(Debug, Clone, Copy)]
@@ -53,65 +40,12 @@ pub(crate) enum Turned {
 }
 
 /// Admits requests to a number of threads that may block. They end with it.
-pub(crate) struct Turnstile(Arc<Shared>);
-
-struct Shared {
-    /// How many threads there are at most.
-    most: usize,
-    bounds: Bounds,
-    state: Mutex<State>,
-    /// Tells a thread that sleeps that it is called, or that all is over.
-    called: Condvar,
-}
-
-struct State {
-    queue: VecDeque<Ticket>,
-    /// The number of the next ticket.
-    next: u64,
-    /// Threads that were started.
-    threads: usize,
-    /// Those of them that sleep and were not called.
-    idle: usize,
-    /// Threads that were called or started and are not awake yet.
-    called: usize,
-    /// How many may wait.
-    room: usize,
-    last_turn: Instant,
-    last_cut: Option<Instant>,
-    /// Requests turned away since the log told of it.
-    untold: u64,
-    told: Option<Instant>,
-    closed: bool,
-}
-
-/// One request's place in the queue.
-struct Ticket {
-    number: u64,
-    arrived: Instant,
-    work: Box<dyn Work>,
-}
+pub(crate) struct Turnstile(Arc<Threads>);
 
 impl Turnstile {
     /// A turnstile before so many threads, which are started when they are first needed.
     pub(crate) fn new(threads: usize, bounds: Bounds) -> Self {
-        Self(Arc::new(Shared {
-            most: threads.max(1),
-            bounds,
-            state: Mutex::new(State {
-                queue: VecDeque::new(),
-                next: 0,
-                threads: 0,
-                idle: 0,
-                called: 0,
-                room: MOST_WAITING,
-                last_turn: Instant::now(),
-                last_cut: None,
-                untold: 0,
-                told: None,
-                closed: false,
-            }),
-            called: Condvar::new(),
-        }))
+        Self(Arc::new(Threads::new(threads, bounds)))
     }
 
     /// Does this work on a thread that may block, once its turn comes. It is not done where this future is dropped before, as it is
@@ -140,180 +74,23 @@ impl Turnstile {
 
 impl Drop for Turnstile {
     fn drop(&mut self) {
-        self.0.state().closed = true;
-        self.0.called.notify_all();
-    }
-}
-
-impl Shared {
-    /// Queues work and sees to a thread that does it; the number of its ticket.
-    fn enter(self: &Arc<Self>, work: Box<dyn Work>) -> Result<u64, Turned> {
-        let arrived = Instant::now();
-        let mut state = self.state();
-        if !self.has_room(&state, arrived) {
-            state.tell_of_one_more();
-            return Err(Turned::Away);
-        }
-        let number = state.next;
-        state.next += 1;
-        state.queue.push_back(Ticket {
-            number,
-            arrived,
-            work,
-        });
-        if state.idle > 0 {
-            state.idle -= 1;
-            state.called += 1;
-            drop(state);
-            self.called.notify_one();
-        } else if state.threads < self.most {
-            match self.start() {
-                Ok(()) => {
-                    state.threads += 1;
-                    state.called += 1;
-                }
-                Err(error) => {
-                    log::error!("a thread was not started: {error}");
-                    if state.threads == 0 {
-                        state.queue.pop_back();
-                        return Err(Turned::Away);
-                    }
-                }
-            }
-        }
-        Ok(number)
-    }
-
-    fn start(self: &Arc<Self>) -> std::io::Result<()> {
-        let shared = Arc::clone(self);
-        thread::Builder::new()
-            .name("assay-blocking".to_owned())
-            .spawn(move || shared.serve())
-            .map(drop)
-    }
-
-    /// What a thread does.
-    fn serve(&self) {
-        let mut state = self.state();
-        state.called -= 1;
-        loop {
-            if let Some(ticket) = state.queue.pop_front() {
-                let wanted = state.turn(ticket.arrived, &self.bounds);
-                drop(state);
-                if wanted {
-                    ticket.work.done();
-                }
-                state = self.state();
-            } else if state.closed {
-                return;
-            } else {
-                state.idle += 1;
-                state = self
-                    .called
-                    .wait_while(state, |state| state.called == 0 && !state.closed)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if state.called == 0 {
-                    return;
-                }
-                state.called -= 1;
-            }
-        }
-    }
-
-    /// Gives up, unless the turn has come.
-    fn leave(&self, number: u64) -> bool {
-        let mut state = self.state();
-        let place = state.queue.iter().position(|ticket| ticket.number == number);
-        if let Some(place) = place {
-            state.queue.remove(place);
-            state.tell_of_one_more();
-        }
-        place.is_some()
-    }
-
-    fn has_room(&self, state: &State, now: Instant) -> bool {
-        let running = state.running();
-        if running + state.queue.len() < self.most {
-            return true;
-        }
-        // All threads are held and none came free for long: the database hangs.
-        let stalled =
-            running >= self.most && now.saturating_duration_since(state.last_turn) > self.bounds.waiting;
-        !stalled && state.queue.len() < state.room
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Threads that are held by requests.
-    const fn running(&self) -> usize {
-        self.threads - self.idle - self.called
-    }
-
-    /// The turn of a request has come that arrived then: whether it is in time.
-    fn turn(&mut self, arrived: Instant, bounds: &Bounds) -> bool {
-        let now = Instant::now();
-        let waited = now.saturating_duration_since(arrived);
-        self.measure(waited, bounds.late, now);
-        let wanted = waited <= bounds.waiting;
-        if wanted {
-            self.last_turn = now;
-        }
-        wanted
-    }
-
-    /// A turn has come after this much waiting.
-    fn measure(&mut self, waited: Duration, late: Duration, now: Instant) {
-        if waited <= late {
-            self.room = (self.room + 1).min(MOST_WAITING);
-        } else if self
-            .last_cut
-            .is_none_or(|cut| now.saturating_duration_since(cut) > late)
-        {
-            // Once for all that stood in the same queue.
-            self.room = (self.queue.len() / 2).max(LEAST_WAITING);
-            self.last_cut = Some(now);
-        }
-    }
-
-    fn tell_of_one_more(&mut self) {
-        self.untold += 1;
-        if self.told.is_none_or(|told| told.elapsed() > TELLING) {
-            log::warn!("overloaded: {} requests were turned away", self.untold);
-            self.untold = 0;
-            self.told = Some(Instant::now());
-        }
-    }
-}
-
-/// Work that waits for its turn.
-trait Work: Send {
-    /// Does it, unless nobody waits for its answer any more.
-    fn done(self: Box<Self>);
-}
-
-impl<T: Send, F: FnOnce() -> T + Send> Work for (F, oneshot::Sender<Result<T, Turned>>) {
-    fn done(self: Box<Self>) {
-        let (work, answer) = *self;
-        if !answer.is_closed() {
-            // What a panic left half done is seen by nobody: the work owns what it changes, or shares it in locks.
-            let answered = catch_unwind(AssertUnwindSafe(work)).map_err(|_| Turned::Over);
-            // Fails where the client hung up meanwhile.
-            drop(answer.send(answered));
-        }
+        self.0.close();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::{
+        sync::mpsc::{Receiver, Sender, channel},
+        time::Instant,
+    };
 
     use actix_web::rt::{spawn, task::JoinHandle, time::sleep};
 
-    use super::*;
+    use super::{
+        threads::{LEAST_WAITING, MOST_WAITING, State, Work},
+        *,
+    };
 
     /// Bounds that a slow machine does not come near to where nothing is held.
     const BOUNDS: Bounds = Bounds {
