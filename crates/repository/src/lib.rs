@@ -33,6 +33,7 @@ mod run_detail;
 mod schema;
 mod shard;
 mod signature;
+mod signature_detail;
 mod signature_list;
 mod store;
 mod test;

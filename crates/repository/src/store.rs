@@ -23,8 +23,8 @@ use assay_domain::{
 };
 
 use crate::{
-    Database, attempt, branch, history, key, migrate, observation, project, run, run_detail, signature,
-    signature_list, test, verdict,
+    Database, attempt, branch, history, key, migrate, observation, project, run, run_detail,
+    signature_detail, signature_list, test, verdict,
 };
 
 impl Store for Database {
@@ -113,7 +113,7 @@ impl Store for Database {
         window: &Window,
     ) -> Result<Option<SignatureDetail>, StoreError> {
         self.read_known("reading a signature", |connection| {
-            signature::find(connection, project, fingerprint, window)
+            signature_detail::find(connection, project, fingerprint, window)
         })
     }
 
