@@ -6,6 +6,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Verdict},
 };
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::{
     background::Background,
@@ -68,38 +69,50 @@ impl Engine {
     }
 
     /// Examines every test (or `only` some) with a result in the window, ascending: the one path to any verdict.
-    fn examine<T>(
+    ///
+    /// A block's tests have nothing to do with another's, so the blocks are shared out among the threads.
+    fn examine<T: Send>(
         &self,
         history: &History,
         now: Timestamp,
         only: Option<&[TestOrdinal]>,
-        mut conclude: impl FnMut(Examined<'_, '_>) -> T,
+        conclude: impl Fn(Examined<'_, '_>) -> T + Sync,
     ) -> Vec<T> {
         let from = now.plus_days(-self.config.window_days);
         let timeline = Timeline::new(history, from, now);
         let background = Background::new(&timeline);
         let trajectory = Trajectory::new(&timeline, &background);
         let failures = Failures::new(&timeline);
-        let mut examiner = Examiner::new(self.config, &timeline, &background, &trajectory, &failures);
         let wanted = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
         let wanted_word = |word: usize| wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
-        let tests = timeline.words * at(u64::BITS);
-        let mut conclusions = Vec::with_capacity(only.map_or(tests, |only| only.len().min(tests)));
-        let mut block = Block::default();
-        for first in (0..timeline.words).step_by(WORDS) {
-            if (first..first + WORDS).all(|word| wanted_word(word) == 0) {
-                continue;
-            }
-            block.read(&timeline, &background, first);
-            for index in 0..WORDS {
-                let mut tests = block.any(index) & wanted_word(first + index);
-                while tests != 0 {
-                    conclusions.push(conclude(examiner.examine(&block, index, tests.trailing_zeros())));
-                    tests &= tests - 1;
-                }
-            }
-        }
-        conclusions
+        let blocks: Vec<usize> = (0..timeline.words)
+            .step_by(WORDS)
+            .filter(|first| (*first..first + WORDS).any(|word| wanted_word(word) != 0))
+            .collect();
+        let examiner = || Examiner::new(self.config, &timeline, &background, &trajectory, &failures);
+        let by_block: Vec<Vec<T>> = blocks
+            .into_par_iter()
+            .map_init(
+                || (examiner(), Block::default()),
+                |(examiner, block), first| {
+                    let mut conclusions = Vec::new();
+                    block.read(&timeline, &background, first);
+                    for index in 0..WORDS {
+                        let mut tests = block.any(index) & wanted_word(first + index);
+                        while tests != 0 {
+                            conclusions.push(conclude(examiner.examine(
+                                block,
+                                index,
+                                tests.trailing_zeros(),
+                            )));
+                            tests &= tests - 1;
+                        }
+                    }
+                    conclusions
+                },
+            )
+            .collect();
+        by_block.into_iter().flatten().collect()
     }
 }
 
