@@ -1,9 +1,6 @@
 //! What the engine reads, and how a test ended in a run.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use assay_domain::{
     observation::{History, RunFacts, RunObservations},
@@ -13,15 +10,17 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, QueryResult, Queryable,
-    RunQueryDsl,
+    QueryableByName, RunQueryDsl,
+    sql_types::{Array, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, count, int, status},
     pack::Pack,
+    period::span,
     pool::Read,
-    schema::{project as projects, result, run, run_pack},
+    schema::{project as projects, run, run_pack},
 };
 
 #[derive(Debug, Queryable)]
@@ -127,12 +126,11 @@ pub(crate) fn final_results(
     project: &Project,
     asked: &[ResultKey],
 ) -> Read<Vec<FinalResult>> {
-    let tests: Vec<i32> = asked.iter().map(|key| int(key.test)).collect();
-    let runs: BTreeMap<i32, At> = asked
+    let keys: Vec<(i32, i32, At)> = asked
         .iter()
-        .map(|key| (key.run_number, At(key.run_started_at)))
+        .map(|key| (int(key.test), key.run_number, At(key.run_started_at)))
         .collect();
-    let found = ended(connection, project.id.0, &tests, &runs)?;
+    let found = ended(connection, project.id.0, &keys)?;
     let answer = |key: &ResultKey| {
         let ended = found.get(&(int(key.test), key.run_number)).ok_or_else(|| {
             corrupt(
@@ -155,32 +153,55 @@ pub(crate) struct Ended {
     pub(crate) offset_ms: Option<i32>,
 }
 
-/// How any of these tests ended in any of these runs, which have their starts with them, by test and run.
+/// How a test ended in a run, as read.
+#[derive(QueryableByName)]
+struct EndedRow {
+    #[diesel(sql_type = Integer)]
+    test: i32,
+    #[diesel(sql_type = Integer)]
+    run_number: i32,
+    #[diesel(sql_type = SmallInt)]
+    status: i16,
+    #[diesel(sql_type = Nullable<Integer>)]
+    start_offset_ms: Option<i32>,
+}
+
+/// How these tests ended in these runs, by test and run; each is a test, a run's number and its start.
 pub(crate) fn ended(
     connection: &mut PgConnection,
     project: Uuid,
-    tests: &[i32],
-    runs: &BTreeMap<i32, At>,
+    keys: &[(i32, i32, At)],
 ) -> QueryResult<HashMap<(i32, i32), Ended>> {
-    let numbers: Vec<i32> = runs.keys().copied().collect();
-    let starts: Vec<At> = runs.values().copied().collect();
-    // All of the tests in all of the runs is more than was asked for, but it is one statement that an index serves, and the newest runs are the same few for almost every test.
-    let rows: Vec<(i32, i32, i16, Option<i32>)> = result::table
-        .filter(result::project_id.eq(project))
-        .filter(result::run_number.eq_any(numbers))
-        .filter(result::started_at.eq_any(starts))
-        .filter(result::test.eq_any(tests))
-        .select((
-            result::test,
-            result::run_number,
-            result::status,
-            result::start_offset_ms,
-        ))
-        .load(connection)?;
-    Ok(rows
-        .into_iter()
-        .map(|(test, run, status, offset_ms)| ((test, run), Ended { status, offset_ms }))
-        .collect())
+    let (tests, (numbers, starts)): (Vec<i32>, (Vec<i32>, Vec<At>)) = keys
+        .iter()
+        .map(|(test, number, start)| (*test, (*number, *start)))
+        .unzip();
+    let Some((oldest, newest)) = span(&starts) else {
+        return Ok(HashMap::new());
+    };
+    // By hand, because the query language has no rows from arrays, and lists of tests and of runs would be all of the one
+    // in all of the other. The bounds follow from the starts, and keep other partitions out of the plan.
+    let rows: Vec<EndedRow> = diesel::sql_query(
+        "SELECT result.test, result.run_number, result.status, result.start_offset_ms \
+         FROM unnest($2, $3, $4) AS asked (test, run_number, started_at) \
+         JOIN result ON result.project_id = $1 AND result.test = asked.test AND result.started_at = asked.started_at \
+             AND result.run_number = asked.run_number AND result.started_at BETWEEN $5 AND $6",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Integer>, _>(tests)
+    .bind::<Array<Integer>, _>(numbers)
+    .bind::<Array<Timestamptz>, _>(starts)
+    .bind::<Timestamptz, _>(oldest)
+    .bind::<Timestamptz, _>(newest)
+    .load(connection)?;
+    let ended = |row: EndedRow| {
+        let ended = Ended {
+            status: row.status,
+            offset_ms: row.start_offset_ms,
+        };
+        ((row.test, row.run_number), ended)
+    };
+    Ok(rows.into_iter().map(ended).collect())
 }
 
 /// When the final attempt started: by itself where that is known, else with the run.

@@ -22,6 +22,11 @@ pub(crate) fn make_room(connection: &mut PgConnection, start: At, now: Timestamp
     select(assay_make_room(start, At(now))).get_result(connection)
 }
 
+/// The first and the last of some starts: bounds by which any plan can tell which partitions they lie in.
+pub(crate) fn span(starts: &[At]) -> Option<(At, At)> {
+    starts.iter().copied().min().zip(starts.iter().copied().max())
+}
+
 define_sql_function! {
     /// Drops the partitions of this name; false where that is not possible now. The migrations say more.
     fn assay_drop_period(period_name: Text) -> diesel::sql_types::Bool;

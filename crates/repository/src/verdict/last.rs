@@ -1,7 +1,7 @@
 //! What verdicts know of results, so that the most frequent reads need none: how each test ended in its last run,
 //! and when the newest run with it started.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use assay_domain::{
     observation::{Bitmap, History},
@@ -75,21 +75,16 @@ pub(super) fn complete(
         let (last, ended) = stored.get(&test)?.last?;
         (last == run && !touched.all).then_some(ended)
     };
-    let (mut tests, mut runs) = (Vec::new(), BTreeMap::new());
+    let mut unknown = Vec::new();
     for (test, run) in rows.tests.iter().zip(&rows.last_runs) {
         let Some(run) = run else { continue };
         if known(*test, *run).is_none()
             && let Some(start) = starts.get(run)
         {
-            tests.push(*test);
-            runs.insert(*run, *start);
+            unknown.push((*test, *run, *start));
         }
     }
-    let read = if tests.is_empty() {
-        HashMap::new()
-    } else {
-        observation::ended(connection, project, &tests, &runs)?
-    };
+    let read = observation::ended(connection, project, &unknown)?;
     let newest = newest_starts(history);
     for (index, (test, run)) in rows.tests.iter().zip(&rows.last_runs).enumerate() {
         let ended = run.and_then(|run| known(*test, run).or_else(|| read.get(&(*test, run)).copied()));

@@ -2,28 +2,72 @@
 
 use std::collections::BTreeMap;
 
+use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query};
 use serde_json::Value;
 
 use crate::{distribution::elements, fixture::World};
 
+/// How Postgres plans a statement, which it does anew for the first five times that a connection sends it. Then it may keep a
+/// plan that knows no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plans {
+    /// For the values at hand.
+    Custom,
+    /// For any.
+    Generic,
+}
+
+impl Plans {
+    pub(crate) const ALL: [Self; 2] = [Self::Custom, Self::Generic];
+
+    const fn mode(self) -> &'static str {
+        match self {
+            Self::Custom => "force_custom_plan",
+            Self::Generic => "force_generic_plan",
+        }
+    }
+}
+
+/// A statement as it was sent.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// With `$1` and so on.
+    sql: String,
+    /// The values of these, as SQL writes them.
+    values: Vec<String>,
+}
+
 /// What a statement does, by doing it again.
-pub(crate) fn explained(world: &World, sql: &str) -> Work {
+pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> Work {
     #[derive(diesel::QueryableByName)]
     struct Plan {
         #[diesel(sql_type = diesel::sql_types::Json, column_name = "QUERY PLAN")]
         plan: Value,
     }
-    let explain = format!("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, COSTS OFF, SUMMARY OFF) {sql}");
-    let plan: Plan =
-        diesel::RunQueryDsl::get_result(diesel::sql_query(&explain), &mut world.database.connection())
-            .unwrap_or_else(|error| panic!("{explain}: {error}"));
-    Work::of(plan.plan)
+    let prepare = format!(
+        "SET plan_cache_mode = {}; PREPARE asked AS {}",
+        plans.mode(),
+        statement.sql
+    );
+    let values = match statement.values.as_slice() {
+        [] => String::new(),
+        values => format!("({})", values.join(", ")),
+    };
+    let explain =
+        format!("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, COSTS OFF, SUMMARY OFF) EXECUTE asked{values}");
+    let mut connection = world.database.connection();
+    let prepared = connection.batch_execute(&prepare);
+    let plan = prepared.and_then(|()| sql_query(&explain).get_result::<Plan>(&mut connection));
+    Work::of(
+        plan.unwrap_or_else(|error| panic!("{prepare}; {explain}: {error}"))
+            .plan,
+    )
 }
 
 /// What a statement did.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Rows read from tables and indexes, those included that a filter then dropped.
+    /// Rows read from tables and indexes, those included that a filter then dropped, and those that a join compared in vain.
     pub(crate) read: f64,
     /// Rows answered.
     pub(crate) answered: f64,
@@ -47,6 +91,7 @@ impl Work {
 
     fn add(&mut self, node: &Value) {
         let loops = node["Actual Loops"].as_f64().unwrap_or(0.0);
+        self.read += loops * node["Rows Removed by Join Filter"].as_f64().unwrap_or(0.0);
         if let Some(table) = node["Relation Name"].as_str() {
             let dropped: f64 = ["Rows Removed by Filter", "Rows Removed by Index Recheck"]
                 .iter()
@@ -69,21 +114,34 @@ impl Work {
     }
 }
 
-/// A statement as it was sent, with its values in the place of `$1` and so on.
-pub(crate) fn with_values(statement: &str) -> Option<String> {
-    let (sql, binds) = statement.split_once(" -- binds: ")?;
-    if !sql.starts_with("SELECT") {
-        return None;
+impl Statement {
+    /// A question as it was heard; none for what is none.
+    pub(crate) fn of(heard: &str) -> Option<Self> {
+        let (sql, binds) = heard.split_once(" -- binds: ")?;
+        if !sql.starts_with("SELECT") {
+            return None;
+        }
+        let is_list = |place: &str| {
+            let unnested = sql
+                .split_once("unnest(")
+                .and_then(|(_, rest)| rest.split_once(')'));
+            unnested.is_some_and(|(lists, _)| lists.split(", ").any(|list| list == place))
+                || ["ANY(", "ALL("]
+                    .iter()
+                    .any(|list| sql.contains(&format!("{list}{place})")))
+        };
+        let values = elements(binds).into_iter().enumerate();
+        Some(Self {
+            // Sent with their types, which text has to say.
+            sql: sql.replace("unnest($2)", "unnest($2::integer[])").replace(
+                "unnest($2, $3, $4)",
+                "unnest($2::integer[], $3::integer[], $4::timestamptz[])",
+            ),
+            values: values
+                .map(|(index, bind)| literal(&bind, is_list(&format!("${}", index + 1))))
+                .collect(),
+        })
     }
-    let mut sql = sql.to_owned();
-    for (index, bind) in elements(binds).into_iter().enumerate().rev() {
-        let place = format!("${}", index + 1);
-        let is_list = ["ANY(", "ALL(", "unnest("]
-            .iter()
-            .any(|list| sql.contains(&format!("{list}{place})")));
-        sql = sql.replace(&place, &literal(&bind, is_list));
-    }
-    Some(sql)
 }
 
 /// A value as SQL writes it.
