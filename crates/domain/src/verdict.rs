@@ -327,7 +327,7 @@ pub struct StoredVerdict {
 }
 
 /// [`Evidence`] as it is stored. Its lists stay the JSON that they were written as: they are most of a verdict, and
-/// reading one needs to look at nothing in them.
+/// passing them on needs to look at nothing in them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvidence {
     /// The version of the engine.
@@ -342,10 +342,8 @@ pub struct StoredEvidence {
     pub runs_skipped: u32,
     /// Runs seen that were dropped as mass failures.
     pub runs_dropped: u32,
-    /// A list of [`DroppedRun`] as JSON.
-    pub dropped: Box<str>,
-    /// A list of [`SignalEvidence`] as JSON.
-    pub signals: Box<str>,
+    /// The other two, as members of a JSON object: `"dropped":[…],"signals":[…]`.
+    pub lists: Box<str>,
 }
 
 vocabulary!(

@@ -21,7 +21,6 @@ use diesel::{
     RunQueryDsl,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use rows::Rows;
@@ -31,7 +30,7 @@ use crate::{
     observation::{self, Ended, final_start},
     pool::Read,
     schema::{project as projects, run, test, verdict},
-    test as tests,
+    test::{files, seen},
 };
 
 /// What the column `body` holds: all of a verdict that nothing searches for.
@@ -43,27 +42,23 @@ struct Body<E> {
     labels: Vec<Label>,
     figures: Figures,
     /// With a `now` of 1970: the time of the judgement is the project's, so that a row stays as it is while
-    /// nothing but time goes by.
+    /// nothing but time goes by. The last of all, as its lists are the last of it: [`parsed`] relies on that.
     evidence: E,
 }
 
-/// The evidence of a body, its lists unread.
+/// The evidence of a body without its lists.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct EvidenceText<'a> {
+struct EvidenceCounts {
     engine: String,
     window_days: i64,
     runs_seen: u32,
     runs_skipped: u32,
     runs_dropped: u32,
-    #[serde(borrow)]
-    dropped: &'a RawValue,
-    #[serde(borrow)]
-    signals: &'a RawValue,
 }
 
-impl EvidenceText<'_> {
-    fn judged_at(self, now: Timestamp) -> StoredEvidence {
+impl EvidenceCounts {
+    fn judged_at(self, now: Timestamp, lists: &str) -> StoredEvidence {
         StoredEvidence {
             engine: self.engine,
             now,
@@ -71,8 +66,7 @@ impl EvidenceText<'_> {
             runs_seen: self.runs_seen,
             runs_skipped: self.runs_skipped,
             runs_dropped: self.runs_dropped,
-            dropped: self.dropped.get().into(),
-            signals: self.signals.get().into(),
+            lists: lists.into(),
         }
     }
 }
@@ -130,12 +124,12 @@ pub(crate) fn find(
         .filter(|((.., newest), ..)| newest.is_none())
         .map(|((ordinal, ..), ..)| *ordinal)
         .collect();
-    let seen = tests::seen(connection, project, &unsure)?;
+    let seen = seen(connection, project, &unsure)?;
     rows.retain(|((ordinal, _, newest), ..)| newest.is_some() || seen.contains(ordinal));
     match (rows.pop(), rows.is_empty()) {
         (None, _) => Ok(TestLookup::Missing),
         (Some(row), true) => Ok(TestLookup::Found(found(row, asked)?)),
-        (Some(_), false) => Ok(TestLookup::Ambiguous(tests::files(connection, project, asked)?)),
+        (Some(_), false) => Ok(TestLookup::Ambiguous(files(connection, project, asked)?)),
     }
 }
 
@@ -170,7 +164,7 @@ fn stored(
     evaluated_at: Option<At>,
     run: Option<RunRow>,
 ) -> Result<StoredVerdict, StoreError> {
-    let body = parsed(&body)?;
+    let (body, lists) = parsed(&body)?;
     let evaluated_at = evaluated_at
         .ok_or_else(|| corrupt("verdict without a time", &body.explanation))?
         .0;
@@ -186,7 +180,7 @@ fn stored(
         figures: body.figures,
         evaluated_at,
         last: last.transpose()?,
-        evidence: body.evidence.judged_at(evaluated_at),
+        evidence: body.evidence.judged_at(evaluated_at, lists),
     })
 }
 
@@ -204,8 +198,20 @@ fn last_run(
     Ok((final_start(started_at, offset), run))
 }
 
-fn parsed(body: &str) -> Result<Body<EvidenceText<'_>>, StoreError> {
-    serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
+/// A body, and the lists of its evidence unread.
+///
+/// They end it, and are most of it. Where they begin is found by their first key: within a text of JSON its quotes would be
+/// escaped, and what comes before has no such key.
+fn parsed(body: &str) -> Result<(Body<EvidenceCounts>, &str), StoreError> {
+    const LISTS: &str = ",\"dropped\":";
+    const END: &str = "}}";
+    let split = || {
+        let start = body.find(LISTS)?;
+        let lists = body.get(start + 1..)?.strip_suffix(END)?;
+        let head = format!("{}{END}", body.get(..start)?);
+        Some((serde_json::from_str(&head).ok()?, lists))
+    };
+    split().ok_or_else(|| corrupt("verdict", body))
 }
 
 /// What an import wrote, of which nothing stored before tells any more.
@@ -244,7 +250,7 @@ pub(crate) fn judge(
     });
     let unseen = unseen.map(|(test, _)| *test).collect();
     for unseen in last::unseen(connection, project, unseen)? {
-        let engine = parsed(&unseen.body)?.evidence.engine;
+        let engine = parsed(&unseen.body)?.0.evidence.engine;
         rows.push_unseen(unseen.test, engine, unseen.newest)?;
     }
     let changed = rows.store(connection, project)?;
@@ -267,4 +273,46 @@ pub(crate) fn rebuild(
     };
     let changed = judge(connection, project, engine, now, &touched)?;
     Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::verdict::{DroppedRun, Evidence};
+
+    use super::*;
+
+    #[test]
+    fn a_body_is_split_where_its_lists_begin_whatever_its_texts_say() {
+        let now = Timestamp::from_unix_ms(0);
+        let evidence = Evidence {
+            engine: r#"1,"dropped":[]}}"#.into(),
+            now,
+            window_days: ENGINE_WINDOW_DAYS,
+            runs_seen: 3,
+            runs_skipped: 0,
+            runs_dropped: 1,
+            dropped: vec![DroppedRun {
+                run_id: r#"","dropped":}}"#.into(),
+                beta: 0.5,
+            }],
+            signals: Vec::new(),
+        };
+        let body = serde_json::to_string(&Body {
+            reason: None,
+            explanation: r#"it said ,"dropped":[1]}}"#.into(),
+            signals: vec![Signal::MassFailure],
+            labels: Vec::new(),
+            figures: Figures::default(),
+            evidence: evidence.clone(),
+        })
+        .unwrap();
+        let (read, lists) = parsed(&body).unwrap();
+        assert_eq!(read.explanation, r#"it said ,"dropped":[1]}}"#);
+        let stored = read.evidence.judged_at(now, lists);
+        assert_eq!((&stored.engine, stored.runs_dropped), (&evidence.engine, 1));
+        let lists: serde_json::Value = serde_json::from_str(&format!("{{{}}}", stored.lists)).unwrap();
+        assert_eq!(lists["dropped"], serde_json::to_value(&evidence.dropped).unwrap());
+        assert!(lists["signals"].as_array().unwrap().is_empty());
+        assert!(parsed(&body.replace("dropped", "lost")).is_err());
+    }
 }

@@ -4,10 +4,9 @@ use assay_domain::{
     project::ProjectTag,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
+    verdict::{Label, LastRun, Signal, StoredVerdict, TestVerdict, VerdictStatus},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::{
     answer::Answer,
@@ -20,7 +19,11 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let verdict = found(call.store.verdict(&project, &call.test(file))?)?;
-    Answer::of(&VerdictAnswer::new(project.tag(), verdict)?)
+    let (answer, lists) = VerdictAnswer::new(project.tag(), verdict);
+    match lists {
+        Some(lists) => Answer::with_members(&answer, &lists),
+        None => Answer::of(&answer),
+    }
 }
 
 /// The verdict on a test as of the last import.
@@ -66,35 +69,16 @@ pub(crate) struct VerdictAnswer {
     evidence: Option<EvidenceAnswer>,
 }
 
-/// The evidence as it was stored: its lists are passed on as they were written.
+/// The evidence as it was stored, without its lists: they are passed on as they were written, behind the rest.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct EvidenceAnswer {
+struct EvidenceAnswer {
     engine: String,
     now: Timestamp,
     window_days: i64,
     runs_seen: u32,
     runs_skipped: u32,
     runs_dropped: u32,
-    dropped: Box<RawValue>,
-    signals: Box<RawValue>,
-}
-
-impl TryFrom<StoredEvidence> for EvidenceAnswer {
-    type Error = serde_json::Error;
-
-    fn try_from(stored: StoredEvidence) -> Result<Self, Self::Error> {
-        Ok(Self {
-            engine: stored.engine,
-            now: stored.now,
-            window_days: stored.window_days,
-            runs_seen: stored.runs_seen,
-            runs_skipped: stored.runs_skipped,
-            runs_dropped: stored.runs_dropped,
-            dropped: RawValue::from_string(stored.dropped.into())?,
-            signals: RawValue::from_string(stored.signals.into())?,
-        })
-    }
 }
 
 /// A signal that the verdict rests on.
@@ -108,36 +92,47 @@ pub(crate) struct ActiveSignal {
 }
 
 impl VerdictAnswer {
-    fn new(project: ProjectTag, verdict: TestVerdict) -> Result<Self, ApiError> {
+    /// Whose evidence, the last of it, has no lists yet; they come beside it.
+    fn new(project: ProjectTag, verdict: TestVerdict) -> (Self, Option<Box<str>>) {
         match verdict.stored {
-            Some(stored) => Self::stored(project, verdict.test, stored),
-            None => Ok(Self {
-                project,
-                test: verdict.test,
-                status: VerdictStatus::InsufficientData,
-                awaiting_first_write: true,
-                active_signals: Vec::new(),
-                labels: Vec::new(),
-                status_reason: None,
-                explanation: None,
-                flake_score: None,
-                flip_rate: None,
-                failure_rate: None,
-                runs_considered: None,
-                failure_streak: None,
-                evaluated_at: None,
-                last_run: None,
-                evidence: None,
-            }),
+            Some(stored) => {
+                let (answer, lists) = Self::stored(project, verdict.test, stored);
+                (answer, Some(lists))
+            }
+            None => (Self::awaited(project, verdict.test), None),
         }
     }
 
-    fn stored(project: ProjectTag, test: TestName, stored: StoredVerdict) -> Result<Self, ApiError> {
+    const fn awaited(project: ProjectTag, test: TestName) -> Self {
+        Self {
+            project,
+            test,
+            status: VerdictStatus::InsufficientData,
+            awaiting_first_write: true,
+            active_signals: Vec::new(),
+            labels: Vec::new(),
+            status_reason: None,
+            explanation: None,
+            flake_score: None,
+            flip_rate: None,
+            failure_rate: None,
+            runs_considered: None,
+            failure_streak: None,
+            evaluated_at: None,
+            last_run: None,
+            evidence: None,
+        }
+    }
+
+    fn stored(project: ProjectTag, test: TestName, stored: StoredVerdict) -> (Self, Box<str>) {
         let active = |signal: Signal| ActiveSignal {
             signal,
             label: signal.label(),
         };
-        Ok(Self {
+        let StoredVerdict {
+            figures, evidence, ..
+        } = stored;
+        let answer = Self {
             project,
             test,
             status: stored.status,
@@ -146,14 +141,22 @@ impl VerdictAnswer {
             labels: stored.labels,
             status_reason: stored.reason,
             explanation: Some(stored.explanation),
-            flake_score: Some(stored.figures.flake_score),
-            flip_rate: Some(stored.figures.flip_rate),
-            failure_rate: stored.figures.failure_rate,
-            runs_considered: Some(stored.figures.runs_considered),
-            failure_streak: Some(stored.figures.failure_streak),
+            flake_score: Some(figures.flake_score),
+            flip_rate: Some(figures.flip_rate),
+            failure_rate: figures.failure_rate,
+            runs_considered: Some(figures.runs_considered),
+            failure_streak: Some(figures.failure_streak),
             evaluated_at: Some(stored.evaluated_at),
             last_run: stored.last.map(|(_, run)| run),
-            evidence: Some(stored.evidence.try_into()?),
-        })
+            evidence: Some(EvidenceAnswer {
+                engine: evidence.engine,
+                now: evidence.now,
+                window_days: evidence.window_days,
+                runs_seen: evidence.runs_seen,
+                runs_skipped: evidence.runs_skipped,
+                runs_dropped: evidence.runs_dropped,
+            }),
+        };
+        (answer, evidence.lists)
     }
 }

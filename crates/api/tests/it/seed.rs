@@ -364,7 +364,11 @@ fn stored(evidence: &Evidence) -> StoredEvidence {
         runs_seen: evidence.runs_seen,
         runs_skipped: evidence.runs_skipped,
         runs_dropped: evidence.runs_dropped,
-        dropped: serde_json::to_string(&evidence.dropped).unwrap().into(),
-        signals: serde_json::to_string(&evidence.signals).unwrap().into(),
+        lists: format!(
+            r#""dropped":{},"signals":{}"#,
+            serde_json::to_string(&evidence.dropped).unwrap(),
+            serde_json::to_string(&evidence.signals).unwrap()
+        )
+        .into(),
     }
 }
