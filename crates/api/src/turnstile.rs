@@ -202,6 +202,25 @@ mod tests {
         }
     }
 
+    #[actix_web::test]
+    async fn the_call_of_a_thread_that_starts_may_be_taken_by_another() {
+        let turnstile = Turnstile::new(2, BOUNDS);
+        {
+            // A thread that was started and is not awake yet.
+            let mut state = turnstile.0.state();
+            (state.threads, state.called) = (1, 1);
+        }
+        assert_eq!(turnstile.pass(|| ()).await, Ok(()));
+        until(&turnstile, |state| state.called == 0).await;
+        let threads = Arc::clone(&turnstile.0);
+        let late = std::thread::spawn(move || threads.serve());
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(turnstile.pass(|| ()).await, Ok(()));
+        until(&turnstile, |state| state.idle == state.threads).await;
+        drop(turnstile);
+        late.join().unwrap();
+    }
+
     #[test]
     fn late_turns_shorten_the_queue_and_turns_in_time_widen_it() {
         let turnstile = Turnstile::new(1, BOUNDS);

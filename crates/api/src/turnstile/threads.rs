@@ -39,7 +39,7 @@ pub(super) struct State {
     next: u64,
     /// Threads that were started.
     pub(super) threads: usize,
-    /// Those of them that sleep and were not called.
+    /// Those of them that sleep, or will, and were not called.
     pub(super) idle: usize,
     /// Threads that were called or started and are not awake yet.
     pub(super) called: usize,
@@ -136,30 +136,28 @@ impl Threads {
     }
 
     /// What a thread does.
-    fn serve(&self) {
+    pub(super) fn serve(&self) {
         let mut state = self.state();
-        state.called -= 1;
         loop {
-            if let Some(ticket) = state.queue.pop_front() {
+            // A call is for no thread in particular: one that comes free may take that of one which is yet to start or to wake
+            // up, and which sleeps in its place then.
+            state = self
+                .called
+                .wait_while(state, |state| state.called == 0 && !state.closed)
+                .unwrap_or_else(PoisonError::into_inner);
+            if state.called == 0 {
+                return;
+            }
+            state.called -= 1;
+            while let Some(ticket) = state.queue.pop_front() {
                 let wanted = state.turn(ticket.arrived, &self.bounds);
                 drop(state);
                 if wanted {
                     ticket.work.done();
                 }
                 state = self.state();
-            } else if state.closed {
-                return;
-            } else {
-                state.idle += 1;
-                state = self
-                    .called
-                    .wait_while(state, |state| state.called == 0 && !state.closed)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if state.called == 0 {
-                    return;
-                }
-                state.called -= 1;
             }
+            state.idle += 1;
         }
     }
 
