@@ -1,5 +1,7 @@
 //! `shapes`: every route and the import over data sets of other shapes than the usual one.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Context as _;
 use clap::ValueEnum;
 
@@ -15,6 +17,9 @@ use crate::{
     shape::Shape,
     table::{Cell, Table},
 };
+
+/// An answer that takes longer is asked for once: the next may come too late for the server.
+const LONG: Duration = Duration::from_secs(3);
 
 /// A shape in which one number is far larger than usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -136,7 +141,7 @@ pub(crate) fn shapes(options: &Options, only: &[Other]) -> anyhow::Result<(Opene
         values.insert(0, name.into());
         table.row(values);
     }
-    table.note("Routes are medians of one connection, in milliseconds; a status instead says that the server gave up.");
+    table.note("Routes are medians of one connection, in milliseconds, and the first answer alone where it takes over 3 s; a status instead says that the server gave up.");
     Ok((last.context("no shape is named")?, whole, vec![table]))
 }
 
@@ -160,10 +165,16 @@ fn measured(opened: &Opened, options: &Options) -> anyhow::Result<Vec<(String, C
     for case in cases::targets(&server.client, &opened.data)?.cases {
         step(case.name);
         let request = case.request(&opened.data, &[]);
+        let began = Instant::now();
         let first = server.client.once(&request)?;
+        let took = began.elapsed();
         if first.status != 200 {
             // What is too much for an answer is told as such.
             figures.push((case.name.to_owned(), first.status.to_string().into()));
+            continue;
+        }
+        if took > LONG {
+            figures.push((case.name.to_owned(), (took.as_secs_f64() * 1e3).into()));
             continue;
         }
         let measured = server.client.load(&request, 1, options.time())?;
