@@ -67,8 +67,10 @@ pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> W
 /// What a statement did.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Rows read from tables and indexes, those included that a filter then dropped, and those that a join compared in vain.
+    /// Rows read from tables and indexes, those included that a filter then dropped.
     pub(crate) read: f64,
+    /// Pairs of rows that a join compared in vain.
+    pub(crate) compared: f64,
     /// Rows answered.
     pub(crate) answered: f64,
     /// Partitions touched, by their parent's name.
@@ -91,7 +93,7 @@ impl Work {
 
     fn add(&mut self, node: &Value) {
         let loops = node["Actual Loops"].as_f64().unwrap_or(0.0);
-        self.read += loops * node["Rows Removed by Join Filter"].as_f64().unwrap_or(0.0);
+        self.compared += loops * node["Rows Removed by Join Filter"].as_f64().unwrap_or(0.0);
         if let Some(table) = node["Relation Name"].as_str() {
             let dropped: f64 = ["Rows Removed by Filter", "Rows Removed by Index Recheck"]
                 .iter()
