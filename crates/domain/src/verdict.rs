@@ -328,7 +328,8 @@ pub struct StoredVerdict {
 
 /// [`Evidence`] as it is stored. Its lists stay the JSON that they were written as: they are most of a verdict, and
 /// passing them on needs to look at nothing in them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StoredEvidence {
     /// The version of the engine.
     pub engine: String,
@@ -342,7 +343,8 @@ pub struct StoredEvidence {
     pub runs_skipped: u32,
     /// Runs seen that were dropped as mass failures.
     pub runs_dropped: u32,
-    /// The other two, as members of a JSON object: `"dropped":[…],"signals":[…]`.
+    /// The other two, as members of a JSON object: `"dropped":[…],"signals":[…]`. Whoever reads or writes the rest adds them.
+    #[serde(skip)]
     pub lists: Box<str>,
 }
 

@@ -46,31 +46,6 @@ struct Body<E> {
     evidence: E,
 }
 
-/// The evidence of a body without its lists.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct EvidenceCounts {
-    engine: String,
-    window_days: i64,
-    runs_seen: u32,
-    runs_skipped: u32,
-    runs_dropped: u32,
-}
-
-impl EvidenceCounts {
-    fn judged_at(self, now: Timestamp, lists: &str) -> StoredEvidence {
-        StoredEvidence {
-            engine: self.engine,
-            now,
-            window_days: self.window_days,
-            runs_seen: self.runs_seen,
-            runs_skipped: self.runs_skipped,
-            runs_dropped: self.runs_dropped,
-            lists: lists.into(),
-        }
-    }
-}
-
 /// A test's stored verdict, in one statement unless the name is ambiguous or the test has no verdict.
 pub(crate) fn find(
     connection: &mut PgConnection,
@@ -164,7 +139,7 @@ fn stored(
     evaluated_at: Option<At>,
     run: Option<RunRow>,
 ) -> Result<StoredVerdict, StoreError> {
-    let (body, lists) = parsed(&body)?;
+    let body = parsed(&body)?;
     let evaluated_at = evaluated_at
         .ok_or_else(|| corrupt("verdict without a time", &body.explanation))?
         .0;
@@ -180,7 +155,10 @@ fn stored(
         figures: body.figures,
         evaluated_at,
         last: last.transpose()?,
-        evidence: body.evidence.judged_at(evaluated_at, lists),
+        evidence: StoredEvidence {
+            now: evaluated_at,
+            ..body.evidence
+        },
     })
 }
 
@@ -198,18 +176,20 @@ fn last_run(
     Ok((final_start(started_at, offset), run))
 }
 
-/// A body, and the lists of its evidence unread.
+/// A body, with the lists of its evidence unread.
 ///
 /// They end it, and are most of it. Where they begin is found by their first key: within a text of JSON its quotes would be
 /// escaped, and what comes before has no such key.
-fn parsed(body: &str) -> Result<(Body<EvidenceCounts>, &str), StoreError> {
+fn parsed(body: &str) -> Result<Body<StoredEvidence>, StoreError> {
     const LISTS: &str = ",\"dropped\":";
     const END: &str = "}}";
     let split = || {
         let start = body.find(LISTS)?;
         let lists = body.get(start + 1..)?.strip_suffix(END)?;
         let head = format!("{}{END}", body.get(..start)?);
-        Some((serde_json::from_str(&head).ok()?, lists))
+        let mut parsed: Body<StoredEvidence> = serde_json::from_str(&head).ok()?;
+        parsed.evidence.lists = lists.into();
+        Some(parsed)
     };
     split().ok_or_else(|| corrupt("verdict", body))
 }
@@ -250,7 +230,7 @@ pub(crate) fn judge(
     });
     let unseen = unseen.map(|(test, _)| *test).collect();
     for unseen in last::unseen(connection, project, unseen)? {
-        let engine = parsed(&unseen.body)?.0.evidence.engine;
+        let engine = parsed(&unseen.body)?.evidence.engine;
         rows.push_unseen(unseen.test, engine, unseen.newest)?;
     }
     let changed = rows.store(connection, project)?;
@@ -306,9 +286,9 @@ mod tests {
             evidence: evidence.clone(),
         })
         .unwrap();
-        let (read, lists) = parsed(&body).unwrap();
+        let read = parsed(&body).unwrap();
         assert_eq!(read.explanation, r#"it said ,"dropped":[1]}}"#);
-        let stored = read.evidence.judged_at(now, lists);
+        let stored = read.evidence;
         assert_eq!((&stored.engine, stored.runs_dropped), (&evidence.engine, 1));
         let lists: serde_json::Value = serde_json::from_str(&format!("{{{}}}", stored.lists)).unwrap();
         assert_eq!(lists["dropped"], serde_json::to_value(&evidence.dropped).unwrap());

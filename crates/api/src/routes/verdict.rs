@@ -4,7 +4,7 @@ use assay_domain::{
     project::ProjectTag,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{Label, LastRun, Signal, StoredVerdict, TestVerdict, VerdictStatus},
+    verdict::{Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
 };
 use serde::Serialize;
 
@@ -19,9 +19,10 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let verdict = found(call.store.verdict(&project, &call.test(file))?)?;
-    let (answer, lists) = VerdictAnswer::new(project.tag(), verdict);
-    match lists {
-        Some(lists) => Answer::with_members(&answer, &lists),
+    let answer = VerdictAnswer::new(project.tag(), verdict);
+    match &answer.evidence {
+        // The last of the answer, so that its lists come behind the rest.
+        Some(evidence) => Answer::with_members(&answer, &evidence.lists),
         None => Answer::of(&answer),
     }
 }
@@ -66,19 +67,7 @@ pub(crate) struct VerdictAnswer {
     last_run: Option<LastRun>,
     /// The numbers behind the verdict.
     #[cfg_attr(test, schema(value_type = Option<assay_domain::verdict::Evidence>))]
-    evidence: Option<EvidenceAnswer>,
-}
-
-/// The evidence as it was stored, without its lists: they are passed on as they were written, behind the rest.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EvidenceAnswer {
-    engine: String,
-    now: Timestamp,
-    window_days: i64,
-    runs_seen: u32,
-    runs_skipped: u32,
-    runs_dropped: u32,
+    evidence: Option<StoredEvidence>,
 }
 
 /// A signal that the verdict rests on.
@@ -92,14 +81,10 @@ pub(crate) struct ActiveSignal {
 }
 
 impl VerdictAnswer {
-    /// Whose evidence, the last of it, has no lists yet; they come beside it.
-    fn new(project: ProjectTag, verdict: TestVerdict) -> (Self, Option<Box<str>>) {
+    fn new(project: ProjectTag, verdict: TestVerdict) -> Self {
         match verdict.stored {
-            Some(stored) => {
-                let (answer, lists) = Self::stored(project, verdict.test, stored);
-                (answer, Some(lists))
-            }
-            None => (Self::awaited(project, verdict.test), None),
+            Some(stored) => Self::stored(project, verdict.test, stored),
+            None => Self::awaited(project, verdict.test),
         }
     }
 
@@ -124,15 +109,12 @@ impl VerdictAnswer {
         }
     }
 
-    fn stored(project: ProjectTag, test: TestName, stored: StoredVerdict) -> (Self, Box<str>) {
+    fn stored(project: ProjectTag, test: TestName, stored: StoredVerdict) -> Self {
         let active = |signal: Signal| ActiveSignal {
             signal,
             label: signal.label(),
         };
-        let StoredVerdict {
-            figures, evidence, ..
-        } = stored;
-        let answer = Self {
+        Self {
             project,
             test,
             status: stored.status,
@@ -141,22 +123,14 @@ impl VerdictAnswer {
             labels: stored.labels,
             status_reason: stored.reason,
             explanation: Some(stored.explanation),
-            flake_score: Some(figures.flake_score),
-            flip_rate: Some(figures.flip_rate),
-            failure_rate: figures.failure_rate,
-            runs_considered: Some(figures.runs_considered),
-            failure_streak: Some(figures.failure_streak),
+            flake_score: Some(stored.figures.flake_score),
+            flip_rate: Some(stored.figures.flip_rate),
+            failure_rate: stored.figures.failure_rate,
+            runs_considered: Some(stored.figures.runs_considered),
+            failure_streak: Some(stored.figures.failure_streak),
             evaluated_at: Some(stored.evaluated_at),
             last_run: stored.last.map(|(_, run)| run),
-            evidence: Some(EvidenceAnswer {
-                engine: evidence.engine,
-                now: evidence.now,
-                window_days: evidence.window_days,
-                runs_seen: evidence.runs_seen,
-                runs_skipped: evidence.runs_skipped,
-                runs_dropped: evidence.runs_dropped,
-            }),
-        };
-        (answer, evidence.lists)
+            evidence: Some(stored.evidence),
+        }
     }
 }
