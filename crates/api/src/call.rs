@@ -10,9 +10,8 @@ use assay_domain::{
     store::Store,
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
-    verdict::Verdict,
 };
-use assay_flakiness::Engine;
+use assay_flakiness::{Engine, Suspects};
 
 use crate::{
     error::ApiError,
@@ -48,12 +47,12 @@ impl Call<'_> {
             .ok_or(ApiError::ProjectNotFound)
     }
 
-    /// The verdicts of a history at the time of the request.
-    pub(crate) fn judge(&self, history: &History) -> Vec<Verdict> {
+    /// The flaky and broken tests of a history at the time of the request.
+    pub(crate) fn judge(&self, history: &History) -> Suspects {
         let started = Instant::now();
-        let verdicts = self.engine.verdicts(history, self.now);
+        let suspects = self.engine.suspects(history, self.now);
         self.metrics.judged(history.results(), started.elapsed());
-        verdicts
+        suspects
     }
 
     /// The run's id in the path.

@@ -4,7 +4,7 @@ use assay_domain::{
     observation::{Bitmap, History},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Verdict},
+    verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Verdict, VerdictStatus},
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -19,7 +19,8 @@ use crate::{
     numbers::at,
     row::WORDS,
     sheet::Sheet,
-    status::{Case, clean},
+    status::{Case, clean, clean_status},
+    suspects::Suspects,
     timeline::Timeline,
     trajectory::Trajectory,
 };
@@ -48,7 +49,27 @@ impl Engine {
 
     /// The verdicts alone on every test with a result in the window, ascending by test.
     pub fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
-        self.examine(history, now, None, |examined| examined.verdict())
+        let verdict =
+            |verdicts: &mut Vec<Verdict>, examined: Examined<'_, '_>| verdicts.push(examined.verdict());
+        self.examine(history, now, None, verdict)
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// The verdicts on the flaky and broken tests alone: nothing is put into words of the many others.
+    pub fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
+        let blocks = self.examine(
+            history,
+            now,
+            None,
+            |suspects: &mut Suspects, examined| match examined.status() {
+                VerdictStatus::Flaky | VerdictStatus::Broken => suspects.verdicts.push(examined.verdict()),
+                VerdictStatus::InsufficientData => suspects.gathering += 1,
+                VerdictStatus::Healthy => {}
+            },
+        );
+        blocks.into_iter().fold(Suspects::default(), Suspects::and)
     }
 
     /// The verdicts with their evidence on those of `tests` that have a result in the window, ascending by test.
@@ -61,28 +82,36 @@ impl Engine {
             now,
             window_days: self.config.window_days,
         };
-        self.examine(history, now, only, |examined| {
+        let judgement = |judgements: &mut Vec<Judgement>, examined: Examined<'_, '_>| {
             let verdict = examined.verdict();
             let evidence = examined.evidence(frame, &verdict.signals);
-            Judgement { verdict, evidence }
-        })
+            judgements.push(Judgement { verdict, evidence });
+        };
+        self.examine(history, now, only, judgement)
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
-    /// Examines every test (or `only` some) with a result in the window, ascending: the one path to any verdict.
+    /// Examines every test (or `only` some) with a result in the window, ascending: the one path to any verdict. What is
+    /// concluded is gathered block by block.
     ///
     /// A block's tests have nothing to do with another's, so the blocks are shared out among the threads.
-    fn examine<T: Send>(
+    fn examine<T: Default + Send>(
         &self,
         history: &History,
         now: Timestamp,
         only: Option<&[TestOrdinal]>,
-        conclude: impl Fn(Examined<'_, '_>) -> T + Sync,
+        conclude: impl Fn(&mut T, Examined<'_, '_>) + Sync,
     ) -> Vec<T> {
         let from = now.plus_days(-self.config.window_days);
         let timeline = Timeline::new(history, from, now);
-        let background = Background::new(&timeline);
-        let trajectory = Trajectory::new(&timeline, &background);
-        let failures = Failures::new(&timeline);
+        let of_passes = || {
+            let background = Background::new(&timeline);
+            let trajectory = Trajectory::new(&timeline, &background);
+            (background, trajectory)
+        };
+        let ((background, trajectory), failures) = rayon::join(of_passes, || Failures::new(&timeline));
         let wanted = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
         let wanted_word = |word: usize| wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
         let blocks: Vec<usize> = (0..timeline.words)
@@ -90,29 +119,25 @@ impl Engine {
             .filter(|first| (*first..first + WORDS).any(|word| wanted_word(word) != 0))
             .collect();
         let examiner = || Examiner::new(self.config, &timeline, &background, &trajectory, &failures);
-        let by_block: Vec<Vec<T>> = blocks
+        blocks
             .into_par_iter()
             .map_init(
                 || (examiner(), Block::default()),
                 |(examiner, block), first| {
-                    let mut conclusions = Vec::new();
+                    let mut conclusions = T::default();
                     block.read(&timeline, &background, first);
                     for index in 0..WORDS {
                         let mut tests = block.any(index) & wanted_word(first + index);
                         while tests != 0 {
-                            conclusions.push(conclude(examiner.examine(
-                                block,
-                                index,
-                                tests.trailing_zeros(),
-                            )));
+                            let test = tests.trailing_zeros();
+                            conclude(&mut conclusions, examiner.examine(block, index, test));
                             tests &= tests - 1;
                         }
                     }
                     conclusions
                 },
             )
-            .collect();
-        by_block.into_iter().flatten().collect()
+            .collect()
     }
 }
 
@@ -136,6 +161,13 @@ struct Examined<'a, 'h> {
 }
 
 impl Examined<'_, '_> {
+    fn status(&self) -> VerdictStatus {
+        match &self.case {
+            Some(case) => case.decide().0,
+            None => clean_status(self.presence),
+        }
+    }
+
     fn verdict(&self) -> Verdict {
         match &self.case {
             Some(case) => case.verdict(),

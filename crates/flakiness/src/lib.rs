@@ -13,6 +13,7 @@ pub use assay_domain as domain;
 pub use builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
 pub use config::{Config, Thresholds};
 pub use engine::{ENGINE_VERSION, Engine};
+pub use suspects::Suspects;
 
 mod background;
 mod block;
@@ -39,6 +40,7 @@ mod row;
 mod sheet;
 mod signals;
 mod status;
+mod suspects;
 mod tally;
 mod timeline;
 mod trajectory;

@@ -46,7 +46,7 @@ impl Case<'_, '_> {
     }
 
     /// The order is the model's: a regression is dearer to hide than a flake, so broken comes first.
-    fn decide(&self) -> (VerdictStatus, Option<Signal>) {
+    pub(crate) fn decide(&self) -> (VerdictStatus, Option<Signal>) {
         if self
             .found
             .ends
@@ -96,16 +96,20 @@ impl Case<'_, '_> {
     }
 }
 
+/// The status of a test without a failed attempt in the window.
+pub(crate) const fn clean_status(presence: Presence) -> VerdictStatus {
+    if presence.considered >= ENOUGH_RUNS {
+        VerdictStatus::Healthy
+    } else {
+        VerdictStatus::InsufficientData
+    }
+}
+
 /// The verdict on a test without a failed attempt in the window. It is not filtered: its scores are zero.
 pub(crate) fn clean(test: TestOrdinal, presence: Presence) -> Verdict {
-    let enough = presence.considered >= ENOUGH_RUNS;
     Verdict {
         test,
-        status: if enough {
-            VerdictStatus::Healthy
-        } else {
-            VerdictStatus::InsufficientData
-        },
+        status: clean_status(presence),
         reason: None,
         explanation: explanation::of_clean(presence),
         signals: Vec::new(),

@@ -21,12 +21,8 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let from = call.now.plus_days(-ENGINE_WINDOW_DAYS);
     let history = call.store.observations(&project, from, call.now)?;
-    let verdicts = call.judge(&history);
-    let gathering = verdicts
-        .iter()
-        .filter(|verdict| verdict.status == VerdictStatus::InsufficientData)
-        .count();
-    let ranked = asked.rank(named(call, &project, verdicts)?);
+    let suspects = call.judge(&history);
+    let ranked = asked.rank(named(call, &project, suspects.verdicts)?);
     let page = Page::of(asked.page, asked.per_page, count(ranked.len()));
     let shown = slice(ranked, &page);
     Answer::of(&FlakyList {
@@ -35,7 +31,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         sort: asked.sort,
         page,
         tests: entries(call, &project, &history, shown, asked.explain)?,
-        gathering_data_count: count(gathering),
+        gathering_data_count: suspects.gathering,
     })
 }
 
@@ -122,15 +118,8 @@ impl Asked {
     }
 }
 
-/// The flaky and broken tests with their names.
-fn named(call: &Call<'_>, project: &Project, verdicts: Vec<Verdict>) -> Result<Vec<Named>, ApiError> {
-    let listed: Vec<_> = verdicts
-        .into_iter()
-        .filter(|verdict| match verdict.status {
-            VerdictStatus::Flaky | VerdictStatus::Broken => true,
-            VerdictStatus::Healthy | VerdictStatus::InsufficientData => false,
-        })
-        .collect();
+/// The tests with their names.
+fn named(call: &Call<'_>, project: &Project, listed: Vec<Verdict>) -> Result<Vec<Named>, ApiError> {
     let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
     let names = call.store.test_names(project, &ordinals)?;
     same_length("test name", names.len(), listed.len())?;

@@ -100,7 +100,7 @@ fn judge(c: &mut Criterion) {
         ("every test fails", history(1.0, 1.0, 0.0)),
     ] {
         group.bench_function(name, |b| {
-            b.iter(|| black_box(engine.verdicts(black_box(&history), now)))
+            b.iter(|| black_box(engine.suspects(black_box(&history), now)))
         });
     }
     let usual = history(0.05, 0.5, 0.0);
@@ -128,7 +128,7 @@ fn branches(c: &mut Criterion) {
             let history = branches::history(failing, runs, TESTS, NOW_MS);
             group.throughput(Throughput::Elements(runs as u64 * u64::from(TESTS)));
             group.bench_function(BenchmarkId::new(name, runs), |b| {
-                b.iter(|| black_box(engine.verdicts(black_box(&history), now)))
+                b.iter(|| black_box(engine.suspects(black_box(&history), now)))
             });
         }
     }
