@@ -28,7 +28,9 @@ mod refingerprint;
 mod replica;
 mod revision;
 mod run;
+mod run_day;
 mod run_detail;
+mod run_list;
 #[rustfmt::skip]
 mod schema;
 mod shard;
@@ -38,6 +40,7 @@ mod signature_list;
 mod store;
 mod test;
 mod verdict;
+mod written;
 
 use std::sync::Mutex;
 

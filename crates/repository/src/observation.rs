@@ -9,9 +9,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, QueryResult, Queryable,
-    QueryableByName, RunQueryDsl,
-    sql_types::{Array, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
+    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    pg::PgRowByRowLoadingMode,
+    sql_types::{Binary, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -20,7 +20,8 @@ use crate::{
     pack::Pack,
     period::span,
     pool::Read,
-    schema::{project as projects, run, run_pack},
+    schema::project as projects,
+    written::Written,
 };
 
 #[derive(Debug, Queryable)]
@@ -29,11 +30,20 @@ struct Row {
     number: i32,
     started_at: At,
     branch: Option<String>,
-    tested_revision: Option<String>,
-    commit_sha: Option<String>,
+    revision: Option<String>,
     suite: Option<String>,
     pack: Vec<u8>,
 }
+
+type RowTypes = (
+    SqlUuid,
+    Integer,
+    Timestamptz,
+    Nullable<Text>,
+    Nullable<Text>,
+    Nullable<Text>,
+    Binary,
+);
 
 /// What the engine judges by: the runs of a project that started within `from..=to`, oldest first.
 pub(crate) fn load(
@@ -46,34 +56,29 @@ pub(crate) fn load(
         .find(project)
         .select((projects::tests, projects::stable_branch))
         .first(connection)?;
-    let rows: Vec<Row> = run_pack::table
-        .inner_join(
-            run::table.on(run::project_id
-                .eq(run_pack::project_id)
-                .and(run::number.eq(run_pack::run_number))),
-        )
-        .filter(run_pack::project_id.eq(project))
-        .filter(run::project_id.eq(project))
-        // Not said of runs as well: a plan for any period takes both for few then, and compares each with each.
-        .filter(run_pack::started_at.between(At(from), At(to)))
-        .order((run_pack::started_at, run_pack::run_number))
-        .select((
-            run::id,
-            run::number,
-            run_pack::started_at,
-            run::branch,
-            run::tested_revision,
-            run::commit_sha,
-            run::suite,
-            run_pack::pack,
-        ))
-        .load(connection)?;
     let tests = count(tests)?;
+    // Each run by its key: any other join reads all runs of the project where it takes them for few, or compares each with
+    // each. The query language has no such look-up.
+    let packs = Written::<RowTypes>::new(
+        "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
+         FROM run_pack AS packed CROSS JOIN LATERAL ( \
+             SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
+             FROM run WHERE run.number = packed.run_number AND run.project_id = ",
+    )
+    .bind(project)
+    .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
+    .bind(project)
+    .sql(" AND packed.started_at BETWEEN ")
+    .bind(At(from))
+    .sql(" AND ")
+    .bind(At(to));
+    // Row by row, so that a pack is decoded while Postgres looks for the ones after it.
+    let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
     let mut texts = Texts::default();
-    let runs = rows
-        .into_iter()
-        .map(|row| row.observations(tests, &mut texts))
-        .collect::<Result<_, _>>()?;
+    let mut runs = rows
+        .map(|row| Ok(row?.observations(tests, &mut texts)?))
+        .collect::<Read<Vec<_>>>()?;
+    runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
     Ok(History {
         stable_branch: Arc::from(stable_branch),
         tests,
@@ -91,10 +96,7 @@ impl Row {
                 number: self.number,
                 started_at: self.started_at.0,
                 branch: self.branch.map(|branch| texts.shared(branch)),
-                revision: self
-                    .tested_revision
-                    .or(self.commit_sha)
-                    .map(|revision| texts.shared(revision)),
+                revision: self.revision.map(|revision| texts.shared(revision)),
                 variant: texts.shared(self.suite.unwrap_or_default()),
             },
             present: pack.present,
@@ -153,19 +155,6 @@ pub(crate) struct Ended {
     pub(crate) offset_ms: Option<i32>,
 }
 
-/// How a test ended in a run, as read.
-#[derive(QueryableByName)]
-struct EndedRow {
-    #[diesel(sql_type = Integer)]
-    test: i32,
-    #[diesel(sql_type = Integer)]
-    run_number: i32,
-    #[diesel(sql_type = SmallInt)]
-    status: i16,
-    #[diesel(sql_type = Nullable<Integer>)]
-    start_offset_ms: Option<i32>,
-}
-
 /// How these tests ended in these runs, by test and run; each is a test, a run's number and its start.
 pub(crate) fn ended(
     connection: &mut PgConnection,
@@ -179,28 +168,29 @@ pub(crate) fn ended(
     let Some((oldest, newest)) = span(&starts) else {
         return Ok(HashMap::new());
     };
-    // By hand, because the query language has no rows from arrays, and lists of tests and of runs would be all of the one
-    // in all of the other. The bounds follow from the starts, and keep other partitions out of the plan.
-    let rows: Vec<EndedRow> = diesel::sql_query(
-        "SELECT result.test, result.run_number, result.status, result.start_offset_ms \
-         FROM unnest($2, $3, $4) AS asked (test, run_number, started_at) \
-         JOIN result ON result.project_id = $1 AND result.test = asked.test AND result.started_at = asked.started_at \
-             AND result.run_number = asked.run_number AND result.started_at BETWEEN $5 AND $6",
-    )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Integer>, _>(tests)
-    .bind::<Array<Integer>, _>(numbers)
-    .bind::<Array<Timestamptz>, _>(starts)
-    .bind::<Timestamptz, _>(oldest)
-    .bind::<Timestamptz, _>(newest)
-    .load(connection)?;
-    let ended = |row: EndedRow| {
-        let ended = Ended {
-            status: row.status,
-            offset_ms: row.start_offset_ms,
-        };
-        ((row.test, row.run_number), ended)
-    };
+    // The query language has no rows from arrays, and lists of tests and of runs would be all of the one in all of the
+    // other. The bounds follow from the starts, and keep other partitions out of the plan.
+    let rows: Vec<(i32, i32, i16, Option<i32>)> =
+        Written::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
+            "SELECT result.test, result.run_number, result.status, result.start_offset_ms FROM unnest(",
+        )
+        .bind(&*tests)
+        .sql(", ")
+        .bind(&*numbers)
+        .sql(", ")
+        .bind(&*starts)
+        .sql(
+            ") AS asked (test, run_number, started_at) \
+             JOIN result ON result.test = asked.test AND result.started_at = asked.started_at \
+                 AND result.run_number = asked.run_number AND result.project_id = ",
+        )
+        .bind(project)
+        .sql(" AND result.started_at BETWEEN ")
+        .bind(oldest)
+        .sql(" AND ")
+        .bind(newest)
+        .load(connection)?;
+    let ended = |(test, run_number, status, offset_ms)| ((test, run_number), Ended { status, offset_ms });
     Ok(rows.into_iter().map(ended).collect())
 }
 

@@ -88,7 +88,9 @@ impl Pack {
         let skipped = input.bitmap(Some(&present))?;
         let untimed = input.bitmap(Some(&present))?;
         let count = input.number()?;
-        let mut failures = Vec::new();
+        // Each takes two bytes at least, so that no number makes it take memory that its bytes do not.
+        let at_most = input.bytes.len() / 2;
+        let mut failures = Vec::with_capacity(index(count)?.min(at_most));
         let mut next = 0;
         for _ in 0..count {
             let test = input.test(&mut next)?;

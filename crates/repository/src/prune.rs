@@ -19,6 +19,7 @@ use crate::{
     column::{At, long_count, word},
     period,
     pool::{Read, WorkError},
+    run_day,
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
 };
 
@@ -246,14 +247,16 @@ fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) ->
         .filter(shard::project_id.eq(project))
         .filter(shard::run_number.eq_any(numbers))
         .execute(connection)?;
-    let branches: Vec<Option<String>> = diesel::delete(run::table)
+    let runs: Vec<(Option<String>, At)> = diesel::delete(run::table)
         .filter(run::project_id.eq(project))
         .filter(run::number.eq_any(numbers))
-        .returning(run::branch)
+        .returning((run::branch, run::started_at))
         .get_results(connection)?;
-    let deleted = amount(branches.len());
-    let branches: BTreeSet<String> = branches.into_iter().flatten().collect();
+    let deleted = amount(runs.len());
+    let days: BTreeSet<At> = runs.iter().map(|(_, start)| run_day::of(*start)).collect();
+    let branches: BTreeSet<String> = runs.into_iter().filter_map(|(branch, _)| branch).collect();
     branch::refresh(connection, project, &Vec::from_iter(branches))?;
+    run_day::refresh(connection, project, &Vec::from_iter(days))?;
     Ok(deleted)
 }
 

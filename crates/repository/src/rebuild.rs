@@ -13,6 +13,7 @@ use crate::{
     pool::{Read, WorkError},
     record::RunContents,
     run::StoredCounts,
+    run_day,
     schema::{project, run, run_pack},
     verdict,
 };
@@ -51,10 +52,12 @@ pub struct Rebuilt {
     pub verdicts_changed: u64,
     /// Branches that were listed wrongly, or not at all.
     pub branches_changed: u64,
+    /// Days whose runs were counted wrongly, or not at all: one for each way in which runs of the day ended.
+    pub days_changed: u64,
 }
 
 impl Database {
-    /// Makes everything that is derived from a project's results anew: the counts and the pack of each run, the branches,
+    /// Makes everything that is derived from a project's results anew: the counts and the pack of each run, the branches and days,
     /// then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
     ///
     /// What was right stays as it is. Each run is a transaction of its own, so that imports wait for no more than one.
@@ -87,6 +90,10 @@ impl Database {
         rebuilt.branches_changed = self.write("rebuilding branches", |connection| {
             lock(connection, project.0)?;
             branch::rebuild(connection, project.0)
+        })?;
+        rebuilt.days_changed = self.write("rebuilding days", |connection| {
+            lock(connection, project.0)?;
+            run_day::rebuild(connection, project.0)
         })?;
         let changed = self.write("rebuilding verdicts", |connection| {
             if !lock(connection, project.0)? {

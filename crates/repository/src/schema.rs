@@ -71,6 +71,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    run_day (project_id, day, status) {
+        project_id -> Uuid,
+        day -> Timestamptz,
+        status -> Text,
+        runs -> Integer,
+    }
+}
+
+diesel::table! {
     branch (project_id, name) {
         project_id -> Uuid,
         name -> Text,
@@ -213,6 +222,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     project,
     api_key,
     run,
+    run_day,
     branch,
     shard,
     test,

@@ -23,7 +23,7 @@ use assay_domain::{
 };
 
 use crate::{
-    Database, attempt, branch, history, key, migrate, observation, project, run, run_detail,
+    Database, attempt, branch, history, key, migrate, observation, project, run_detail, run_list,
     signature_detail, signature_list, test, verdict,
 };
 
@@ -69,7 +69,9 @@ impl Store for Database {
     }
 
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
-        self.data("reading runs", |connection| run::page(connection, project, query))
+        self.data("reading runs", |connection| {
+            run_list::page(connection, project, query)
+        })
     }
 
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {

@@ -64,6 +64,7 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
                 "RUNS",
                 "CORRECTED",
                 "BRANCHES CHANGED",
+                "DAYS CHANGED",
                 "VERDICTS CHANGED",
             ],
             done.iter().map(|(project, result)| row(&project.name, result)),
@@ -77,6 +78,7 @@ fn row(project: &str, result: &Rebuilt) -> Vec<String> {
         result.runs.to_string(),
         result.runs_changed.to_string(),
         result.branches_changed.to_string(),
+        result.days_changed.to_string(),
         result.verdicts_changed.to_string(),
     ]
 }

@@ -54,7 +54,7 @@ impl<'a> Copies<'a> {
 }
 
 /// Room for the copies, the rows of each table, each column as the copy has it, and how many runs are numbered then.
-const STATEMENTS: [&str; 7] = [
+const STATEMENTS: [&str; 8] = [
     "SELECT assay_make_room(min(started_at) - {earlier}, now()) FROM run, (VALUES ({copies})) AS last (copy) \
      WHERE project_id = '{project}' GROUP BY copy",
     "INSERT INTO run SELECT project_id, number + copy * {runs}, md5(id::text || copy)::uuid, sha256(key_hash || int4send(copy)), \
@@ -62,6 +62,9 @@ const STATEMENTS: [&str; 7] = [
          ci_provider, suite, status, started_at - {earlier}, finished_at - {earlier}, \
          shards_received, shards_expected, total, passed, failed, skipped, recovered \
      FROM run, generate_series(1, {copies}) AS copy WHERE project_id = '{project}'",
+    "INSERT INTO run_day SELECT project_id, date_trunc('day', started_at, 'UTC'), coalesce(status, ''), count(*) \
+     FROM run WHERE project_id = '{project}' GROUP BY 1, 2, 3 \
+     ON CONFLICT (project_id, day, status) DO UPDATE SET runs = excluded.runs",
     "INSERT INTO shard SELECT project_id, run_number + copy * {runs}, slot, md5(id::text || copy)::uuid, index, \
          sha256(content || int4send(copy)), state, status, started_at - {earlier}, \
          finished_at - {earlier}, expected, report_errors \

@@ -9,6 +9,8 @@ mod intern;
 mod rows;
 mod run;
 
+use std::collections::BTreeSet;
+
 use assay_domain::{
     id::{ProjectId, RunId},
     recording::{Effect, Imported, Recording},
@@ -24,9 +26,10 @@ pub(crate) use contents::RunContents;
 
 use crate::{
     Database, branch,
-    column::optional_word,
+    column::{At, optional_word},
     period,
     pool::WorkError,
+    run_day,
     schema::project,
     shard::{self, StoredShard},
     verdict::{self, Touched},
@@ -171,6 +174,12 @@ impl Import<'_> {
             branches.push(branch.to_owned());
         }
         branch::refresh(connection, self.project, &branches)?;
+        let days: BTreeSet<At> = former_start
+            .into_iter()
+            .chain([run.started_at])
+            .map(run_day::of)
+            .collect();
+        run_day::refresh(connection, self.project, &Vec::from_iter(days))?;
         run::store_shard(connection, self.project, number, &shard)?;
         let place = rows::Place {
             project: self.project,

@@ -136,8 +136,8 @@ impl Statement {
         Some(Self {
             // Sent with their types, which text has to say.
             sql: sql.replace("unnest($2)", "unnest($2::integer[])").replace(
-                "unnest($2, $3, $4)",
-                "unnest($2::integer[], $3::integer[], $4::timestamptz[])",
+                "unnest($1, $2, $3)",
+                "unnest($1::integer[], $2::integer[], $3::timestamptz[])",
             ),
             values: values
                 .map(|(index, bind)| literal(&bind, is_list(&format!("${}", index + 1))))

@@ -55,7 +55,7 @@ fn exactly_what_is_past_the_retention_goes() {
             check(&world, &events);
             // The next case begins with an empty database.
             world.database.execute(
-                "TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict, branch",
+                "TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict, branch, run_day",
             );
             Ok(())
         })

@@ -72,6 +72,7 @@ fn derived(world: &World) -> Vec<Option<String>> {
          SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered \
              FROM run UNION ALL \
          SELECT 'branch ' || branch::text FROM branch UNION ALL \
+         SELECT 'day ' || run_day::text FROM run_day UNION ALL \
          SELECT 'verdict ' || verdict::text FROM verdict ORDER BY 1",
     )
 }
@@ -101,12 +102,17 @@ fn any_history_leaves_what_a_rebuild_makes() {
             }
             let before = derived(&world);
             let rebuilt = world.rebuild(entry.id);
-            prop_assert_eq!((rebuilt.runs_changed, rebuilt.branches_changed, rebuilt.verdicts_changed), (0, 0, 0));
+            prop_assert_eq!(
+                (rebuilt.runs_changed, rebuilt.branches_changed, rebuilt.days_changed, rebuilt.verdicts_changed),
+                (0, 0, 0, 0)
+            );
             prop_assert_eq!(&derived(&world), &before);
             // Damage of each kind is repaired, and told.
             let branches: u64 = world.database.text("SELECT count(*) FROM branch").unwrap().parse().unwrap();
+            let days: u64 = world.database.text("SELECT count(*) FROM run_day").unwrap().parse().unwrap();
             world.database.execute(&format!(
-                "INSERT INTO branch VALUES ('{}', 'gone', now()); \
+                "INSERT INTO run_day VALUES ('{0}', '2001-01-01', 'passed', 1); UPDATE run_day SET runs = runs + 1; \
+                 INSERT INTO branch VALUES ('{0}', 'gone', now()); \
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
                      replace(body, 'runs', 'walks') WHERE in_window",
@@ -115,8 +121,9 @@ fn any_history_leaves_what_a_rebuild_makes() {
             let rebuilt = world.rebuild(entry.id);
             prop_assert_eq!(rebuilt.runs_changed, rebuilt.runs);
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
+            prop_assert_eq!(rebuilt.days_changed, days + 1);
             prop_assert_eq!(&derived(&world), &before);
-            world.database.execute("DELETE FROM branch; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
+            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
             Ok(())
         })
         .unwrap();

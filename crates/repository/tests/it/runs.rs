@@ -4,6 +4,8 @@ use assay_domain::{
     page::{Direction, RunPosition},
     run::{Outcome, RunPage, RunQuery, ShardCount},
     store::Store,
+    timestamp::Timestamp,
+    window::Window,
 };
 
 use crate::fixture::*;
@@ -257,4 +259,71 @@ fn branches_are_ordered_by_code_point() {
         world.store.branches(&world.project).unwrap(),
         ["Zeta", "_x", "alpha", "main", "ärger"]
     );
+}
+
+#[test]
+fn the_total_is_that_of_any_period_to_the_millisecond() {
+    let world = World::new();
+    let midnight = NOW.unix_ms().div_euclid(DAY) * DAY;
+    // Around the ends of days, two of a kind on one of them, and one that no whole day has.
+    let starts = [
+        -3 * DAY,
+        -3 * DAY - 1,
+        -2 * DAY,
+        -2 * DAY + 1,
+        -2 * DAY + HOUR,
+        -DAY - 1,
+        -DAY,
+        -1,
+        0,
+    ];
+    let mut stored = Vec::new();
+    for (place, start) in starts.into_iter().enumerate() {
+        let at = Timestamp::from_unix_ms(midnight + start);
+        let branch = ["main", "topic"][place % 2];
+        let name = format!("run {place}");
+        // Every third waits for a shard, so that nobody knows how it ended.
+        let (status, recording) = match place % 3 {
+            0 => (Some(Outcome::Passed), report(&name).test("x", "p")),
+            1 => (Some(Outcome::Failed), report(&name).test("x", "f")),
+            _ => (None, report(&name).shard(1, 2).test("x", "p")),
+        };
+        let mut recording = recording.branch(branch);
+        recording.started_at = at;
+        world.import(&recording);
+        stored.push((at, status, branch));
+    }
+    let bounds: Vec<i64> = (-4..1)
+        .flat_map(|day| [-1, 0, 2 * HOUR].map(|ms| midnight + day * DAY + ms))
+        .collect();
+    let periods = bounds.iter().enumerate().flat_map(|(place, from)| {
+        let ends = bounds.get(place..).unwrap_or_default();
+        ends.iter().map(|to| (*from, *to))
+    });
+    for (from, to) in periods {
+        let window = Window {
+            days: 1,
+            from: Timestamp::from_unix_ms(from),
+            to: Timestamp::from_unix_ms(to),
+        };
+        for status in [None, Some(Outcome::Passed), Some(Outcome::Failed)] {
+            for branch in [None, Some("topic")] {
+                let is_asked = |(at, ended, on): &&(Timestamp, Option<Outcome>, &str)| {
+                    (window.from..=window.to).contains(at)
+                        && (status.is_none() || status == *ended)
+                        && branch.is_none_or(|branch| branch == *on)
+                };
+                let query = RunQuery {
+                    window,
+                    status,
+                    branch: branch.map(str::to_owned),
+                    ..run_query()
+                };
+                let page = world.store.runs(&world.project, &query).unwrap();
+                let expected = stored.iter().filter(is_asked).count();
+                assert_eq!(page.total, expected as u64, "{query:?}");
+                assert_eq!(page.runs.len(), expected, "{query:?}");
+            }
+        }
+    }
 }

@@ -1,0 +1,222 @@
+//! The runs list.
+
+use std::ops::Range;
+
+use assay_domain::{
+    page::{Direction, RunPosition},
+    project::Project,
+    run::{RunPage, RunQuery},
+};
+use diesel::{
+    PgConnection, RunQueryDsl,
+    dsl::{AsSelect, SqlTypeOf},
+    pg::Pg,
+    sql_types::{BigInt, Bool, Text},
+};
+use uuid::Uuid;
+
+use crate::{
+    column::{At, long_count},
+    pool::Read,
+    run::{COLUMNS, StoredRun},
+    run_day,
+    written::{Part, Written},
+};
+
+/// One page of the runs list, in one statement wherever it has a run.
+pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
+    type Types = (SqlTypeOf<AsSelect<StoredRun, Pg>>, AroundTypes);
+    let list = List::new(project, query);
+    let per_page = query.per_page.count();
+    let statement = Written::<Types>::new("SELECT ").sql(COLUMNS).sql(", ");
+    let found: Vec<(StoredRun, Around)> = list
+        .around(statement, true)
+        .sql(" FROM run WHERE ")
+        .all(&list.matching)
+        .all(&list.beyond())
+        .sql(match query.direction {
+            Direction::Next => " ORDER BY run.started_at DESC, run.number DESC LIMIT ",
+            Direction::Prev => " ORDER BY run.started_at, run.number LIMIT ",
+        })
+        .bind(i64::from(per_page) + 1)
+        .load(connection)?;
+    let (mut rows, mut arounds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let (stable_branch, total, is_behind) = match arounds.pop() {
+        Some(around) => around,
+        None => list
+            .around(Written::<AroundTypes>::new("SELECT "), false)
+            .get_result(connection)?,
+    };
+    let more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
+    if more {
+        rows.pop();
+    }
+    let (has_older, has_newer) = match query.direction {
+        Direction::Next => (more, is_behind),
+        Direction::Prev => {
+            rows.reverse();
+            (is_behind, more)
+        }
+    };
+    Ok(RunPage {
+        stable_branch,
+        runs: rows.into_iter().map(StoredRun::row).collect::<Result<_, _>>()?,
+        total: long_count(total)?,
+        has_older,
+        has_newer,
+    })
+}
+
+/// The stable branch, how many runs match, and whether one matches that lies behind the page.
+type Around = (String, i64, bool);
+type AroundTypes = (Text, BigInt, Bool);
+
+/// What a page of the list is cut from. Its statement is written by hand, because the query language takes longer to put it
+/// together than all else that this program does for a page.
+struct List<'a> {
+    project: Uuid,
+    /// That a run is a visible one of the period, which the filters let through.
+    matching: Vec<Part<'a>>,
+    /// The days of the period that are counted already: none where a filter asks for what is not counted by day.
+    days: Range<At>,
+    /// That runs of a day, as they are counted, ended as asked for.
+    day_matching: Vec<Part<'a>>,
+    position: Option<RunPosition>,
+    direction: Direction,
+}
+
+impl<'a> List<'a> {
+    fn new(project: &Project, query: &'a RunQuery) -> Self {
+        let from = query.window.from.max(project.visible_from);
+        let mut matching = vec![
+            Part::Sql("run.project_id = "),
+            Part::Uuid(project.id.0),
+            Part::Sql(" AND run.started_at >= "),
+            Part::At(At(from)),
+            Part::Sql(" AND run.started_at <= "),
+            Part::At(At(query.window.to)),
+        ];
+        let mut day_matching = Vec::new();
+        let texts = [&query.branch, &query.sha];
+        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+            // No stored text has it, and Postgres takes none that does.
+            matching.push(Part::Sql(" AND false"));
+        } else {
+            if let Some(branch) = &query.branch {
+                matching.extend([Part::Sql(" AND run.branch = "), Part::Text(branch)]);
+            }
+            if let Some(prefix) = &query.sha {
+                matching.extend([
+                    Part::Sql(" AND (starts_with(lower(run.commit_sha), "),
+                    Part::Text(prefix),
+                    Part::Sql(") OR starts_with(lower(run.tested_revision), "),
+                    Part::Text(prefix),
+                    Part::Sql("))"),
+                ]);
+            }
+        }
+        if let Some(status) = query.status {
+            matching.extend([Part::Sql(" AND run.status = "), Part::Text(status.as_str())]);
+            day_matching.extend([Part::Sql(" AND run_day.status = "), Part::Text(status.as_str())]);
+        }
+        Self {
+            project: project.id.0,
+            matching,
+            days: if texts == [&None, &None] {
+                run_day::whole(from, query.window.to)
+            } else {
+                At(from)..At(from)
+            },
+            day_matching,
+            position: query.position,
+            direction: query.direction,
+        }
+    }
+
+    /// Adds the columns of [`Around`]. None of them depends on the row, so Postgres finds each out once.
+    fn around<Row>(&self, statement: Written<'a, Row>, own: bool) -> Written<'a, Row> {
+        statement
+            .sql("(SELECT stable_branch FROM project WHERE project.id = ")
+            .bind(self.project)
+            .sql("), (SELECT count(*) FROM run WHERE ")
+            .all(&self.matching)
+            .sql(" AND run.started_at < ")
+            .bind(self.days.start)
+            .sql(") + (SELECT count(*) FROM run WHERE ")
+            .all(&self.matching)
+            .sql(" AND run.started_at >= ")
+            .bind(self.days.end)
+            .sql(") + coalesce((SELECT sum(run_day.runs) FROM run_day WHERE run_day.project_id = ")
+            .bind(self.project)
+            .sql(" AND run_day.day >= ")
+            .bind(self.days.start)
+            .sql(" AND run_day.day < ")
+            .bind(self.days.end)
+            .all(&self.day_matching)
+            .sql("), 0), EXISTS (SELECT FROM run WHERE ")
+            .all(&self.matching)
+            .all(&self.behind(own))
+            .sql(")")
+    }
+
+    /// That a run lies past the position.
+    fn beyond(&self) -> Vec<Part<'a>> {
+        let Some(RunPosition { started_at, number }) = self.position else {
+            return Vec::new();
+        };
+        // The first condition follows from the second; it alone tells Postgres where in the index to begin.
+        let words = match self.direction {
+            Direction::Next => [
+                " AND run.started_at <= ",
+                " AND (run.started_at < ",
+                " OR run.number < ",
+            ],
+            Direction::Prev => [
+                " AND run.started_at >= ",
+                " AND (run.started_at > ",
+                " OR run.number > ",
+            ],
+        };
+        position(words, At(started_at), number)
+    }
+
+    /// That a run lies on the side that the page was reached from. The position's own run is one of them where the page has
+    /// others.
+    fn behind(&self, own: bool) -> Vec<Part<'a>> {
+        let Some(RunPosition { started_at, number }) = self.position else {
+            return vec![Part::Sql(" AND false")];
+        };
+        let beside = i32::from(!own);
+        let (words, number) = match self.direction {
+            Direction::Next => (
+                [
+                    " AND run.started_at >= ",
+                    " AND (run.started_at > ",
+                    " OR run.number >= ",
+                ],
+                number.saturating_add(beside),
+            ),
+            Direction::Prev => (
+                [
+                    " AND run.started_at <= ",
+                    " AND (run.started_at < ",
+                    " OR run.number <= ",
+                ],
+                number.saturating_sub(beside),
+            ),
+        };
+        position(words, At(started_at), number)
+    }
+}
+
+fn position<'a>([first, second, third]: [&'static str; 3], at: At, number: i32) -> Vec<Part<'a>> {
+    vec![
+        Part::Sql(first),
+        Part::At(at),
+        Part::Sql(second),
+        Part::At(at),
+        Part::Sql(third),
+        Part::Integer(number),
+        Part::Sql(")"),
+    ]
+}
