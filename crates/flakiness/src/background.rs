@@ -38,13 +38,14 @@ impl Background {
     /// Measures each kind of run by its like.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
         let mut beta = vec![0.0; timeline.entries.len()];
-        let mut kind = Kind::new(timeline.words);
+        let mut kinds = [true, false].map(|on_stable_branch| Kind::new(timeline.words, on_stable_branch));
+        let mut recurring = vec![false; timeline.words * at(u64::BITS)];
         for lane in &timeline.lanes {
-            kind.begin_lane();
-            kind.measure(timeline, lane, &mut beta);
+            recurring.fill(false);
+            measure(&mut kinds, timeline, lane, &recurring, &mut beta);
             // A cluster that fails again and again is no bad run: such tests are no excess when measured anew.
-            if kind.find_recurring() {
-                kind.measure(timeline, lane, &mut beta);
+            if find_recurring(&kinds, &mut recurring) {
+                measure(&mut kinds, timeline, lane, &recurring, &mut beta);
             }
         }
         let mass_failure: Vec<bool> = beta.iter().map(|beta| *beta >= MASS_FAILURE).collect();
@@ -65,8 +66,40 @@ impl Background {
     }
 }
 
-/// The state of one kind of run.
+/// Measures the runs of a variant, the excess of `recurring` tests aside; `betas` are by position.
+fn measure(
+    [push, pull_request]: &mut [Kind; 2],
+    timeline: &Timeline<'_>,
+    lane: &Lane,
+    recurring: &[bool],
+    betas: &mut [f64],
+) {
+    let measured = rayon::join(
+        || push.measure(timeline, lane, recurring),
+        || pull_request.measure(timeline, lane, recurring),
+    );
+    for (position, measured) in measured.0.into_iter().chain(measured.1) {
+        if let Some(beta) = betas.get_mut(position) {
+            *beta = measured;
+        }
+    }
+}
+
+/// Marks the tests that keep failing in the runs just measured, whatever their kind; whether there are any.
+fn find_recurring([push, pull_request]: &[Kind; 2], recurring: &mut [bool]) -> bool {
+    let mut found = false;
+    let begun = push.streaks_begun.iter().zip(&pull_request.streaks_begun);
+    for (recurring, (push, pull_request)) in recurring.iter_mut().zip(begun) {
+        *recurring = push.saturating_add(*pull_request) >= RECURRING;
+        found |= *recurring;
+    }
+    found
+}
+
+/// The state of one kind of run. Push and pull-request runs of a variant fail in ways of their own.
 struct Kind {
+    /// Whether these are the runs of the stable branch.
+    on_stable_branch: bool,
     /// Each test's consecutive failures.
     streaks: Vec<u8>,
     /// The tests whose streak is not zero.
@@ -75,10 +108,8 @@ struct Kind {
     failing_now: Vec<u64>,
     /// The fresh failures of the latest runs.
     usual: VecDeque<u32>,
-    /// How many of each test's failing streaks began outside large crowds, on all runs of the variant.
+    /// How many of each test's failing streaks began outside large crowds.
     streaks_begun: Vec<u8>,
-    /// The tests that keep failing and are no sign of a bad run.
-    recurring: Vec<bool>,
 }
 
 /// The fresh failures of a run.
@@ -91,41 +122,34 @@ struct Fresh {
 }
 
 impl Kind {
-    fn new(words: usize) -> Self {
+    fn new(words: usize, on_stable_branch: bool) -> Self {
         Self {
+            on_stable_branch,
             streaks: vec![0; words * at(u64::BITS)],
             failing: vec![0; words],
             failing_now: vec![0; words],
             usual: VecDeque::with_capacity(USUAL_RUNS + 1),
             streaks_begun: vec![0; words * at(u64::BITS)],
-            recurring: vec![false; words * at(u64::BITS)],
         }
     }
 
-    /// Forgets which tests keep failing.
-    fn begin_lane(&mut self) {
-        self.streaks_begun.fill(0);
-        self.recurring.fill(false);
-    }
-
-    /// Measures the runs of a variant, the excess of those tests aside that keep failing; `betas` are by position.
-    fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, betas: &mut [f64]) {
-        // Push and pull-request runs of a variant fail in ways of their own.
-        for on_stable_branch in [true, false] {
-            self.clear();
-            for position in &lane.by_revision {
-                let here = timeline.entries.get(*position).zip(betas.get_mut(*position));
-                if let Some((entry, beta)) = here
-                    && entry.on_stable_branch == on_stable_branch
-                {
-                    let fresh = self.take_in(timeline, entry);
-                    *beta = self.background(&fresh, || timeline.count_seen(entry.observed));
-                    if *beta < LARGE_CROWD {
-                        self.count_streaks(entry);
-                    }
-                }
+    /// The background of each run of this kind, with its position, the excess of `recurring` tests aside.
+    fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, recurring: &[bool]) -> Vec<(usize, f64)> {
+        self.clear();
+        let mut measured = Vec::with_capacity(lane.by_revision.len());
+        for position in &lane.by_revision {
+            let entry = timeline.entries.get(*position);
+            let Some(entry) = entry.filter(|entry| entry.on_stable_branch == self.on_stable_branch) else {
+                continue;
+            };
+            let fresh = self.take_in(timeline, entry, recurring);
+            let beta = self.background(&fresh, || timeline.count_seen(entry.observed));
+            if beta < LARGE_CROWD {
+                self.count_streaks(entry);
             }
+            measured.push((*position, beta));
         }
+        measured
     }
 
     /// Counts the failing streaks that begin in a run.
@@ -140,30 +164,21 @@ impl Kind {
         }
     }
 
-    /// Marks the tests that keep failing in the runs just measured; whether there are any.
-    fn find_recurring(&mut self) -> bool {
-        let mut found = false;
-        for (recurring, begun) in self.recurring.iter_mut().zip(&self.streaks_begun) {
-            *recurring = *begun >= RECURRING;
-            found |= *recurring;
-        }
-        found
-    }
-
     fn clear(&mut self) {
         self.streaks.fill(0);
         self.failing.fill(0);
         self.usual.clear();
+        self.streaks_begun.fill(0);
     }
 
     /// Counts the fresh failures of a run and brings the streaks up to date.
-    fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>) -> Fresh {
+    fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, recurring: &[bool]) -> Fresh {
         let mut fresh = Fresh::default();
         for failure in &*entry.failures {
             if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
                 *streak = streak.saturating_add(1);
                 if *streak <= FRESH {
-                    let recurring = self.recurring.get(at(failure.test)).copied().unwrap_or(false);
+                    let recurring = recurring.get(at(failure.test)).copied().unwrap_or(false);
                     fresh.all += 1;
                     fresh.recurring += u32::from(recurring);
                 }

@@ -1,6 +1,6 @@
 //! Executions on their way to a position: which code each ran, and the one order among them.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{cmp::Ordering, collections::HashMap};
 
 use assay_domain::{
     observation::{RunFacts, RunObservations},
@@ -47,32 +47,50 @@ pub(crate) fn rank_revisions<'h>(
     is_stable: impl Fn(Option<&str>) -> bool,
     stable_branch: &'h str,
 ) -> Vec<Option<&'h str>> {
-    let mut revisions: BTreeMap<RevisionKey<'h>, FirstSeen<'h>> = BTreeMap::new();
-    for run in executed.iter() {
+    let mut places = HashMap::with_capacity(executed.len());
+    let mut revisions: Vec<Revision<'h>> = Vec::new();
+    for run in executed.iter_mut() {
+        let key = RevisionKey::of(&run.observed.run);
         let seen = FirstSeen::of(&run.observed.run);
-        let first = revisions
-            .entry(RevisionKey::of(&run.observed.run))
-            .or_insert(seen);
-        let on_stable = is_stable(first.branch) || is_stable(seen.branch);
-        *first = (*first).min(seen);
+        let place = *places.entry(key).or_insert(revisions.len());
+        // Its place for now.
+        run.revision = place;
+        let Some(revision) = revisions.get_mut(place) else {
+            revisions.push(Revision {
+                key,
+                place,
+                first: seen,
+            });
+            continue;
+        };
+        let on_stable = is_stable(revision.first.branch) || is_stable(seen.branch);
+        revision.first = revision.first.min(seen);
         if on_stable {
-            first.branch = Some(stable_branch);
+            revision.first.branch = Some(stable_branch);
         }
     }
-    let mut ranked: Vec<_> = revisions.into_iter().collect();
-    ranked.sort_by_key(|(key, first)| (first.at, first.number, *key));
-    let ranks: BTreeMap<_, _> = ranked
-        .iter()
-        .enumerate()
-        .map(|(rank, (key, _))| (*key, rank))
-        .collect();
-    for run in executed {
-        run.revision = ranks
-            .get(&RevisionKey::of(&run.observed.run))
-            .copied()
-            .unwrap_or(0);
+    revisions.sort_unstable_by_key(|revision| (revision.first.at, revision.first.number, revision.key));
+    let mut ranks = vec![0; revisions.len()];
+    for (rank, revision) in revisions.iter().enumerate() {
+        if let Some(place) = ranks.get_mut(revision.place) {
+            *place = rank;
+        }
     }
-    ranked.into_iter().map(|(_, first)| first.branch).collect()
+    for run in executed {
+        run.revision = ranks.get(run.revision).copied().unwrap_or(0);
+    }
+    revisions
+        .into_iter()
+        .map(|revision| revision.first.branch)
+        .collect()
+}
+
+/// A revision on its way to a rank.
+struct Revision<'h> {
+    key: RevisionKey<'h>,
+    /// Its place in the order in which the revisions came.
+    place: usize,
+    first: FirstSeen<'h>,
 }
 
 /// Runs by time.
@@ -81,7 +99,7 @@ pub(crate) fn time_order(a: &RunFacts, b: &RunFacts) -> Ordering {
 }
 
 /// What makes two runs the same code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum RevisionKey<'h> {
     Named(&'h str),
     /// A run that does not tell its revision shares it with no other run.

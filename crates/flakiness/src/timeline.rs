@@ -4,7 +4,7 @@
 //! then time, so that a late rerun of an old commit sits beside its siblings. An execution's place in that order is its
 //! *position*.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use assay_domain::{
     observation::{Failure, History, RunFacts, RunObservations},
@@ -201,30 +201,37 @@ impl<'h> Timeline<'h> {
 
     /// Joins the executions of one run (equal number and id), oldest run first.
     fn group_runs(&mut self, window: &[(usize, &'h RunObservations)]) {
-        let positions: BTreeMap<usize, usize> = self
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(position, entry)| (entry.source, position))
-            .collect();
-        let mut grouped: BTreeMap<(i32, &str), Run<'h>> = BTreeMap::new();
+        let mut positions = vec![None; self.history.runs.len()];
+        for (position, entry) in self.entries.iter().enumerate() {
+            if let Some(of_source) = positions.get_mut(entry.source) {
+                *of_source = Some(position);
+            }
+        }
+        let mut places = HashMap::with_capacity(window.len());
         for (source, observed) in window {
             let facts = &observed.run;
-            let run = grouped.entry((facts.number, &facts.id)).or_insert_with(|| Run {
-                facts,
-                on_stable_branch: false,
-                positions: Vec::with_capacity(1),
-                idle: Vec::new(),
-            });
+            let place = *places
+                .entry((facts.number, &*facts.id))
+                .or_insert(self.runs.len());
+            if place == self.runs.len() {
+                self.runs.push(Run {
+                    facts,
+                    on_stable_branch: false,
+                    positions: Vec::with_capacity(1),
+                    idle: Vec::new(),
+                });
+            }
+            let Some(run) = self.runs.get_mut(place) else {
+                continue;
+            };
             if (facts.started_at, &facts.branch) < (run.facts.started_at, &run.facts.branch) {
                 run.facts = facts;
             }
-            match positions.get(source) {
-                Some(position) => run.positions.push(*position),
+            match positions.get(*source).copied().flatten() {
+                Some(position) => run.positions.push(position),
                 None => run.idle.push(observed),
             }
         }
-        self.runs = grouped.into_values().collect();
         self.runs.sort_by(|a, b| time_order(a.facts, b.facts));
         self.run_of = vec![0; self.entries.len()];
         for (index, run) in self.runs.iter_mut().enumerate() {
