@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::recorded::Statement;
+use crate::{number::float, recorded::Statement};
 
 /// pgbench, where it was found.
 #[derive(Debug)]
@@ -32,7 +32,8 @@ impl Pgbench {
         crate::program::find("pgbench", pg_bin).map(|program| Self { program })
     }
 
-    /// Runs statements prepared, as often as so many connections can in so many seconds.
+    /// Runs statements prepared, as often as so many connections can in so many seconds, after one in which Postgres plans them
+    /// for each connection, for the last time after the fifth execution.
     pub(crate) fn run(
         &self,
         url: &str,
@@ -47,31 +48,51 @@ impl Pgbench {
         command.args(["--no-vacuum", "--protocol=prepared"]);
         command.arg(format!("--client={connections}"));
         command.arg(format!("--jobs={}", connections.min(2)));
-        command.arg(format!("--time={}", seconds.max(1)));
+        command.arg("--progress=1");
+        // One more than those that count, and one because the last may end before it is told of.
+        command.arg(format!("--time={}", seconds.max(1) + 2));
         command.arg("--file").arg(script);
         for (name, value) in variables {
             command.arg(format!("--define={name}={value}"));
         }
         let output = command.arg(url).output().context("running pgbench")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let number = |key: &str| {
-            let line = said.lines().find_map(|line| line.strip_prefix(key))?;
-            line.split_whitespace().next()?.parse::<f64>().ok()
-        };
-        match (number("tps = "), number("latency average = ")) {
-            (Some(rate), Some(ms)) if output.status.success() => Ok(Ran { rate, ms }),
-            (_, _) => {
-                let complaint = String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let told: Vec<Ran> = said.lines().filter_map(progress).collect();
+        match told.split_first() {
+            Some((_, [second, more @ ..])) if output.status.success() => {
+                let sum = more.iter().fold(*second, |sum, next| Ran {
+                    rate: sum.rate + next.rate,
+                    ms: sum.ms + next.ms,
+                });
+                let seconds = float(more.len() + 1);
+                Ok(Ran {
+                    rate: sum.rate / seconds,
+                    ms: sum.ms / seconds,
+                })
+            }
+            Some(_) | None => {
                 bail!(
                     "pgbench failed: {}",
-                    complaint
-                        .lines()
+                    said.lines()
                         .find(|line| line.contains("rror"))
                         .unwrap_or_default()
                 )
             }
         }
     }
+}
+
+/// What a line says of the second that has gone by: `progress: 2.0 s, 7391.0 tps, lat 1.079 ms stddev 0.215, 0 failed`.
+fn progress(line: &str) -> Option<Ran> {
+    let mut figures = line.strip_prefix("progress: ")?.split(", ").skip(1);
+    let mut number = |before: &str| {
+        let figure = figures.next()?.trim_start_matches(before);
+        figure.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    Some(Ran {
+        rate: number("")?,
+        ms: number("lat ")?,
+    })
 }
 
 /// A script, and the variables that hold the statements' parameters. Nulls stand in the text: a variable has none.
@@ -110,6 +131,19 @@ fn script_of(statements: &[Statement]) -> (String, BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_progress_is_read() {
+        let line = "progress: 2.0 s, 7391.5 tps, lat 1.079 ms stddev 0.215, 0 failed";
+        assert_eq!(
+            progress(line),
+            Some(Ran {
+                rate: 7391.5,
+                ms: 1.079
+            })
+        );
+        assert_eq!(progress("pgbench (15.18)"), None);
+    }
 
     #[test]
     fn parameters_become_variables() {

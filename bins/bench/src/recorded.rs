@@ -54,7 +54,9 @@ pub(crate) fn of_requests(
     requests
         .iter()
         .map(|request| {
-            // The first one prepares, and notes that the key was used.
+            // The first one prepares, and notes that the key was used; where it is cold it takes longer than the key is known
+            // for, so that the next one looks it up again.
+            program.client.once(request)?;
             program.client.once(request)?;
             let before = running.log_length()?;
             program.client.once(request)?;

@@ -44,7 +44,7 @@ pub(super) fn table(
         table.note("pgbench is not at hand on this machine.");
     }
     table.note(format!(
-        "Medians of {} rounds, in each of which all three take their turn. pgbench runs what the route has Postgres run, with the same values: `pgbench -M prepared -c {MANY} -j 2`. \"Both together\" is \
+        "Medians of {} rounds, in each of which all three take their turn. pgbench runs what the route has Postgres run, with the same values: `pgbench -M prepared -c {MANY} -j 2`, from its second second on. \"Both together\" is \
          a server that would spend no more than pgbench and an actix-web that answers as many bytes from memory: \
          1 / (1/pgbench + 1/bare). The last columns are the processor's time for one request of the client, of \
          assay-server and of Postgres; all share the machine.",
