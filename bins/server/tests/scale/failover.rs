@@ -41,7 +41,7 @@ fn a_promoted_standby_takes_over_without_a_restart_of_the_server() {
     let begin = former.log().len();
     wait_until("reads go to the new standby", || {
         assert_eq!(world.runs(&server), 2);
-        former.log()[begin..].contains("\"run\"")
+        former.log()[begin..].contains(" FROM run ")
     });
     assert_eq!(server.admin().get("/readyz", None).status, 200);
 }
