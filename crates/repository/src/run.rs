@@ -44,11 +44,6 @@ pub(crate) struct StoredCounts {
     recovered: i32,
 }
 
-/// The columns of [`StoredRun`], in its order.
-pub(crate) const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_sha, run.tested_revision, \
-    run.pull_request_number, run.status, run.started_at, run.finished_at, run.shards_received, run.shards_expected, \
-    run.total, run.passed, run.failed, run.skipped, run.recovered";
-
 impl StoredCounts {
     pub(crate) fn counts(&self) -> Result<Counts, StoreError> {
         Ok(Counts {

@@ -18,10 +18,15 @@ use uuid::Uuid;
 use crate::{
     column::{At, long_count},
     pool::Read,
-    run::{COLUMNS, StoredRun},
+    run::StoredRun,
     run_day,
     written::{Part, Written},
 };
+
+/// The columns of [`StoredRun`], in its order.
+const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_sha, run.tested_revision, \
+    run.pull_request_number, run.status, run.started_at, run.finished_at, run.shards_received, run.shards_expected, \
+    run.total, run.passed, run.failed, run.skipped, run.recovered";
 
 /// One page of the runs list, in one statement wherever it has a run.
 pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
@@ -29,17 +34,17 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
     let list = List::new(project, query);
     let per_page = query.per_page.count();
     let statement = Written::<Types>::new("SELECT ").sql(COLUMNS).sql(", ");
-    let found: Vec<(StoredRun, Around)> = list
+    let page = list
         .around(statement, true)
         .sql(" FROM run WHERE ")
         .all(&list.matching)
-        .all(&list.beyond())
-        .sql(match query.direction {
-            Direction::Next => " ORDER BY run.started_at DESC, run.number DESC LIMIT ",
-            Direction::Prev => " ORDER BY run.started_at, run.number LIMIT ",
-        })
-        .bind(i64::from(per_page) + 1)
-        .load(connection)?;
+        .all(&list.beyond());
+    let found: Vec<(StoredRun, Around)> = match query.direction {
+        Direction::Next => page.sql(" ORDER BY run.started_at DESC, run.number DESC LIMIT "),
+        Direction::Prev => page.sql(" ORDER BY run.started_at, run.number LIMIT "),
+    }
+    .bind(i64::from(per_page) + 1)
+    .load(connection)?;
     let (mut rows, mut arounds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     let (stable_branch, total, is_behind) = match arounds.pop() {
         Some(around) => around,
