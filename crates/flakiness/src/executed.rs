@@ -52,15 +52,18 @@ pub(crate) fn rank_revisions<'h>(
     for run in executed.iter_mut() {
         let key = RevisionKey::of(&run.observed.run);
         let seen = FirstSeen::of(&run.observed.run);
-        let place = *places.entry(key).or_insert(revisions.len());
-        // Its place for now.
-        run.revision = place;
-        let Some(revision) = revisions.get_mut(place) else {
+        let next = revisions.len();
+        let place = *places.entry(key).or_insert(next);
+        if place == next {
             revisions.push(Revision {
                 key,
                 place,
                 first: seen,
             });
+        }
+        // Its place for now.
+        run.revision = place;
+        let Some(revision) = revisions.get_mut(place) else {
             continue;
         };
         let on_stable = is_stable(revision.first.branch) || is_stable(seen.branch);

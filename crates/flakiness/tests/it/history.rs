@@ -99,9 +99,10 @@ pub(crate) fn single(text: &str) -> (History, Timestamp) {
     )
 }
 
-/// A history of several runs, tests, branches, variants and revisions, with all that may go wrong in it.
+/// A history of several runs, tests, branches, variants and revisions, with all that may go wrong in it; now and then its
+/// reports do not tell their branch at all.
 pub(crate) fn arbitrary() -> impl Strategy<Value = History> {
-    (1_u32..=70).prop_flat_map(|tests| {
+    (1_u32..=70, proptest::bool::weighted(0.9)).prop_flat_map(|(tests, branches_named)| {
         proptest::collection::vec(arbitrary_run(tests), 0..60).prop_map(move |runs| History {
             stable_branch: "main".into(),
             tests,
@@ -110,6 +111,7 @@ pub(crate) fn arbitrary() -> impl Strategy<Value = History> {
                 .map(|(number, mut run)| {
                     run.run.number = number;
                     run.run.id = format!("run-{number}").into();
+                    run.run.branch = run.run.branch.filter(|_| branches_named);
                     run
                 })
                 .collect(),

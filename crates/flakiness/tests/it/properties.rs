@@ -271,9 +271,15 @@ fn wild() -> impl Strategy<Value = History> {
             },
         );
     let tests = prop_oneof![Just(0_u32), Just(u32::MAX), 0_u32..300];
-    (tests, proptest::collection::vec(run, 0..30)).prop_map(|(tests, runs)| History {
-        stable_branch: "a".into(),
-        tests,
-        runs,
+    let runs = proptest::collection::vec(run, 0..30);
+    (tests, runs, any::<bool>()).prop_map(|(tests, mut runs, branches_named)| {
+        for run in &mut runs {
+            run.run.branch = run.run.branch.take().filter(|_| branches_named);
+        }
+        History {
+            stable_branch: "a".into(),
+            tests,
+            runs,
+        }
     })
 }
