@@ -58,16 +58,12 @@ impl Pgbench {
         let output = command.arg(url).output().context("running pgbench")?;
         let said = String::from_utf8_lossy(&output.stderr);
         let told: Vec<Ran> = said.lines().filter_map(progress).collect();
-        match told.split_first() {
-            Some((_, [second, more @ ..])) if output.status.success() => {
-                let sum = more.iter().fold(*second, |sum, next| Ran {
-                    rate: sum.rate + next.rate,
-                    ms: sum.ms + next.ms,
-                });
-                let seconds = float(more.len() + 1);
+        match told.get(1..) {
+            Some(planned @ [_, ..]) if output.status.success() => {
+                let mean = |of: fn(&Ran) -> f64| planned.iter().map(of).sum::<f64>() / float(planned.len());
                 Ok(Ran {
-                    rate: sum.rate / seconds,
-                    ms: sum.ms / seconds,
+                    rate: mean(|ran| ran.rate),
+                    ms: mean(|ran| ran.ms),
                 })
             }
             Some(_) | None => {

@@ -81,8 +81,6 @@ values!(
     Uuid(Uuid),
     At(At),
     BigInt(i64),
-    Integer(i32),
-    Text(&'a str),
     Integers(&'a [i32]),
     Ats(&'a [At])
 );

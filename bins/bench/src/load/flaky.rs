@@ -156,7 +156,7 @@ fn packs(opened: &Opened, project: ProjectId, now: Timestamp, times: usize) -> a
     let store = opened.store(1)?;
     let project = opened.data.project(&store, project, now)?;
     let (engine, from) = (Engine::default(), now.plus_days(-ENGINE_WINDOW_DAYS));
-    let (mut whole, mut alone, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut whole, mut alone, mut last) = (Vec::new(), Vec::new(), None);
     for _ in 0..times {
         let started = Instant::now();
         let history = store.observations(&project, from, now)?;
@@ -164,12 +164,12 @@ fn packs(opened: &Opened, project: ProjectId, now: Timestamp, times: usize) -> a
         black_box(engine.suspects(&history, now));
         alone.push(ms(read.elapsed()));
         whole.push(ms(started.elapsed()));
-        verdicts = engine.verdicts(&history, now);
+        last = Some(history);
     }
     Ok(Packs {
         read: median(whole).context("no time was measured")?,
         engine: median(alone).context("no time was measured")?,
-        verdicts,
+        verdicts: engine.verdicts(&last.context("no history was read")?, now),
     })
 }
 
@@ -204,16 +204,17 @@ fn diesel_way(
     now: Timestamp,
     times: usize,
 ) -> anyhow::Result<(f64, Vec<Verdict>, usize)> {
-    let (mut taken, mut verdicts, mut rows) = (Vec::new(), Vec::new(), 0);
+    let (engine, mut taken, mut last) = (Engine::default(), Vec::new(), None);
     for _ in 0..times {
         let started = Instant::now();
-        let (history, read) = history(connection, project.0, now)?;
-        black_box(Engine::default().suspects(&history, now));
+        let read = history(connection, project.0, now)?;
+        black_box(engine.suspects(&read.0, now));
         taken.push(ms(started.elapsed()));
-        verdicts = Engine::default().verdicts(&history, now);
-        rows = read;
+        last = Some(read);
     }
-    Ok((median(taken).context("no time was measured")?, verdicts, rows))
+    let (history, rows) = last.context("no row was read")?;
+    let taken = median(taken).context("no time was measured")?;
+    Ok((taken, engine.verdicts(&history, now), rows))
 }
 
 /// An attempt: how it ended, and its milliseconds.
