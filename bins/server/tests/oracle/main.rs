@@ -35,6 +35,7 @@ mod caching;
 mod checks;
 mod clock;
 mod commands;
+mod compare;
 mod dice;
 mod generator;
 mod habits;
@@ -131,18 +132,22 @@ fn parts(
     wanted: &dyn Fn(&str) -> bool,
 ) {
     for organization in &mut world {
-        let id = organization.id.clone();
         for project in &mut organization.projects {
-            importer::open(stack, &id, project, tally);
+            importer::open(stack, &organization.id, project, tally);
             if !wanted("world") && !project.name.starts_with("Paging") {
                 // The other parts need a few of the newest.
                 project.runs.drain(..project.runs.len().saturating_sub(6));
             }
-            importer::deliver(stack, project, tally);
         }
     }
+    let projects = world
+        .iter_mut()
+        .flat_map(|organization| &mut organization.projects);
+    tally.side_by_side(projects, |tally, project| {
+        importer::deliver(stack, project, tally)
+    });
     if wanted("world") {
-        compare(tally, stack, &world, now);
+        compare::compare(tally, stack, &world, now);
     }
     if wanted("bad-input") {
         tally.section("bad input");
@@ -190,7 +195,13 @@ fn parts(
     }
 }
 
-fn scene<'a>(stack: &Stack, organization: &'a Organization, project: &'a Project, now: i64) -> Scene<'a> {
+/// A reader of a project.
+pub(crate) fn scene<'a>(
+    stack: &Stack,
+    organization: &'a Organization,
+    project: &'a Project,
+    now: i64,
+) -> Scene<'a> {
     let client = Client::new(stack.server().address, &organization.key);
     Scene {
         client,
@@ -265,63 +276,4 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
         ),
         organization("Free", Plan::Free, vec![small::project("Unread")]),
     ]
-}
-
-fn compare(tally: &mut Tally, stack: &Stack, world: &[Organization], now: i64) {
-    // One that knows nothing of the other projects' tests and errors.
-    let empty = scene(
-        stack,
-        &world[0],
-        world[0].projects.last().expect("the empty project is the last"),
-        now,
-    );
-    for organization in world
-        .iter()
-        .filter(|organization| organization.plan != Plan::Free)
-    {
-        tally.section("projects");
-        checks::projects::projects(
-            tally,
-            &Client::new(stack.server().address, &organization.key),
-            organization,
-        );
-        for project in &organization.projects {
-            let mut scene = scene(stack, organization, project, now);
-            tally.section("settings and branches");
-            checks::settings(tally, &scene);
-            checks::branches(tally, &scene);
-            tally.section("run details");
-            checks::run_detail::run_details(tally, &mut scene);
-            tally.section("runs");
-            checks::runs::runs(tally, &scene);
-            tally.section("attempts");
-            checks::attempts::attempts(tally, &scene);
-            tally.section("history");
-            checks::history(tally, &scene);
-            tally.section("signatures");
-            checks::signatures::signatures(tally, &mut scene);
-            tally.section("verdicts");
-            let verdicts = checks::verdicts::verdicts(tally, &scene);
-            tally.section("flaky list");
-            checks::flaky::flaky(tally, &scene, &verdicts);
-            if project.way == Way::Flags && !verdicts.is_empty() {
-                tally.section("analyze");
-                analyze::analyze(tally, stack, &scene, &verdicts);
-            }
-            tally.section("other projects");
-            for print in scene.fingerprints.values() {
-                let path = empty.path(&["errors", print]);
-                checks::refused(tally, &path, &empty.client.get(&path), 404, "error_not_found");
-            }
-            for ((name, _), _) in verdicts.iter().take(5) {
-                let path = empty.path(&["tests", name]);
-                checks::refused(tally, &path, &empty.client.get(&path), 404, "test_not_found");
-            }
-            match project.name.as_str() {
-                "Scripted verdicts" => scripted::verdicts(tally, &scene, &verdicts),
-                "Outage" => scripted::after_the_outage(tally, &verdicts),
-                _ => {}
-            }
-        }
-    }
 }

@@ -43,6 +43,31 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
+    /// Checks each of several parts on a thread of its own.
+    pub(crate) fn side_by_side<T: Send>(
+        &mut self,
+        parts: impl Iterator<Item = T>,
+        check: impl Fn(&mut Tally, T) + Sync,
+    ) {
+        let section = self.section.clone();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = parts
+                .map(|part| {
+                    let (section, check) = (&section, &check);
+                    scope.spawn(move || {
+                        let mut tally = Tally::default();
+                        tally.section(section);
+                        check(&mut tally, part);
+                        tally
+                    })
+                })
+                .collect();
+            for thread in threads {
+                self.absorb(thread.join().expect("the checks of a part end"));
+            }
+        });
+    }
+
     /// Notes one check.
     pub(crate) fn that(&mut self, holds: bool, what: impl FnOnce() -> String) -> bool {
         let entry = self.sections.entry(self.section.clone()).or_default();
