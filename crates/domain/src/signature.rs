@@ -1,5 +1,7 @@
 //! Error signatures: failures that are one error, by the fingerprint of their text.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::{
@@ -137,13 +139,13 @@ pub struct SignatureRun {
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
-    pub branch: Option<String>,
+    pub branch: Option<Arc<str>>,
     /// When it started.
     pub started_at: Timestamp,
     /// The test's full stored name.
-    pub test_name: String,
+    pub test_name: Arc<str>,
     /// Its stored spec file.
-    pub file_path: Option<String>,
+    pub file_path: Option<Arc<str>>,
     /// All attempts of the test in the run.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,

@@ -15,10 +15,7 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl, define_sql_function,
-    dsl::max,
-    pg::Pg,
-    sql_types::{Bool, Integer},
+    QueryDsl, QueryResult, RunQueryDsl, dsl::max, pg::Pg, sql_types::Bool,
 };
 use uuid::Uuid;
 
@@ -27,7 +24,7 @@ use crate::{
     period::span,
     pool::Read,
     schema::{attempt, run, signature},
-    signature::{Figures, Head, counted, head, seen},
+    signature::{Figures, Head, array_agg, counted, head, seen},
     test::names_by_ordinal,
 };
 
@@ -142,12 +139,6 @@ impl Found {
     }
 }
 
-define_sql_function! {
-    /// All values of a group, in no order.
-    #[aggregate]
-    fn array_agg(value: Integer) -> diesel::sql_types::Array<Integer>;
-}
-
 /// What occurred in the period, by signature.
 ///
 /// A row for each signature, with the tests and runs of all its occurrences to be counted here: that takes a quarter of the time
@@ -157,7 +148,7 @@ fn found(
     project: &Project,
     query: &SignatureQuery,
 ) -> QueryResult<BTreeMap<i32, Found>> {
-    type Row = (Option<i32>, Vec<i32>, Vec<i32>, Option<At>);
+    type Row = (Option<i32>, Option<Vec<i32>>, Option<Vec<i32>>, Option<At>);
     let rows: Vec<Row> = attempt::table
         .filter(within(project, query))
         .filter(attempt::signature.is_not_null())
@@ -170,8 +161,10 @@ fn found(
         ))
         .load(connection)?;
     let mut found = BTreeMap::new();
-    for (signature, tests, mut runs, latest) in rows {
-        let Some(signature) = signature else { continue };
+    for (signature, tests, runs, latest) in rows {
+        let (Some(signature), Some(tests), Some(mut runs)) = (signature, tests, runs) else {
+            continue;
+        };
         let mut entry = Found {
             latest,
             ..Found::default()

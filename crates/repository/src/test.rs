@@ -186,8 +186,9 @@ pub(crate) fn names(
 
 /// The name of a test that other rows speak of, and that therefore has one.
 pub(crate) fn named(names: &HashMap<i32, TestName>, ordinal: i32) -> Result<TestName, StoreError> {
-    names
-        .get(&ordinal)
-        .cloned()
-        .ok_or_else(|| corrupt("result of an unknown test", &ordinal.to_string()))
+    names.get(&ordinal).cloned().ok_or_else(|| unknown_test(ordinal))
+}
+
+pub(crate) fn unknown_test(ordinal: i32) -> StoreError {
+    corrupt("result of an unknown test", &ordinal.to_string())
 }

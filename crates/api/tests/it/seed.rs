@@ -346,7 +346,7 @@ pub(crate) fn signature() -> SignatureDetail {
             run_number: 41,
             branch: None,
             started_at: NOW.plus_ms(-5),
-            test_name: TEST.to_owned(),
+            test_name: TEST.into(),
             file_path: None,
             attempts: 2,
             occurrences: 1,

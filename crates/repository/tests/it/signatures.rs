@@ -118,7 +118,7 @@ fn a_signature_covers_the_period() {
         .map(|run| {
             (
                 run.run_number,
-                run.test_name.as_str(),
+                &*run.test_name,
                 run.attempts,
                 run.occurrences,
                 run.final_status,
