@@ -3,6 +3,8 @@
 //! The traits are synchronous; a caller in an asynchronous program makes one hop to a thread that may block.
 //! "Not there" is an `Option` or a [`TestLookup`]; a [`StoreError`] only ever means that the store failed.
 
+use std::sync::Arc;
+
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
     history::TestHistory,
@@ -110,7 +112,12 @@ pub trait Store: Send + Sync {
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
 
     /// What the engine judges by: the runs that started within `from..=to`.
-    fn observations(&self, project: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError>;
+    fn observations(
+        &self,
+        project: &Project,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Arc<History>, StoreError>;
 
     /// The names of these tests, in the same order.
     fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;

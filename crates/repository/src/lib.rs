@@ -13,6 +13,7 @@ mod browser;
 mod column;
 mod diagnosis;
 mod history;
+mod kept;
 mod key;
 mod migrate;
 mod observation;
@@ -60,6 +61,7 @@ pub struct Database {
     pool: Pool<ConnectionManager<PgConnection>>,
     ids: Mutex<ContextV7>,
     used_today: key::UsedToday,
+    histories: kept::Kept,
     replicas: Option<replica::Replicas>,
 }
 

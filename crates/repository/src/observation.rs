@@ -9,7 +9,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
     sql_types::{Binary, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, count, int, status},
+    kept::Kept,
     pack::Pack,
     period::span,
     pool::Read,
@@ -52,14 +53,85 @@ pub(crate) fn load(
     from: Timestamp,
     to: Timestamp,
 ) -> Read<History> {
-    let (tests, stable_branch): (i32, String) = projects::table
-        .find(project)
-        .select((projects::tests, projects::stable_branch))
-        .first(connection)?;
-    let tests = count(tests)?;
-    // Each run by its key: any other join reads all runs of the project where it takes them for few, or compares each with
-    // each. The query language has no such look-up.
-    let packs = Written::<RowTypes>::new(
+    let state = State::of(connection, project)?;
+    let mut history = state.history(connection, project, from)?;
+    until(&mut history, to);
+    Ok(history)
+}
+
+/// The same, read only where what is kept of the project is of another state.
+pub(crate) fn kept_or_read(
+    connection: &mut PgConnection,
+    kept: &Kept,
+    project: Uuid,
+    from: Timestamp,
+    to: Timestamp,
+) -> Read<Arc<History>> {
+    let state = State::of(connection, project)?;
+    if let Some(history) = kept.get(project, state.observed, &state.stable_branch, (from, to)) {
+        return Ok(history);
+    }
+    let observed = state.observed;
+    let mut history = state.history(connection, project, from)?;
+    let is_all = until(&mut history, to);
+    let history = Arc::new(history);
+    // A run of a time to come begins to count without any change of the state.
+    if is_all {
+        kept.keep(project, observed, from, &history);
+    }
+    Ok(history)
+}
+
+/// Leaves out the runs that started after a time; whether there were none.
+fn until(history: &mut History, to: Timestamp) -> bool {
+    let before = history
+        .runs
+        .partition_point(|observed| observed.run.started_at <= to);
+    let is_all = before == history.runs.len();
+    history.runs.truncate(before);
+    is_all
+}
+
+/// Tells those who keep a project's history that it is another now; `observed` is an id that never was one before.
+pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
+    diesel::update(projects::table.find(project))
+        .set(projects::observed.eq(observed))
+        .execute(connection)
+}
+
+/// What a project's row says of its history.
+struct State {
+    tests: u32,
+    stable_branch: String,
+    observed: Observed,
+}
+
+/// Another with every change of what is observed of a project. The time of the verdicts is part of it for the imports of
+/// programs that do not know the other part.
+pub(crate) type Observed = (Uuid, Option<At>);
+
+impl State {
+    fn of(connection: &mut PgConnection, project: Uuid) -> Read<Self> {
+        let (tests, stable_branch, observed): (i32, _, _) = projects::table
+            .find(project)
+            .select((
+                projects::tests,
+                projects::stable_branch,
+                (projects::observed, projects::evaluated_at),
+            ))
+            .first(connection)?;
+        Ok(Self {
+            tests: count(tests)?,
+            stable_branch,
+            observed,
+        })
+    }
+
+    /// The runs that started from a time on, oldest first.
+    fn history(self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
+        // Each run by its key: any other join reads all runs of the project where it takes them for few, or compares each with
+        // each. The query language has no such look-up.
+        let packs = Written::<RowTypes>::new(
         "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
              SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
@@ -68,22 +140,21 @@ pub(crate) fn load(
     .bind(project)
     .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
     .bind(project)
-    .sql(" AND packed.started_at BETWEEN ")
-    .bind(At(from))
-    .sql(" AND ")
-    .bind(At(to));
-    // Row by row, so that a pack is decoded while Postgres looks for the ones after it.
-    let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
-    let mut texts = Texts::default();
-    let mut runs = rows
-        .map(|row| Ok(row?.observations(tests, &mut texts)?))
-        .collect::<Read<Vec<_>>>()?;
-    runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
-    Ok(History {
-        stable_branch: Arc::from(stable_branch),
-        tests,
-        runs,
-    })
+    .sql(" AND packed.started_at >= ")
+    .bind(At(from));
+        // Row by row, so that a pack is decoded while Postgres looks for the ones after it.
+        let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+        let mut texts = Texts::default();
+        let mut runs = rows
+            .map(|row| Ok(row?.observations(self.tests, &mut texts)?))
+            .collect::<Read<Vec<_>>>()?;
+        runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
+        Ok(History {
+            stable_branch: Arc::from(self.stable_branch),
+            tests: self.tests,
+            runs,
+        })
+    }
 }
 
 impl Row {

@@ -1,6 +1,6 @@
 //! The partitions of results and attempts, by the starts of their runs.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use diesel::{
@@ -32,7 +32,8 @@ define_sql_function! {
     fn assay_drop_period(period_name: Text) -> diesel::sql_types::Bool;
 }
 
-/// How often a period is tried to be dropped, and how long readers and imports go on in between.
+/// How often in a row dropping a period may fail before the rest are left, and how long readers and imports go on in
+/// between.
 const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -47,17 +48,33 @@ pub(crate) fn over(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<St
     Ok((rows.into_iter().map(|(name, _)| name).collect(), last))
 }
 
-/// Drops a period with all rows in it; false where a run still starts in it or it was in use all the time.
-pub(crate) fn drop(database: &Database, name: &str) -> Result<bool, StoreError> {
-    for _ in 0..ATTEMPTS {
-        // A transaction of its own, because the function gives up what it holds at its end.
-        let dropped = database.run("dropping a period", |connection| {
-            Ok::<_, WorkError<StoreError>>(select(assay_drop_period(name)).get_result::<bool>(connection)?)
-        })?;
-        if dropped {
-            return Ok(true);
+/// Drops these periods with all rows in them, and tells after each how many are gone. Left are those in which a run still
+/// starts, and those that are in use all the time: what holds one of them often holds all, so it is waited for once.
+pub(crate) fn drop_all(
+    database: &Database,
+    periods: Vec<String>,
+    mut told: impl FnMut(usize),
+) -> Result<usize, StoreError> {
+    let (mut left, mut dropped, mut failures) = (VecDeque::from(periods), 0, 0);
+    while failures < ATTEMPTS
+        && let Some(name) = left.pop_front()
+    {
+        if drop_now(database, &name)? {
+            (dropped, failures) = (dropped + 1, 0);
+            told(dropped);
+        } else {
+            failures += 1;
+            left.push_back(name);
+            std::thread::sleep(PAUSE);
         }
-        std::thread::sleep(PAUSE);
     }
-    Ok(false)
+    Ok(dropped)
+}
+
+/// Drops a period; false where a run still starts in it or it is in use.
+fn drop_now(database: &Database, name: &str) -> Result<bool, StoreError> {
+    // A transaction of its own, because the function gives up what it holds at its end.
+    database.run("dropping a period", |connection| {
+        Ok::<_, WorkError<StoreError>>(select(assay_drop_period(name)).get_result(connection)?)
+    })
 }

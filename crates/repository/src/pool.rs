@@ -14,7 +14,7 @@ use diesel::{
 };
 use uuid::{ContextV7, Uuid};
 
-use crate::{Database, key::UsedToday};
+use crate::{Database, kept::Kept, key::UsedToday};
 
 /// How a [`Database`] connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,7 @@ impl Database {
             pool,
             ids: Mutex::new(ContextV7::new()),
             used_today: UsedToday::default(),
+            histories: Kept::default(),
             replicas: None,
         };
         database.run("connecting", |connection| {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     Database, branch,
     column::{At, long_count, word},
-    period,
+    observation, period,
     pool::{Read, WorkError},
     run_day,
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
@@ -66,26 +66,26 @@ pub(crate) fn prune(
             });
         }
     }
-    let of = u64::try_from(periods.len()).unwrap_or(u64::MAX);
-    for name in &periods {
-        if dry_run || period::drop(database, name)? {
-            report.periods += 1;
-        } else {
-            report.periods_left += 1;
-        }
-        if !dry_run {
+    report.periods = many(periods.len());
+    if !dry_run {
+        let of = report.periods;
+        let dropped = period::drop_all(database, periods, |dropped| {
             told(PruneStep::Periods {
-                done: report.periods,
+                done: many(dropped),
                 of,
             });
-        }
-    }
-    if !dry_run {
+        })?;
+        report.periods = many(dropped);
+        report.periods_left = of - report.periods;
         for due in &all {
             database.write("pruning tests", |connection| delete_orphans(connection, due))?;
         }
     }
     Ok(report)
+}
+
+fn many(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 /// A project, and the time before which its runs are past their retention.
@@ -143,7 +143,11 @@ impl Due {
     ) -> Result<Counts, StoreError> {
         let mut all = Counts::default();
         loop {
-            let batch = database.write("pruning runs", |connection| delete_batch(connection, self, now))?;
+            let batch = database.write("pruning runs", |connection| {
+                let batch = delete_batch(connection, self, now)?;
+                observation::changed(connection, self.project, database.new_id(now))?;
+                Ok::<_, WorkError<StoreError>>(batch)
+            })?;
             if batch == Counts::default() {
                 break;
             }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::{
     Database, branch,
     column::{At, int},
+    observation,
     pack::Pack,
     pool::{Read, WorkError},
     record::RunContents,
@@ -81,7 +82,7 @@ impl Database {
         let mut rebuilt = Rebuilt::default();
         for number in numbers {
             let outcome = self.write("rebuilding a run", |connection| {
-                rebuild_run(connection, project.0, number)
+                rebuild_run(connection, project.0, number, self.new_id(now))
             })?;
             rebuilt.runs += u64::from(outcome.is_some());
             rebuilt.runs_changed += u64::from(outcome == Some(true));
@@ -120,7 +121,12 @@ fn lock(connection: &mut PgConnection, project: Uuid) -> Read<bool> {
 }
 
 /// Whether anything changed; none where the run was pruned meanwhile.
-fn rebuild_run(connection: &mut PgConnection, project: Uuid, number: i32) -> Read<Option<bool>> {
+fn rebuild_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    number: i32,
+    observed: Uuid,
+) -> Read<Option<bool>> {
     lock(connection, project)?;
     let stored: Option<(At, StoredCounts)> = run::table
         .find((project, number))
@@ -140,6 +146,7 @@ fn rebuild_run(connection: &mut PgConnection, project: Uuid, number: i32) -> Rea
     let is_packed = pack.is_some_and(|(at, bytes)| at == started_at && bytes == new.encode());
     if !is_packed {
         store_pack(connection, project, number, started_at, &new)?;
+        observation::changed(connection, project, observed)?;
     }
     let told = contents.counts();
     // Counts that no count could be are wrong, too.

@@ -23,6 +23,7 @@ diesel::table! {
         signatures -> Integer,
         browsers -> Integer,
         evaluated_at -> Nullable<Timestamptz>,
+        observed -> Uuid,
     }
 }
 

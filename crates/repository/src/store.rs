@@ -5,6 +5,8 @@
 //!
 //! Who may ask, and of which project, the primary says (`run`); the data themselves may come from a standby (`data`, `read`).
 
+use std::sync::Arc;
+
 use assay_domain::{
     attempt::TestAttempts,
     history::TestHistory,
@@ -125,10 +127,15 @@ impl Store for Database {
         })
     }
 
-    fn observations(&self, project: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError> {
+    fn observations(
+        &self,
+        project: &Project,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Arc<History>, StoreError> {
         let from = from.max(project.visible_from);
         self.read("reading observations", |connection| {
-            observation::load(connection, project.id.0, from, to)
+            observation::kept_or_read(connection, &self.histories, project.id.0, from, to)
         })
     }
 

@@ -8,7 +8,6 @@ use assay_domain::{
     attempt::AttemptStatus,
     id::ProjectId,
     observation::{History, RunFacts, RunObservations},
-    store::Store as _,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
 };
@@ -20,6 +19,7 @@ use diesel::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::packs::{self, Packs};
 use crate::{
     cases::{FLAKY, STORM, Targets, find},
     clock,
@@ -113,11 +113,16 @@ pub(super) fn table(
     }
 
     step("the flaky list: packs");
-    let packs = packs(opened, large.id, now, options.repeats(15))?;
+    let renewed = packs::after_imports(opened, server, case, large.id, options.repeats(15))?;
+    row(
+        "over HTTP, after an import each time: all packs read anew",
+        renewed,
+    );
+    let packs = Packs::measure(opened, large.id, now, options.repeats(15))?;
     row("packs read and decoded, then the engine", packs.read);
     row("the engine alone, packs in memory", packs.engine);
     if let Some(storm) = opened.data.of(Role::Storm) {
-        let packs = self::packs(opened, storm.id, now, options.repeats(15))?;
+        let packs = Packs::measure(opened, storm.id, now, options.repeats(15))?;
         row(
             "the engine alone, packs in memory, every test failing",
             packs.engine,
@@ -143,34 +148,6 @@ pub(super) fn table(
 fn listed(verdicts: &[Verdict]) -> usize {
     let listed = |verdict: &&Verdict| matches!(verdict.status, VerdictStatus::Flaky | VerdictStatus::Broken);
     verdicts.iter().filter(listed).count()
-}
-
-struct Packs {
-    /// Reading and the engine, in milliseconds.
-    read: f64,
-    engine: f64,
-    verdicts: Vec<Verdict>,
-}
-
-fn packs(opened: &Opened, project: ProjectId, now: Timestamp, times: usize) -> anyhow::Result<Packs> {
-    let store = opened.store(1)?;
-    let project = opened.data.project(&store, project, now)?;
-    let (engine, from) = (Engine::default(), now.plus_days(-ENGINE_WINDOW_DAYS));
-    let (mut whole, mut alone, mut last) = (Vec::new(), Vec::new(), None);
-    for _ in 0..times {
-        let started = Instant::now();
-        let history = store.observations(&project, from, now)?;
-        let read = Instant::now();
-        black_box(engine.suspects(&history, now));
-        alone.push(ms(read.elapsed()));
-        whole.push(ms(started.elapsed()));
-        last = Some(history);
-    }
-    Ok(Packs {
-        read: median(whole).context("no time was measured")?,
-        engine: median(alone).context("no time was measured")?,
-        verdicts: engine.verdicts(&last.context("no history was read")?, now),
-    })
 }
 
 fn sql_way(

@@ -4,6 +4,7 @@ mod cold;
 mod detail;
 mod flaky;
 mod limits;
+mod packs;
 mod rivals;
 mod route;
 

@@ -1,6 +1,6 @@
 //! A store that knows one key and the projects of its organization.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use assay_domain::{
     attempt::TestAttempts,
@@ -155,7 +155,7 @@ impl Store for Keys {
         unreachable!()
     }
 
-    fn observations(&self, _: &Project, _: Timestamp, _: Timestamp) -> Result<History, StoreError> {
+    fn observations(&self, _: &Project, _: Timestamp, _: Timestamp) -> Result<Arc<History>, StoreError> {
         unreachable!()
     }
 

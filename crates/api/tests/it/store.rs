@@ -1,5 +1,7 @@
 //! The store in memory, which can also fail.
 
+use std::sync::Arc;
+
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
     history::TestHistory,
@@ -255,10 +257,10 @@ impl Store for Seed {
         })
     }
 
-    fn observations(&self, _: &Project, from: Timestamp, to: Timestamp) -> Result<History, StoreError> {
+    fn observations(&self, _: &Project, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
         self.read()?;
         assert_eq!((from, to), (NOW.plus_days(-14), NOW));
-        Ok(self.history.clone())
+        Ok(Arc::new(self.history.clone()))
     }
 
     fn test_names(&self, _: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {

@@ -32,13 +32,19 @@ impl Numbers {
         self.runs
     }
 
-    pub(super) fn store(&self, connection: &mut PgConnection, of: Uuid) -> QueryResult<usize> {
+    pub(super) fn store(
+        &self,
+        connection: &mut PgConnection,
+        of: Uuid,
+        observed: Uuid,
+    ) -> QueryResult<usize> {
         diesel::update(project::table.find(of))
             .set((
                 project::runs.eq(self.runs),
                 project::tests.eq(self.tests),
                 project::signatures.eq(self.signatures),
                 project::browsers.eq(self.browsers),
+                project::observed.eq(observed),
             ))
             .execute(connection)
     }

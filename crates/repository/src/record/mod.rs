@@ -62,7 +62,7 @@ impl Recorder for Database {
 struct Import<'a> {
     project: Uuid,
     recording: &'a Recording,
-    /// The shard's id, unless it is already stored.
+    /// The shard's id, unless it is already stored, and that of what is then observed of the project.
     new_id: Uuid,
 }
 
@@ -102,7 +102,7 @@ impl Import<'_> {
             period::make_room(connection, start, now)?;
         }
         let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
-        numbers.store(connection, self.project)?;
+        numbers.store(connection, self.project, self.new_id)?;
         verdict::judge(connection, self.project, judge, now, &touched)?;
         Ok(imported)
     }

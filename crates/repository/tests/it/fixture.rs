@@ -86,7 +86,7 @@ impl World {
         self.store.prune(NOW, dry_run, &mut |_| ()).unwrap().projects
     }
 
-    pub(crate) fn history(&self, days: i64) -> History {
+    pub(crate) fn history(&self, days: i64) -> Arc<History> {
         self.store
             .observations(&self.project, NOW.plus_days(-days), NOW)
             .unwrap()

@@ -13,6 +13,7 @@ mod distribution;
 mod explain;
 mod failures;
 mod fixture;
+mod kept;
 mod load;
 mod migrations;
 mod model;

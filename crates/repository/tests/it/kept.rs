@@ -1,0 +1,121 @@
+//! What the engine reads is kept in memory, and never older than the database.
+
+use std::sync::Arc;
+
+use assay_domain::{
+    observation::History,
+    plan::Plan,
+    store::{Administration, ProjectChange, Recorder, Store},
+    timestamp::Timestamp,
+};
+
+use crate::fixture::*;
+
+fn observed(world: &World, now: Timestamp) -> Arc<History> {
+    let from = now.plus_days(-14);
+    world.store.observations(&world.project, from, now).unwrap()
+}
+
+/// What one that has kept nothing reads.
+fn anew(world: &World, now: Timestamp) -> Arc<History> {
+    let from = now.plus_days(-14);
+    let store = world.database.connect();
+    store.observations(&world.project, from, now).unwrap()
+}
+
+#[test]
+fn it_is_read_once_until_something_changes() {
+    let world = World::on(Plan::Standard);
+    let elsewhere = world.database.connect();
+    let changes: [(&str, &dyn Fn()); 7] = [
+        ("an import", &|| {
+            world.import(&report("a").test("x", "fp"));
+        }),
+        ("an import by another process", &|| {
+            let recording = report("b").at(70 * DAY).test("y", "f");
+            let imported = elsewhere.record(world.project.id, &recording, &Counting, NOW);
+            imported.unwrap();
+        }),
+        ("other content in its place", &|| {
+            world.import(&report("a").content(1).test("x", "f"));
+        }),
+        ("another stable branch", &|| {
+            let change = ProjectChange {
+                stable_branch: Some("trunk".to_owned()),
+                ..ProjectChange::default()
+            };
+            world
+                .store
+                .set_project(world.project.id, &change, &Counting, NOW)
+                .unwrap();
+        }),
+        ("pruning", &|| assert_eq!(world.prune(false)[0].runs, 1)),
+        ("an import by an older program", &|| {
+            world.database.execute(
+                "UPDATE run SET branch = 'older'; UPDATE project SET evaluated_at = evaluated_at + interval '1 ms'",
+            );
+        }),
+        ("the repair of a pack", &|| {
+            world
+                .database
+                .execute("UPDATE run_pack SET pack = '\\x0100000000'");
+            assert_eq!(world.rebuild(world.project.id).runs_changed, 1);
+        }),
+    ];
+    let mut before = observed(&world, NOW);
+    for (what, change) in changes {
+        assert!(
+            Arc::ptr_eq(&before, &observed(&world, NOW)),
+            "read again before {what}"
+        );
+        change();
+        let after = observed(&world, NOW);
+        assert!(!Arc::ptr_eq(&before, &after), "not read again after {what}");
+        assert_eq!(after, anew(&world, NOW), "{what}");
+        before = after;
+    }
+    world.import(&report("a").content(1).test("x", "f"));
+    assert!(
+        Arc::ptr_eq(&before, &observed(&world, NOW)),
+        "the same content again is no change"
+    );
+}
+
+#[test]
+fn time_alone_changes_what_is_in_the_period() {
+    let world = World::on(Plan::Standard);
+    world.import(&report("old").at(13 * DAY).test("x", "f"));
+    world.import(&report("to come").at(-HOUR).test("x", "f"));
+    let runs = |now: Timestamp| {
+        let observed = observed(&world, now);
+        assert_eq!(observed, anew(&world, now), "{now}");
+        observed.runs.len()
+    };
+    let times = [0, 2 * HOUR, 2 * DAY, HOUR, 0, -2 * DAY].map(|later| NOW.plus_ms(later));
+    assert_eq!(times.map(runs), [1, 2, 1, 2, 1, 1]);
+    let kept = observed(&world, NOW.plus_ms(2 * HOUR));
+    assert!(Arc::ptr_eq(&kept, &observed(&world, NOW.plus_ms(3 * HOUR))));
+    // A longer period than the one that was asked about first.
+    let all = world
+        .store
+        .observations(&world.project, NOW.plus_days(-20), NOW.plus_days(1));
+    assert_eq!(all.unwrap().runs.len(), 2);
+}
+
+#[test]
+fn another_project_is_another_history() {
+    let world = World::on(Plan::Standard);
+    world.import(&report("a").test("x", "f"));
+    let entry = world
+        .store
+        .create_project(world.caller.organization, "other", "main", NOW)
+        .unwrap();
+    let other = world
+        .store
+        .project(&world.caller, entry.id, NOW)
+        .unwrap()
+        .unwrap();
+    assert_eq!(observed(&world, NOW).runs.len(), 1);
+    let none = world.store.observations(&other, NOW.plus_days(-14), NOW).unwrap();
+    assert_eq!((none.runs.len(), none.tests), (0, 0));
+}
