@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::observation::Observed;
 
-/// How much memory kept histories may take, in bytes; one of 1,000 runs of 5,000 tests takes two million.
+/// How much memory kept histories may take, in bytes; one of 1,000 runs of 5,000 tests takes about three million.
 const BYTES: u64 = 64 << 20;
 /// About how many they are. So few share all of the memory, rather than each its part.
 const USUAL: usize = 32;

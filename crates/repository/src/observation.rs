@@ -99,16 +99,16 @@ pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uu
         .execute(connection)
 }
 
+/// Another with every change of what is observed of a project. The time of the verdicts is part of it for the imports of
+/// programs that do not know the other part.
+pub(crate) type Observed = (Uuid, Option<At>);
+
 /// What a project's row says of its history.
 struct State {
     tests: u32,
     stable_branch: String,
     observed: Observed,
 }
-
-/// Another with every change of what is observed of a project. The time of the verdicts is part of it for the imports of
-/// programs that do not know the other part.
-pub(crate) type Observed = (Uuid, Option<At>);
 
 impl State {
     fn of(connection: &mut PgConnection, project: Uuid) -> Read<Self> {
@@ -132,16 +132,16 @@ impl State {
         // Each run by its key: any other join reads all runs of the project where it takes them for few, or compares each with
         // each. The query language has no such look-up.
         let packs = Written::<RowTypes>::new(
-        "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
-         FROM run_pack AS packed CROSS JOIN LATERAL ( \
-             SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
-             FROM run WHERE run.number = packed.run_number AND run.project_id = ",
-    )
-    .bind(project)
-    .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
-    .bind(project)
-    .sql(" AND packed.started_at >= ")
-    .bind(At(from));
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
+             FROM run_pack AS packed CROSS JOIN LATERAL ( \
+                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
+                 FROM run WHERE run.number = packed.run_number AND run.project_id = ",
+        )
+        .bind(project)
+        .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
+        .bind(project)
+        .sql(" AND packed.started_at >= ")
+        .bind(At(from));
         // Row by row, so that a pack is decoded while Postgres looks for the ones after it.
         let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
         let mut texts = Texts::default();

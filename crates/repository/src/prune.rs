@@ -66,26 +66,22 @@ pub(crate) fn prune(
             });
         }
     }
-    report.periods = many(periods.len());
+    report.periods = amount(periods.len());
     if !dry_run {
         let of = report.periods;
         let dropped = period::drop_all(database, periods, |dropped| {
             told(PruneStep::Periods {
-                done: many(dropped),
+                done: amount(dropped),
                 of,
             });
         })?;
-        report.periods = many(dropped);
+        report.periods = amount(dropped);
         report.periods_left = of - report.periods;
         for due in &all {
             database.write("pruning tests", |connection| delete_orphans(connection, due))?;
         }
     }
     Ok(report)
-}
-
-fn many(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 /// A project, and the time before which its runs are past their retention.
@@ -145,7 +141,9 @@ impl Due {
         loop {
             let batch = database.write("pruning runs", |connection| {
                 let batch = delete_batch(connection, self, now)?;
-                observation::changed(connection, self.project, database.new_id(now))?;
+                if batch.runs > 0 {
+                    observation::changed(connection, self.project, database.new_id(now))?;
+                }
                 Ok::<_, WorkError<StoreError>>(batch)
             })?;
             if batch == Counts::default() {
