@@ -71,13 +71,12 @@ pub(crate) fn kept_or_read(
     if let Some(history) = kept.get(project, state.observed, &state.stable_branch, (from, to)) {
         return Ok(history);
     }
-    let observed = state.observed;
     let mut history = state.history(connection, project, from)?;
     let is_all = until(&mut history, to);
     let history = Arc::new(history);
     // A run of a time to come begins to count without any change of the state.
     if is_all {
-        kept.keep(project, observed, from, &history);
+        kept.keep(project, state.observed, from, &history);
     }
     Ok(history)
 }
@@ -128,7 +127,7 @@ impl State {
     }
 
     /// The runs that started from a time on, oldest first.
-    fn history(self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
+    fn history(&self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
         // Each run by its key: any other join reads all runs of the project where it takes them for few, or compares each with
         // each. The query language has no such look-up.
         let packs = Written::<RowTypes>::new(
@@ -150,7 +149,7 @@ impl State {
             .collect::<Read<Vec<_>>>()?;
         runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
         Ok(History {
-            stable_branch: Arc::from(self.stable_branch),
+            stable_branch: Arc::from(&*self.stable_branch),
             tests: self.tests,
             runs,
         })

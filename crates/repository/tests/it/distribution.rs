@@ -120,10 +120,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
     listen();
     let world = World::new();
     // Another project of the same caller, which no statement about the first may meet.
-    let other = world
-        .store
-        .create_project(world.caller.organization, "other", "main", NOW)
-        .unwrap();
+    let other = world.another_project("other");
     world
         .store
         .record(other.id, &report("o").test("x", "f"), &Counting, NOW)

@@ -48,14 +48,18 @@ impl World {
             organization: organization.id,
             plan,
         };
-        let entry = store.create_project(organization.id, "web", "main", NOW).unwrap();
-        let project = store.project(&caller, entry.id, NOW).unwrap().unwrap();
+        let project = create_project(&store, &caller, "web");
         Self {
             store,
             project,
             caller,
             database,
         }
+    }
+
+    /// A project more of the same organization.
+    pub(crate) fn another_project(&self, name: &str) -> Project {
+        create_project(&self.store, &self.caller, name)
     }
 
     pub(crate) fn try_import(&self, recording: &Recording) -> Result<Imported, RecordError> {
@@ -91,6 +95,13 @@ impl World {
             .observations(&self.project, NOW.plus_days(-days), NOW)
             .unwrap()
     }
+}
+
+fn create_project(store: &Database, caller: &Caller, name: &str) -> Project {
+    let entry = store
+        .create_project(caller.organization, name, "main", NOW)
+        .unwrap();
+    store.project(caller, entry.id, NOW).unwrap().unwrap()
 }
 
 pub(crate) fn window(days: Days) -> Window {

@@ -8,19 +8,22 @@ use assay_domain::{
     store::{Administration, ProjectChange, Recorder, Store},
     timestamp::Timestamp,
 };
+use assay_repository::Database;
 
 use crate::fixture::*;
 
-fn observed(world: &World, now: Timestamp) -> Arc<History> {
+fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
     let from = now.plus_days(-14);
-    world.store.observations(&world.project, from, now).unwrap()
+    store.observations(&world.project, from, now).unwrap()
+}
+
+fn observed(world: &World, now: Timestamp) -> Arc<History> {
+    asked(&world.store, world, now)
 }
 
 /// What one that has kept nothing reads.
 fn anew(world: &World, now: Timestamp) -> Arc<History> {
-    let from = now.plus_days(-14);
-    let store = world.database.connect();
-    store.observations(&world.project, from, now).unwrap()
+    asked(&world.database.connect(), world, now)
 }
 
 #[test]
@@ -106,15 +109,7 @@ fn time_alone_changes_what_is_in_the_period() {
 fn another_project_is_another_history() {
     let world = World::on(Plan::Standard);
     world.import(&report("a").test("x", "f"));
-    let entry = world
-        .store
-        .create_project(world.caller.organization, "other", "main", NOW)
-        .unwrap();
-    let other = world
-        .store
-        .project(&world.caller, entry.id, NOW)
-        .unwrap()
-        .unwrap();
+    let other = world.another_project("other");
     assert_eq!(observed(&world, NOW).runs.len(), 1);
     let none = world.store.observations(&other, NOW.plus_days(-14), NOW).unwrap();
     assert_eq!((none.runs.len(), none.tests), (0, 0));

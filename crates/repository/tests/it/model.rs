@@ -6,7 +6,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     recording::Recording,
     run::Counts,
-    store::{Administration, Recorder, Store},
+    store::{Recorder, Store},
     test::TestLookup,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -117,15 +117,7 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
     runner
         .run(&strategy, |steps| {
             // A project of its own for each case, in one database.
-            let entry = world
-                .store
-                .create_project(world.caller.organization, "case", "main", NOW)
-                .unwrap();
-            let project = world
-                .store
-                .project(&world.caller, entry.id, NOW)
-                .unwrap()
-                .unwrap();
+            let project = world.another_project("case");
             let mut runs: BTreeMap<u8, BTreeMap<u32, Recording>> = BTreeMap::new();
             let mut ids = BTreeMap::new();
             for (salt, step) in steps.iter().enumerate() {

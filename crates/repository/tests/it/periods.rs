@@ -102,13 +102,7 @@ fn a_run_moves_with_its_rows_when_a_shard_began_earlier() {
 fn imports_of_many_projects_make_the_same_weeks_at_once() {
     let world = World::new();
     let projects: Vec<_> = (0..6)
-        .map(|index| {
-            let name = format!("project {index}");
-            let entry = world
-                .store
-                .create_project(world.caller.organization, &name, "main", NOW);
-            entry.unwrap().id
-        })
+        .map(|index| world.another_project(&format!("project {index}")).id)
         .collect();
     thread::scope(|scope| {
         for (index, project) in projects.iter().enumerate() {

@@ -3,7 +3,7 @@
 use assay_domain::{
     plan::Plan,
     recording::Recording,
-    store::{Administration, Recorder, Store},
+    store::{Recorder, Store},
 };
 use assay_repository::Database;
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -88,25 +88,21 @@ fn any_history_leaves_what_a_rebuild_makes() {
     });
     runner
         .run(&steps(), |steps| {
-            let entry = world
-                .store
-                .create_project(world.caller.organization, "case", "main", NOW)
-                .unwrap();
-            let project = world.store.project(&world.caller, entry.id, NOW).unwrap().unwrap();
+            let project = world.another_project("case");
             let observed = |store: &Database| store.observations(&project, NOW.plus_days(-14), NOW).unwrap();
             for (salt, step) in steps.iter().enumerate() {
                 drop(observed(&world.store));
                 match step {
                     Step::Import { run, shard, hours, tests } => {
                         let recording = recording(*run, *shard, *hours, tests, salt);
-                        world.store.record(entry.id, &recording, &Counting, NOW).unwrap();
+                        world.store.record(project.id, &recording, &Counting, NOW).unwrap();
                     }
                     Step::Prune => drop(world.prune(false)),
                 }
             }
             prop_assert_eq!(observed(&world.store), observed(&world.database.connect()), "what is kept is out of date");
             let before = derived(&world);
-            let rebuilt = world.rebuild(entry.id);
+            let rebuilt = world.rebuild(project.id);
             prop_assert_eq!(
                 (rebuilt.runs_changed, rebuilt.branches_changed, rebuilt.days_changed, rebuilt.verdicts_changed),
                 (0, 0, 0, 0)
@@ -121,9 +117,9 @@ fn any_history_leaves_what_a_rebuild_makes() {
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
                      replace(body, 'runs', 'walks') WHERE in_window",
-                entry.id
+                project.id
             ));
-            let rebuilt = world.rebuild(entry.id);
+            let rebuilt = world.rebuild(project.id);
             prop_assert_eq!(rebuilt.runs_changed, rebuilt.runs);
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(rebuilt.days_changed, days + 1);
