@@ -9,19 +9,22 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    column::At,
+    column::{At, array_agg},
     pool::Read,
     schema::{branch, run},
 };
 
 /// Every branch with a visible run, by code point.
 pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Vec<String>> {
-    Ok(branch::table
+    // One row with all, which costs both sides less than a row for each.
+    let names: Option<Vec<String>> = branch::table
         .filter(branch::project_id.eq(of.id.0))
         .filter(branch::newest.ge(At(of.visible_from)))
-        .order(branch::name)
-        .select(branch::name)
-        .load(connection)?)
+        .select(array_agg(branch::name))
+        .first(connection)?;
+    let mut names = names.unwrap_or_default();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Makes the rows of these branches what the runs say, and says how many were something else. To be called under the

@@ -1,16 +1,23 @@
-//! How domain values stand in columns.
+//! How domain values stand in columns, and how a whole column is read.
 
 use assay_domain::{
     attempt::AttemptStatus, store::StoreError, timestamp::Timestamp, vocabulary::UnknownWord,
 };
 use diesel::{
+    define_sql_function,
     deserialize::{self, FromSql, FromSqlRow},
     expression::AsExpression,
     pg::{Pg, PgValue, data_types::PgTimestamp},
     serialize::{self, Output, ToSql},
-    sql_types::Timestamptz,
+    sql_types::{SingleValue, Timestamptz},
 };
 use sha2::{Digest, Sha256};
+
+define_sql_function! {
+    /// All values of a group, null where it has none; several of these of one group are in the same order.
+    #[aggregate]
+    fn array_agg<T: SingleValue>(value: T) -> diesel::sql_types::Nullable<diesel::sql_types::Array<T>>;
+}
 
 /// A point in time in a `timestamptz` column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]

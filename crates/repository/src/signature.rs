@@ -11,9 +11,8 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl, define_sql_function,
+    QueryDsl, QueryResult, RunQueryDsl,
     dsl::{max, min},
-    sql_types::SingleValue,
 };
 use uuid::Uuid;
 
@@ -23,12 +22,6 @@ use crate::{
     schema::{attempt, signature, signature_alias},
     test::named,
 };
-
-define_sql_function! {
-    /// All values of a group, null where it has none; several of these of one group are in the same order.
-    #[aggregate]
-    fn array_agg<T: SingleValue>(value: T) -> diesel::sql_types::Nullable<diesel::sql_types::Array<T>>;
-}
 
 /// The signature that has a fingerprint now, or had it before errors were grouped anew.
 pub(crate) fn named_by(

@@ -14,10 +14,10 @@ use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, Query
 use uuid::Uuid;
 
 use crate::{
-    column::{At, corrupt, count, long_count, status},
+    column::{At, array_agg, corrupt, count, long_count, status},
     pool::Read,
     schema::{attempt, run},
-    signature::{Figures, array_agg, counted, named_by, seen},
+    signature::{Figures, counted, named_by, seen},
     test::{names_by_ordinal, unknown_test},
 };
 

@@ -20,11 +20,11 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    column::{At, long_count, status_code, word},
+    column::{At, array_agg, long_count, status_code, word},
     period::span,
     pool::Read,
     schema::{attempt, run, signature},
-    signature::{Figures, Head, array_agg, counted, head, seen},
+    signature::{Figures, Head, counted, head, seen},
     test::names_by_ordinal,
 };
 
