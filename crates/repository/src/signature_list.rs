@@ -3,7 +3,9 @@
 //! A project has as many signatures in a period as it has kinds of failure, so the figures are read as one row for each
 //! signature, and put together here. Texts are read only for the page, unless a search needs them all.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod texts;
+
+use std::collections::{BTreeMap, HashMap};
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -11,21 +13,20 @@ use assay_domain::{
     project::Project,
     signature::{Category, Signature, SignaturePage, SignatureQuery, SignatureSort},
     store::StoreError,
-    test::TestName,
 };
 use diesel::{
     BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl, dsl::max, pg::Pg, sql_types::Bool,
+    QueryDsl, QueryResult, RunQueryDsl, pg::Pg, sql_types::Bool,
 };
 use uuid::Uuid;
 
+use texts::Texts;
+
 use crate::{
     column::{At, array_agg, long_count, status_code, word},
-    period::span,
     pool::Read,
     schema::{attempt, run, signature},
     signature::{Figures, Head, counted, head, seen},
-    test::names_by_ordinal,
 };
 
 /// One page of the signatures that occurred in a period.
@@ -99,12 +100,19 @@ pub(crate) fn page(
 /// The statuses that count as a failure.
 const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
 
+/// The first and the last start of a run that the list is about.
+fn period(project: &Project, query: &SignatureQuery) -> (At, At) {
+    (
+        At(query.window.from.max(project.visible_from)),
+        At(query.window.to),
+    )
+}
+
 type Condition<'a> = Box<dyn BoxableExpression<attempt::table, Pg, SqlType = Bool> + 'a>;
 
 /// That an attempt belongs to a visible run of the period and branch.
 fn within<'a>(project: &Project, query: &'a SignatureQuery) -> Condition<'a> {
-    let from = At(query.window.from.max(project.visible_from));
-    let to = At(query.window.to);
+    let (from, to) = period(project, query);
     let in_period = attempt::project_id
         .eq(project.id.0)
         .and(attempt::started_at.between(from, to));
@@ -125,12 +133,20 @@ fn within<'a>(project: &Project, query: &'a SignatureQuery) -> Condition<'a> {
 }
 
 /// The occurrences of one signature in the period.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Found {
     /// Occurrences by test.
     tests: BTreeMap<i32, i64>,
     runs: u64,
-    latest: Option<At>,
+    latest: Latest,
+}
+
+/// The latest occurrence of a signature; of several at once that of the newest run, then of the last test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Latest {
+    at: At,
+    run_number: i32,
+    test: i32,
 }
 
 impl Found {
@@ -148,7 +164,7 @@ fn found(
     project: &Project,
     query: &SignatureQuery,
 ) -> QueryResult<BTreeMap<i32, Found>> {
-    type Row = (Option<i32>, Option<Vec<i32>>, Option<Vec<i32>>, Option<At>);
+    type Row = (Option<i32>, Option<Vec<i32>>, Option<Vec<i32>>, Option<Vec<At>>);
     let rows: Vec<Row> = attempt::table
         .filter(within(project, query))
         .filter(attempt::signature.is_not_null())
@@ -157,27 +173,33 @@ fn found(
             attempt::signature,
             array_agg(attempt::test),
             array_agg(attempt::run_number),
-            max(attempt::occurred_at),
+            array_agg(attempt::occurred_at),
         ))
         .load(connection)?;
-    let mut found = BTreeMap::new();
-    for (signature, tests, runs, latest) in rows {
-        let (Some(signature), Some(tests), Some(mut runs)) = (signature, tests, runs) else {
-            continue;
-        };
-        let mut entry = Found {
-            latest,
-            ..Found::default()
-        };
-        for test in tests {
-            *entry.tests.entry(test).or_default() += 1;
-        }
+    let found = |(signature, tests, runs, times): Row| {
+        let (tests, mut runs) = (tests?, runs?);
+        let places = times?.into_iter().zip(&runs).zip(&tests);
+        let latest = places.map(|((at, run_number), test)| Latest {
+            at,
+            run_number: *run_number,
+            test: *test,
+        });
+        let latest = latest.max()?;
         runs.sort_unstable();
         runs.dedup();
-        entry.runs = u64::try_from(runs.len()).unwrap_or(u64::MAX);
-        found.insert(signature, entry);
-    }
-    Ok(found)
+        let mut occurrences = BTreeMap::new();
+        for test in tests {
+            *occurrences.entry(test).or_default() += 1;
+        }
+        let found = Found {
+            tests: occurrences,
+            runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
+            latest,
+        };
+        Some((signature?, found))
+    };
+    // A group has at least one row, and none of the columns is ever null in it.
+    Ok(rows.into_iter().filter_map(found).collect())
 }
 
 fn heads(connection: &mut PgConnection, project: Uuid, ordinals: &[i32]) -> Read<HashMap<i32, Head>> {
@@ -219,119 +241,10 @@ impl Entry {
         match sort {
             SignatureSort::Occurrences => other.found.occurrences().cmp(&self.found.occurrences()),
             SignatureSort::Tests => other.found.tests.len().cmp(&self.found.tests.len()),
-            SignatureSort::LastSeen => other.found.latest.cmp(&self.found.latest),
+            SignatureSort::LastSeen => other.found.latest.at.cmp(&self.found.latest.at),
             SignatureSort::FirstSeen => other.first.cmp(&self.first),
         }
     }
-}
-
-/// The messages and the names of tests that signatures are shown with.
-struct Texts {
-    messages: HashMap<i32, Option<String>>,
-    names: HashMap<i32, TestName>,
-}
-
-impl Texts {
-    /// The texts of all that was found.
-    fn load(
-        connection: &mut PgConnection,
-        project: &Project,
-        query: &SignatureQuery,
-        found: &BTreeMap<i32, Found>,
-    ) -> QueryResult<Self> {
-        let signatures: Vec<i32> = found.keys().copied().collect();
-        let mut tests: Vec<i32> = found
-            .values()
-            .flat_map(|found| found.tests.keys().copied())
-            .collect();
-        tests.sort_unstable();
-        tests.dedup();
-        let messages = latest_messages(connection, project, query, &signatures)?;
-        Ok(Self {
-            messages,
-            names: names_by_ordinal(connection, project.id.0, &tests)?,
-        })
-    }
-
-    /// Whether the title, the message or a file of a signature contains a text, which is in lower case.
-    ///
-    /// Here rather than in the database, whose idea of case depends on its locale.
-    fn contain(&self, head: Option<&Head>, ordinal: i32, found: &Found, search: &str) -> bool {
-        let files = found
-            .tests
-            .keys()
-            .filter_map(|test| self.names.get(test)?.file_path.as_deref());
-        let message = self.messages.get(&ordinal).and_then(Option::as_deref);
-        head.map(|head| head.title.as_str())
-            .into_iter()
-            .chain(message)
-            .chain(files)
-            .any(|text| text.to_lowercase().contains(search))
-    }
-}
-
-/// The message of each signature's latest occurrence in the period; of several at once that of the newest run, then the
-/// last test, then the last attempt.
-fn latest_messages(
-    connection: &mut PgConnection,
-    project: &Project,
-    query: &SignatureQuery,
-    signatures: &[i32],
-) -> QueryResult<HashMap<i32, Option<String>>> {
-    // An index tells which they are; then only their rows are read, which are long.
-    type Place = (Option<i32>, At, i32, i32, At);
-    let places: Vec<Place> = attempt::table
-        .filter(within(project, query))
-        .filter(attempt::signature.eq_any(signatures))
-        .distinct_on(attempt::signature)
-        .order((
-            attempt::signature,
-            attempt::occurred_at.desc(),
-            attempt::run_number.desc(),
-            attempt::test.desc(),
-        ))
-        .select((
-            attempt::signature,
-            attempt::occurred_at,
-            attempt::run_number,
-            attempt::test,
-            attempt::started_at,
-        ))
-        .load(connection)?;
-    let tests: Vec<i32> = places.iter().map(|(.., test, _)| *test).collect();
-    let starts: Vec<At> = places.iter().map(|(.., start)| *start).collect();
-    let numbers: Vec<i32> = places.iter().map(|(_, _, number, ..)| *number).collect();
-    let Some((oldest, newest)) = span(&starts) else {
-        return Ok(HashMap::new());
-    };
-    type Row = (Option<i32>, At, i32, i32, Option<String>);
-    let rows: Vec<Row> = attempt::table
-        .filter(attempt::project_id.eq(project.id.0))
-        .filter(attempt::test.eq_any(tests))
-        // The bounds follow from the list; a plan for any list leaves out partitions by them alone.
-        .filter(attempt::started_at.between(oldest, newest))
-        .filter(attempt::started_at.eq_any(starts))
-        .filter(attempt::run_number.eq_any(numbers))
-        .filter(attempt::signature.eq_any(signatures))
-        .order(attempt::retry)
-        .select((
-            attempt::signature,
-            attempt::occurred_at,
-            attempt::run_number,
-            attempt::test,
-            attempt::message,
-        ))
-        .load(connection)?;
-    // More than these may have been read, and the last attempt of each comes last.
-    let wanted: HashSet<_> = places
-        .into_iter()
-        .map(|(signature, at, run, test, _)| (signature, at, run, test))
-        .collect();
-    Ok(rows
-        .into_iter()
-        .filter(|(signature, at, run, test, _)| wanted.contains(&(*signature, *at, *run, *test)))
-        .filter_map(|(signature, .., message)| Some((signature?, message)))
-        .collect())
 }
 
 /// The signatures of the page, with their texts.
@@ -349,7 +262,7 @@ fn complete(
         .map(|entry| (entry.ordinal, entry.found))
         .collect();
     let mut texts = Texts::load(connection, project, query, &found)?;
-    let from = At(query.window.from.max(project.visible_from));
+    let (from, _) = period(project, query);
     let mut signatures = Vec::with_capacity(order.len());
     for ordinal in order {
         let (Some(found), Some(seen)) = (found.remove(&ordinal), seen.get(&ordinal)) else {
@@ -361,7 +274,7 @@ fn complete(
             message: texts.messages.remove(&ordinal).flatten(),
             runs: found.runs,
             first_seen: seen.first.0,
-            last_seen: found.latest.unwrap_or(seen.last).0,
+            last_seen: found.latest.at.0,
             is_new: seen.first_run >= from,
         };
         signatures.push(figures.signature(head(heads, ordinal)?));
