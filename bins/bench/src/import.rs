@@ -1,5 +1,7 @@
 //! `import`: reports of the large project's size into the full database, verdicts included.
 
+mod junit;
+
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -204,7 +206,7 @@ impl<'a> Importer<'a> {
     /// The seconds until a JUnit file of a run is ready to be stored, and its bytes.
     fn reading(&self, times: usize) -> anyhow::Result<(f64, f64)> {
         let (recordings, now) = self.recordings(5, 0, false);
-        let bytes = junit(recordings.first().context("a run without shards")?).into_bytes();
+        let bytes = junit::text(recordings.first().context("a run without shards")?).into_bytes();
         let length = float(bytes.len());
         let mut seconds = Vec::new();
         for _ in 0..times {
@@ -258,45 +260,6 @@ impl Judge for Nobody {
     fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
         Vec::new()
     }
-}
-
-/// A recording as a JUnit file would tell it.
-fn junit(recording: &Recording) -> String {
-    let mut text = String::from("<?xml version=\"1.0\"?>\n<testsuites>\n<testsuite name=\"all\">\n");
-    for test in &recording.tests {
-        let seconds = test
-            .attempts
-            .iter()
-            .filter_map(|attempt| attempt.attempt.duration_ms)
-            .sum::<u64>();
-        text.push_str(&format!(
-            "<testcase name=\"{}\" file=\"{}\" time=\"{:.3}\">",
-            escaped(&test.test.name),
-            escaped(test.test.file_path.as_deref().unwrap_or_default()),
-            float(seconds) / 1000.0
-        ));
-        let last = test.attempts.last();
-        if let Some(error) = last.and_then(|last| last.attempt.errors.first()) {
-            text.push_str(&format!(
-                "<failure message=\"{}\">{}</failure>",
-                escaped(error.message.as_deref().unwrap_or_default()),
-                escaped(error.stack.as_deref().unwrap_or_default())
-            ));
-        } else if last.is_some_and(|last| last.attempt.status.is_skip()) {
-            text.push_str("<skipped/>");
-        }
-        text.push_str("</testcase>\n");
-    }
-    text.push_str("</testsuite>\n</testsuites>\n");
-    text
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\n', "&#10;")
 }
 
 /// The seconds of one whole import, for the growth.

@@ -15,7 +15,9 @@ mod cluster;
 mod database;
 mod http;
 mod program;
+mod server;
 
 pub use database::TestDatabase;
 pub use http::{Client, Response};
-pub use program::{Cli, Server, program};
+pub use program::{Cli, program};
+pub use server::{PATIENCE, Server};

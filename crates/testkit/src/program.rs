@@ -2,23 +2,17 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{Read, Seek, SeekFrom},
-    net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     sync::{Mutex, PoisonError},
-    thread,
-    time::{Duration, Instant, SystemTime},
+    time::SystemTime,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use walkdir::WalkDir;
 
-use crate::{Client, cluster};
-
-/// How long a server may take until it is ready.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+use crate::cluster;
 
 /// The path of a program of this workspace, such as `assay`; both are built where they are missing or older than
 /// their sources.
@@ -72,121 +66,6 @@ impl Cli {
         );
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("assay {arguments:?}: {error}"))
     }
-}
-
-/// The real server on free ports; ended with the value.
-#[derive(Debug)]
-pub struct Server {
-    child: Child,
-    log: File,
-    client: Client,
-    admin: Client,
-}
-
-impl Server {
-    /// Starts the server over the database of this connection string and waits until it is ready.
-    pub fn start(database_url: &str) -> Self {
-        Self::start_with(database_url, &[])
-    }
-
-    /// The same with more environment variables.
-    pub fn start_with(database_url: &str, environment: &[(&str, &str)]) -> Self {
-        let mut last = None;
-        // A port that was free may be taken by the time the server binds it.
-        for _ in 0..3 {
-            match Self::launch(database_url, environment) {
-                Ok(server) => return server,
-                Err(error) => last = Some(error),
-            }
-        }
-        panic!("assay-server did not start: {:?}", last.expect("it was tried"));
-    }
-
-    /// A client of the API's listener. Paths begin with `/api/v1`.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// A client of the operators' listener.
-    pub fn admin(&self) -> &Client {
-        &self.admin
-    }
-
-    /// The process id.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// What the server wrote so far.
-    pub fn log(&self) -> String {
-        let mut text = String::new();
-        let mut log = &self.log;
-        log.seek(SeekFrom::Start(0))
-            .and_then(|_| log.read_to_string(&mut text))
-            .expect("the log can be read");
-        text
-    }
-
-    fn launch(database_url: &str, environment: &[(&str, &str)]) -> Result<Self> {
-        let (listen, admin_listen) = (free_address()?, free_address()?);
-        let log = log_file()?;
-        let child = Command::new(program("assay-server"))
-            .env("ASSAY_DATABASE_URL", database_url)
-            .env("ASSAY_LISTEN", &listen)
-            .env("ASSAY_ADMIN_LISTEN", &admin_listen)
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log.try_clone()?)
-            .spawn()?;
-        let mut server = Self {
-            child,
-            log,
-            client: Client::new(format!("http://{listen}")),
-            admin: Client::new(format!("http://{admin_listen}")),
-        };
-        let deadline = Instant::now() + READY_WITHIN;
-        while !server
-            .admin
-            .try_get("/readyz", &[])
-            .is_ok_and(|answer| answer.status == 200)
-        {
-            if let Some(ended) = server.child.try_wait()? {
-                bail!("it ended with {ended}: {}", server.log());
-            }
-            ensure!(
-                Instant::now() < deadline,
-                "it was not ready in time: {}",
-                server.log()
-            );
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Err(error) = self.child.kill().and_then(|()| self.child.wait().map(drop)) {
-            eprintln!("assay-server was not ended: {error}");
-        }
-    }
-}
-
-fn free_address() -> Result<String> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
-}
-
-/// A file without a name, so that it goes with its last user.
-fn log_file() -> Result<File> {
-    let path = cluster::target().join(format!("assay-server-{}.log", uuid::Uuid::now_v7().simple()));
-    let file = OpenOptions::new()
-        .create_new(true)
-        .read(true)
-        .append(true)
-        .open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
 }
 
 /// Builds the programs, unless they are newer than every source: once for all test processes that wait for it.

@@ -9,9 +9,9 @@ use assay_testkit::program;
 use tokio::net::TcpSocket;
 
 use crate::{
-    process::Process,
     quiet,
     raw::{self, Connection},
+    server,
     world::{Report, World},
 };
 
@@ -26,7 +26,7 @@ fn headers_that_never_end_are_not_waited_for() {
     raw::run(async {
         let mut slow = Vec::new();
         for _ in 0..200 {
-            let mut connection = Connection::open(&world.server.address).await.unwrap();
+            let mut connection = Connection::open(world.server.address()).await.unwrap();
             connection
                 .send(b"GET /api/v1/projects HTTP/1.1\r\nHost: h\r\nX-Slow: ")
                 .await
@@ -74,7 +74,7 @@ fn heads_of_any_size_are_refused_or_answered() {
     raw::run(async {
         for request in &requests {
             for _ in 0..5 {
-                let mut connection = Connection::open(&world.server.address).await.unwrap();
+                let mut connection = Connection::open(world.server.address()).await.unwrap();
                 // It may be closed before everything was sent.
                 if connection.send(request.as_bytes()).await.is_ok()
                     && let Ok(Some(answer)) = connection.answer().await
@@ -96,7 +96,7 @@ fn pipelined_requests_are_answered_in_their_order() {
     let there = raw::request(&world.path("/branches"), &world.key);
     let missing = raw::request(&world.path("/runs/none"), &world.key);
     raw::run(async {
-        let mut connection = Connection::open(&world.server.address).await.unwrap();
+        let mut connection = Connection::open(world.server.address()).await.unwrap();
         connection
             .send([there.as_str(), &missing].concat().repeat(300).as_bytes())
             .await
@@ -127,7 +127,7 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
             let socket = TcpSocket::new_v4().unwrap();
             socket.set_recv_buffer_size(4_096).unwrap();
             let stream = socket
-                .connect(world.server.address.parse().unwrap())
+                .connect(world.server.address().parse().unwrap())
                 .await
                 .unwrap();
             let mut written = tokio::io::BufWriter::new(stream);
@@ -140,7 +140,7 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
         // Until the answers are made, others may be turned away; then nothing is left to wait for.
         let (path, key) = (world.path("/branches"), world.key.clone());
         world.server.until("answering others", |server| {
-            server.client.get(&path, Some(&key)).status == 200
+            server.client().get(&path, Some(&key)).status == 200
         });
         for _ in 0..20 {
             assert_eq!(world.ask("/branches").status, 200);
@@ -165,7 +165,7 @@ fn ten_thousand_idle_connections_keep_nobody_waiting() {
     raw::run(async {
         let mut idle = Vec::new();
         for _ in 0..connections {
-            idle.push(Connection::open(&world.server.address).await.unwrap());
+            idle.push(Connection::open(world.server.address()).await.unwrap());
         }
         assert_eq!(world.ask("/runs").status, 200);
         world.server.ready();
@@ -188,11 +188,11 @@ fn without_descriptors_left_operators_are_answered_and_clients_wait_their_turn()
         .args(["-c", "ulimit -n 256; exec \"$0\""])
         .arg(program("assay-server"));
     let environment = [("ASSAY_DATABASE_URL", world.database.url())];
-    world.server = Process::start_with(command, world.folder.path(), &environment);
+    world.server = server::start_with(command, world.folder.path(), &environment);
     raw::run(async {
         let mut idle = Vec::new();
         for _ in 0..400 {
-            idle.push(Connection::open(&world.server.address).await.unwrap());
+            idle.push(Connection::open(world.server.address()).await.unwrap());
         }
         world.server.ready();
         assert!(world.server.is_healthy());

@@ -5,8 +5,7 @@ use std::{fs, path::PathBuf, process::Command, time::Duration};
 use assay_testkit::program;
 
 use crate::{
-    process::Process,
-    quiet,
+    quiet, server,
     world::{Report, World},
 };
 
@@ -25,7 +24,7 @@ fn a_clock_that_steps_back_changes_no_answer_but_the_periods() {
     let set = |text: &str| fs::write(&offset, format!("{text}\n")).unwrap();
     set("+0");
     let offset = offset.display().to_string();
-    world.server = Process::start_with(
+    world.server = server::start_with(
         Command::new(program("assay-server")),
         world.folder.path(),
         &[

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use assay_testkit::PATIENCE;
 use diesel::{Connection as _, PgConnection};
 
 use crate::{
     load::is_a_failure_on_contract,
     postgres::number,
-    process::PATIENCE,
     quiet,
     world::{Report, World},
 };
@@ -27,7 +27,7 @@ fn every_connection_taken_by_others() {
         assert_eq!(answer.status, 503);
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
-    assert_eq!(world.server.admin.get("/readyz", None).status, 503);
+    assert_eq!(world.server.admin().get("/readyz", None).status, 503);
     assert!(world.server.is_healthy());
 
     drop(crowd);

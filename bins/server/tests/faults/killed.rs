@@ -6,8 +6,7 @@ use assay_testkit::program;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
-    process::Process,
-    quiet, snapshot,
+    quiet, server, snapshot,
     world::{Report, World},
 };
 
@@ -22,7 +21,7 @@ fn killed_while_it_answers_and_started_again() {
     let mut random = StdRng::seed_from_u64(7);
     for _ in 0..3 {
         let (client, key, path) = (
-            world.server.client.clone(),
+            world.server.client().clone(),
             world.key.clone(),
             world.path("/flaky"),
         );
@@ -36,7 +35,7 @@ fn killed_while_it_answers_and_started_again() {
         thread::sleep(Duration::from_millis(random.random_range(0..150)));
         world.server.kill();
         reader.join().unwrap();
-        world.server = Process::start(world.folder.path(), world.database.url());
+        world.server = server::start(world.folder.path(), world.database.url());
         snapshot::assert_same(&snapshot::of(&world), &before, "after the fault");
     }
 }
@@ -48,7 +47,7 @@ fn killed_at_any_moment_of_its_first_start() {
     for _ in 0..2 {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let launch = || Process::launch(Command::new(program("assay-server")), folder.path(), &[]);
+        let launch = || server::launch(Command::new(program("assay-server")), folder.path(), &[]);
         let mut kills = Vec::new();
         for _ in 0..3 {
             let mut server = launch();
@@ -60,12 +59,12 @@ fn killed_at_any_moment_of_its_first_start() {
         let mut server = launch();
         server.ready();
         assert_eq!(
-            server.client.get("/api/v1/projects", None).status,
+            server.client().get("/api/v1/projects", None).status,
             401,
             "{kills:?}"
         );
         // In order, so that its Postgres ends too.
         server.signal("TERM");
-        assert!(server.ended().success(), "{kills:?}: {}", server.output());
+        assert!(server.ended().success(), "{kills:?}: {}", server.log());
     }
 }

@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Client, Response};
+use assay_testkit::{Client, PATIENCE, Response};
 
-use crate::{process::PATIENCE, world::World};
+use crate::world::World;
 
 /// One answer.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl Load {
             Arc::new(["/runs", "/flaky", "/errors", "/branches", "/settings"].map(|below| world.path(below)));
         let readers = (0..readers)
             .map(|reader| {
-                let (client, key) = (world.server.client.clone(), world.key.clone());
+                let (client, key) = (world.server.client().clone(), world.key.clone());
                 let (stopping, seen, paths) = (stopping.clone(), seen.clone(), paths.clone());
                 thread::spawn(move || {
                     for path in paths.iter().cycle().skip(reader) {

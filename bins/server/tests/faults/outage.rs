@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use assay_testkit::PATIENCE;
+
 use crate::{
     load::{Load, Seen, is_a_failure_on_contract},
-    process::PATIENCE,
     quiet,
     world::{Report, World},
 };
@@ -95,6 +96,6 @@ fn is_unreachable(seen: &Seen) -> bool {
 /// The platform is told, in bounded time.
 fn not_ready(world: &World) {
     let began = Instant::now();
-    assert_eq!(world.server.admin.get("/readyz", None).status, 503);
+    assert_eq!(world.server.admin().get("/readyz", None).status, 503);
     assert!(began.elapsed() < ANSWERED_WITHIN);
 }

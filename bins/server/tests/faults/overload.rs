@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use assay_testkit::PATIENCE;
 use diesel::connection::SimpleConnection as _;
 
 use crate::{
-    process::PATIENCE,
     quiet,
     raw::{self, Answer, Connection},
     world::{Report, Source, World},
@@ -32,7 +32,8 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
     let before = world.server.megabytes();
     let request = raw::request(&world.path("/runs"), &world.key);
     let answers = raw::run(async {
-        let asked = (0..3_000).map(|_| tokio::spawn(once(world.server.address.clone(), request.clone())));
+        let asked =
+            (0..3_000).map(|_| tokio::spawn(once(world.server.address().to_owned(), request.clone())));
         let mut answers = Vec::new();
         for asked in asked.collect::<Vec<_>>() {
             answers.push(asked.await.unwrap());
@@ -61,7 +62,7 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
     lock.batch_execute("ROLLBACK").unwrap();
     let (path, key) = (world.path("/runs"), world.key.clone());
     world.server.until("answering again", |server| {
-        server.client.get(&path, Some(&key)).status == 200
+        server.client().get(&path, Some(&key)).status == 200
     });
 }
 
@@ -77,11 +78,11 @@ fn a_flood_is_answered_in_bounds_or_turned_away() {
     let request = raw::request(&world.path("/flaky?explain=true&perPage=50"), &world.key);
     let until = Instant::now() + Duration::from_secs(5);
     let answers = raw::run(async {
-        let readers =
-            (0..1_500).map(|_| tokio::spawn(again(world.server.address.clone(), request.clone(), until)));
+        let readers = (0..1_500)
+            .map(|_| tokio::spawn(again(world.server.address().to_owned(), request.clone(), until)));
         let readers: Vec<_> = readers.collect();
         let healthy = tokio::task::spawn_blocking({
-            let admin = world.server.admin.clone();
+            let admin = world.server.admin().clone();
             move || {
                 while Instant::now() < until {
                     assert_eq!(admin.get("/healthz", None).status, 200);

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use assay_testkit::PATIENCE;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     time::timeout,
 };
-
-use crate::process::PATIENCE;
 
 /// One answer.
 #[derive(Debug)]

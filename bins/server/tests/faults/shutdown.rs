@@ -35,22 +35,22 @@ fn is_finished_on(signal: &str) {
         .unwrap();
 
     let (client, path, key) = (
-        world.server.client.clone(),
+        world.server.client().clone(),
         world.path("/runs"),
         world.key.clone(),
     );
     let reader = thread::spawn(move || client.get(&path, Some(&key)));
     until_waiting_for_locks(&mut other, 1);
     world.server.signal(signal);
-    world.server.until("stopping", |server| {
-        server.output().contains("no new connections")
-    });
+    world
+        .server
+        .until("stopping", |server| server.log().contains("no new connections"));
     lock.batch_execute("ROLLBACK").unwrap();
 
     let answer = reader.join().unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["total"], 1);
-    assert!(world.server.ended().success(), "{}", world.server.output());
+    assert!(world.server.ended().success(), "{}", world.server.log());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_never_ends_does_not_hold_it_up() {
     world.import(&Report::whole(1, 10, 60));
     world.postgres().freeze();
     let (client, path, key) = (
-        world.server.client.clone(),
+        world.server.client().clone(),
         world.path("/runs"),
         world.key.clone(),
     );
@@ -69,7 +69,7 @@ fn what_never_ends_does_not_hold_it_up() {
         let _ = client.try_get(&path, &[("Authorization", &authorization)]);
     });
     world.server.until("under way", |server| {
-        let metrics = server.admin.get("/metrics", None).text();
+        let metrics = server.admin().get("/metrics", None).text();
         metrics.contains("assay_http_requests_in_flight 1")
     });
     let began = Instant::now();

@@ -29,7 +29,7 @@ pub(crate) fn of(world: &World) -> String {
         ids: HashMap::new(),
         text: String::new(),
     };
-    let projects = world.server.client.get("/api/v1/projects", Some(&world.key));
+    let projects = world.server.client().get("/api/v1/projects", Some(&world.key));
     walk.write("/projects", &projects.text());
     for below in [
         "/settings",

@@ -5,15 +5,15 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{Cli, Response, TestDatabase};
+use assay_testkit::{Cli, Response, Server, TestDatabase};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{postgres::Postgres, process::Process};
+use crate::{postgres::Postgres, server};
 
 /// What requests are made with.
 pub(crate) struct World {
-    pub(crate) server: Process,
+    pub(crate) server: Server,
     pub(crate) cli: Cli,
     pub(crate) key: String,
     pub(crate) project: String,
@@ -54,7 +54,7 @@ impl World {
         cli.json(&["org", "create", "Shop", "--plan", "pro"]);
         let project = text(&cli.json(&["project", "create", "--org", "Shop", "web"])["id"]);
         let key = text(&cli.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
-        let server = Process::start(folder.path(), database.url());
+        let server = server::start(folder.path(), database.url());
         Self {
             server,
             cli,
@@ -80,7 +80,7 @@ impl World {
 
     /// Asks for a path below the project.
     pub(crate) fn ask(&self, below: &str) -> Response {
-        self.server.client.get(&self.path(below), Some(&self.key))
+        self.server.client().get(&self.path(below), Some(&self.key))
     }
 
     /// The same, which must succeed.

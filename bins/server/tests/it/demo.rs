@@ -4,22 +4,22 @@ use std::{collections::BTreeSet, process::Command, time::Duration};
 
 use serde_json::Value;
 
-use crate::process::Process;
+use crate::private::Private;
 
 #[test]
 fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     let took = server.ready();
     assert!(took < Duration::from_secs(20), "{took:?}");
-    let first = greeted(&server.output());
+    let first = greeted(&server.log());
     let before = everything(&server, &first.key);
 
     server.signal("KILL");
     server.ended();
-    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
-    let second = greeted(&server.output());
+    let second = greeted(&server.log());
     assert_ne!(first.key, second.key);
     assert_eq!(everything(&server, &second.key), before);
     assert_eq!(
@@ -29,21 +29,21 @@ fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() 
     );
 
     server.signal("TERM");
-    assert!(server.ended().success(), "{}", server.output());
+    assert!(server.ended().success(), "{}", server.log());
 }
 
 #[test]
 fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--demo", "--no-install", "--log", "info,assay_ingest=debug"];
-    let mut server = Process::start(folder.path(), &arguments);
+    let mut server = Private::start(folder.path(), &arguments);
     server.said("run 4 of project");
     server.signal("KILL");
     server.ended();
 
-    let mut server = Process::start(folder.path(), &arguments);
+    let mut server = Private::start(folder.path(), &arguments);
     server.ready();
-    let answers = everything(&server, &greeted(&server.output()).key);
+    let answers = everything(&server, &greeted(&server.log()).key);
     let stored: usize = answers[1..]
         .iter()
         .map(|runs| runs.as_array().unwrap().len())
@@ -63,9 +63,9 @@ fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
 #[test]
 fn what_a_demonstration_prints_can_be_pasted() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
-    let greeting = greeted(&server.output());
+    let greeting = greeted(&server.log());
     assert_eq!(greeting.requests.len(), 3);
     for request in &greeting.requests {
         let output = Command::new("sh").args(["-c", request]).output().unwrap();
@@ -78,11 +78,11 @@ fn what_a_demonstration_prints_can_be_pasted() {
 #[test]
 fn the_samples_show_what_the_service_tells() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
-    let key = greeted(&server.output()).key;
+    let key = greeted(&server.log()).key;
     let get = |path: &str| {
-        let answer = server.client.get(&format!("/api/v1{path}"), Some(&key));
+        let answer = server.client().get(&format!("/api/v1{path}"), Some(&key));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.json()
     };
@@ -146,15 +146,15 @@ fn greeted(output: &str) -> Greeting {
 }
 
 /// The project list and each project's runs.
-fn everything(server: &Process, key: &str) -> Vec<Value> {
-    let projects = server.client.get("/api/v1/projects", Some(key)).json();
+fn everything(server: &Private, key: &str) -> Vec<Value> {
+    let projects = server.client().get("/api/v1/projects", Some(key)).json();
     let mut all = vec![projects.clone()];
     for project in projects["projects"].as_array().unwrap() {
         let path = format!(
             "/api/v1/projects/{}/runs?perPage=50",
             project["id"].as_str().unwrap()
         );
-        let runs = server.client.get(&path, Some(key)).json();
+        let runs = server.client().get(&path, Some(key)).json();
         assert!(runs["total"].as_u64().unwrap() > 0, "{runs}");
         // The period ends at each request's own time.
         all.push(runs["runs"].clone());

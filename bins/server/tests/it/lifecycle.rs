@@ -9,27 +9,27 @@ use std::{
 
 use assay_testkit::{TestDatabase, program};
 
-use crate::process::Process;
+use crate::private::Private;
 
 #[test]
 fn the_private_database_is_migrated_and_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Process::start(folder.path(), &[]);
+    let mut server = Private::start(folder.path(), &[]);
     server.ready();
-    assert_eq!(server.client.get("/api/v1/projects", None).status, 401);
+    assert_eq!(server.client().get("/api/v1/projects", None).status, 401);
     server.signal("KILL");
     server.ended();
 
-    let mut again = Process::start(folder.path(), &[]);
+    let mut again = Private::start(folder.path(), &[]);
     again.ready();
     again.signal("INT");
-    assert!(again.ended().success(), "{}", again.output());
+    assert!(again.ended().success(), "{}", again.log());
 }
 
 #[test]
 fn the_command_line_shares_the_private_database_of_a_running_server() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Process::start(folder.path(), &[]);
+    let mut server = Private::start(folder.path(), &[]);
     server.ready();
     for arguments in [
         &["org", "create", "Mine", "--plan", "pro"][..],
@@ -40,18 +40,18 @@ fn the_command_line_shares_the_private_database_of_a_running_server() {
     }
     let key = assay(folder.path(), &["key", "create", "--org", "Mine", "--days", "30"]);
     let key = String::from_utf8(key.stdout).unwrap();
-    let answer = server.client.get("/api/v1/projects", key.lines().next());
+    let answer = server.client().get("/api/v1/projects", key.lines().next());
     assert_eq!(answer.json()["projects"][0]["name"], "web");
 }
 
 #[test]
 fn a_signal_during_the_start_ends_it_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Process::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     std::thread::sleep(Duration::from_millis(300));
     server.signal("TERM");
     let began = Instant::now();
-    assert!(server.ended().success(), "{}", server.output());
+    assert!(server.ended().success(), "{}", server.log());
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 

@@ -19,7 +19,7 @@ mod evidence;
 mod flow;
 mod imported;
 mod lifecycle;
-mod process;
+mod private;
 mod recount;
 mod refingerprint;
 mod roles;

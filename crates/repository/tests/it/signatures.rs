@@ -215,6 +215,31 @@ fn an_occurrence_happens_at_its_attempts_start() {
 }
 
 #[test]
+fn of_occurrences_at_once_the_newest_runs_last_test_tells_the_message_of_its_last_attempt() {
+    let world = World::new();
+    for run in ["first", "second"] {
+        let recording = said(report(run).at(HOUR), "a", None, &["boom", "boom"]);
+        let mut recording = said(recording, "b", None, &["boom", "boom"]);
+        for test in &mut recording.tests {
+            for (retry, attempt) in test.attempts.iter_mut().enumerate() {
+                attempt.attempt.errors[0].message = Some(format!("{run} {} {retry}", test.test.name));
+            }
+        }
+        world.import(&recording);
+    }
+    let listed = world
+        .store
+        .signatures(&world.project, &query())
+        .unwrap()
+        .signatures;
+    let detail = find(&world, "boom", Days::Thirty).unwrap();
+    for signature in [&listed[0], &detail.signature] {
+        assert_eq!(signature.occurrence_count, 8);
+        assert_eq!(signature.message.as_deref(), Some("second b 1"));
+    }
+}
+
+#[test]
 fn the_list_has_what_occurred_in_the_period() {
     let world = world();
     let list = |query: SignatureQuery| {

@@ -1,0 +1,222 @@
+//! The real server as a process that is asked, watched, signalled and killed.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Seek, SeekFrom},
+    net::TcpListener,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+
+use crate::{Client, cluster, program};
+
+/// How long anything may take that has no bound of its own.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a condition is looked at.
+const STEP: Duration = Duration::from_millis(20);
+
+/// The real server on free ports; killed with the value.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    log: File,
+    address: String,
+    client: Client,
+    admin: Client,
+}
+
+impl Server {
+    /// Starts the server over the database of this connection string and waits until it is ready.
+    pub fn start(database_url: &str) -> Self {
+        Self::start_with(database_url, &[])
+    }
+
+    /// The same with more environment variables.
+    pub fn start_with(database_url: &str, environment: &[(&str, &str)]) -> Self {
+        let environment = [&[("ASSAY_DATABASE_URL", database_url)], environment].concat();
+        let mut last = None;
+        // A port that was free may be taken by the time the server binds it.
+        for _ in 0..3 {
+            let mut server = Self::launch(Command::new(program("assay-server")), &environment);
+            match server.wait("ready", Self::is_ready) {
+                Ok(()) => return server,
+                Err(error) => last = Some(error),
+            }
+        }
+        panic!("assay-server did not start: {:?}", last.expect("it was tried"));
+    }
+
+    /// Starts this command, which may wrap the program, with these environment variables, and does not wait.
+    pub fn launch(mut command: Command, environment: &[(&str, &str)]) -> Self {
+        let (address, operators) = (free_address(), free_address());
+        let log = log_file().expect("a log can be made");
+        let output = || Stdio::from(log.try_clone().expect("the log can be shared"));
+        let child = command
+            .env_remove("ASSAY_DATABASE_URL")
+            .env_remove("ASSAY_DATA_DIR")
+            .env("ASSAY_LISTEN", &address)
+            .env("ASSAY_ADMIN_LISTEN", &operators)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(output())
+            .stderr(output())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Self {
+            child,
+            log,
+            client: Client::new(format!("http://{address}")),
+            admin: Client::new(format!("http://{operators}")),
+            address,
+        }
+    }
+
+    /// Where the API listens, as `127.0.0.1:port`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A client of the API's listener. Paths begin with `/api/v1`.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// A client of the operators' listener.
+    pub fn admin(&self) -> &Client {
+        &self.admin
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it is ready, and says how long that took.
+    pub fn ready(&mut self) -> Duration {
+        let began = Instant::now();
+        self.until("ready", Self::is_ready);
+        began.elapsed()
+    }
+
+    /// Waits until it wrote this.
+    pub fn said(&mut self, text: &str) {
+        self.until(text, |server| server.log().contains(text));
+    }
+
+    /// Waits for a condition, which must come while the process lives.
+    pub fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+        if let Err(error) = self.wait(what, condition) {
+            panic!("{error}");
+        }
+    }
+
+    fn wait(&mut self, what: &str, condition: impl Fn(&Self) -> bool) -> Result<()> {
+        let began = Instant::now();
+        while !condition(self) {
+            ensure!(self.lives(), "not {what}: it ended: {}", self.log());
+            ensure!(began.elapsed() < PATIENCE, "not {what} in time: {}", self.log());
+            thread::sleep(STEP);
+        }
+        Ok(())
+    }
+
+    fn is_ready(&self) -> bool {
+        let answer = self.admin.try_get("/readyz", &[]);
+        answer.is_ok_and(|answer| answer.status == 200)
+    }
+
+    /// Whether it says that it is alive.
+    pub fn is_healthy(&self) -> bool {
+        let answer = self.admin.try_get("/healthz", &[]);
+        answer.is_ok_and(|answer| answer.status == 200)
+    }
+
+    /// Whether it runs.
+    pub fn lives(&mut self) -> bool {
+        self.ended_with().is_none()
+    }
+
+    /// What it wrote so far.
+    pub fn log(&self) -> String {
+        let mut text = String::new();
+        let mut log = &self.log;
+        log.seek(SeekFrom::Start(0))
+            .and_then(|_| log.read_to_string(&mut text))
+            .expect("the log can be read");
+        text
+    }
+
+    /// Its memory that lies in RAM, in megabytes.
+    pub fn megabytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        kilobytes.expect("the system tells its memory") / 1_024
+    }
+
+    /// How many files it holds open.
+    pub fn descriptors(&self) -> usize {
+        let files = fs::read_dir(format!("/proc/{}/fd", self.pid()));
+        files.expect("it runs").count()
+    }
+
+    /// Sends a signal, by its name without `SIG`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args(["-s", name, &self.pid().to_string()])
+            .status();
+        assert!(sent.is_ok_and(|sent| sent.success()), "kill -s {name}");
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed.expect("it can be killed");
+    }
+
+    /// Waits for its end.
+    pub fn ended(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.ended_with() {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end: {}", self.log());
+            thread::sleep(STEP);
+        }
+    }
+
+    fn ended_with(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it is a child of ours")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Whatever became of it: a test that failed leaves nothing running.
+        if let Err(error) = self.child.kill().and_then(|()| self.child.wait().map(drop)) {
+            eprintln!("assay-server was not ended: {error}");
+        }
+    }
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    listener.expect("a port is free").to_string()
+}
+
+/// A file without a name, so that it goes with its last user.
+fn log_file() -> Result<File> {
+    let path = cluster::target().join(format!("assay-server-{}.log", uuid::Uuid::now_v7().simple()));
+    let file = OpenOptions::new()
+        .create_new(true)
+        .read(true)
+        .append(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
