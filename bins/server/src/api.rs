@@ -36,7 +36,7 @@ pub(crate) fn start(
     app: assay_api::App,
     tls: Option<ServerConfig>,
 ) -> anyhow::Result<Server> {
-    let threads = usize::try_from(sizes.blocking_per_worker)?;
+    let threads = usize::try_from(sizes.blocking)?;
     let workers = usize::try_from(sizes.workers)?;
     let connections = usize::try_from(descriptors::room_for_connections(sizes.pool))? / workers;
     let app = app.with_threads(threads);

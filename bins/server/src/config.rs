@@ -170,13 +170,13 @@ impl Config {
         let pool = self.pool_size.unwrap_or((workers * 2 + 1).min(MOST));
         if pool < workers {
             return Err(format!(
-                "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: each worker needs a connection of its own"
+                "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: workers without a connection would only wait for one"
             ));
         }
         Ok(Sizes {
             workers,
             // One connection is left over, so that readiness is told at once however many requests there are.
-            blocking_per_worker: ((pool - 1) / workers).max(1),
+            blocking: (pool - 1).max(1),
             pool,
         })
     }
@@ -187,8 +187,8 @@ impl Config {
 pub(crate) struct Sizes {
     /// Threads that answer requests.
     pub(crate) workers: u32,
-    /// Threads a worker that wait for the database.
-    pub(crate) blocking_per_worker: u32,
+    /// Threads that wait for the database.
+    pub(crate) blocking: u32,
     /// Connections to the database.
     pub(crate) pool: u32,
 }
@@ -246,7 +246,7 @@ mod tests {
             sizes(&[], 2),
             Ok(Sizes {
                 workers: 2,
-                blocking_per_worker: 2,
+                blocking: 4,
                 pool: 5
             })
         );
@@ -254,7 +254,7 @@ mod tests {
             sizes(&["--pool-size", "3"], 8),
             Ok(Sizes {
                 workers: 2,
-                blocking_per_worker: 1,
+                blocking: 2,
                 pool: 3
             })
         );
@@ -262,7 +262,7 @@ mod tests {
             sizes(&["--pool-size", "1"], 8),
             Ok(Sizes {
                 workers: 1,
-                blocking_per_worker: 1,
+                blocking: 1,
                 pool: 1
             })
         );
@@ -270,7 +270,7 @@ mod tests {
             sizes(&["--pool-size", "10", "--workers", "4"], 8),
             Ok(Sizes {
                 workers: 4,
-                blocking_per_worker: 2,
+                blocking: 9,
                 pool: 10
             })
         );

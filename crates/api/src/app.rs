@@ -11,7 +11,7 @@ use crate::{
     turnstile::{Bounds, Turnstile},
 };
 
-/// How many threads that may block a worker has, unless the program says so: as many as actix gives it.
+/// How many threads may block, unless the program says so.
 const THREADS: usize = 512;
 /// Longer than any answer takes, and short enough for a client to wait.
 const BOUNDS: Bounds = Bounds {
@@ -33,7 +33,6 @@ pub struct App {
     pub(crate) clock: Clock,
     pub(crate) usage: Arc<KeyUsage>,
     pub(crate) metrics: Arc<Metrics>,
-    threads: usize,
     pub(crate) turnstile: Arc<Turnstile>,
 }
 
@@ -49,23 +48,17 @@ impl App {
             clock,
             usage: Arc::default(),
             metrics: Arc::default(),
-            threads: THREADS,
             turnstile: Arc::new(Turnstile::new(THREADS, BOUNDS)),
         }
     }
 
-    /// With so many threads that may block in each worker. What comes while they are busy waits its turn, and is turned
-    /// away at once where that would take too long.
+    /// With so many threads that may block, which all workers share. What comes while they are busy waits its turn, and
+    /// is turned away at once where that would take too long.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
-        Self { threads, ..self }
-    }
-
-    /// The same for one worker, whose threads are its own.
-    pub(crate) fn of_worker(&self) -> Self {
         Self {
-            turnstile: Arc::new(Turnstile::new(self.threads, BOUNDS)),
-            ..self.clone()
+            turnstile: Arc::new(Turnstile::new(threads, BOUNDS)),
+            ..self
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Who may wait for a thread that may block, and for how long.
 //!
-//! A worker has a few such threads, as many as it has connections to the database. A request that finds them busy
-//! waits for its turn, unless so many wait already that its turn would come too late: then it is turned away at
-//! once, before any work, which costs next to nothing and keeps the server quick for those that it admitted. What
+//! There are a few such threads, as many as there are connections to the database. They are shared by all workers, so
+//! that a slow request keeps none of the others waiting while another worker's threads have nothing to do. A request that
+//! finds all busy waits for its turn, unless so many wait already that its turn would come too late: then it is turned
+//! away at once, before any work, which costs next to nothing and keeps the server quick for those that it admitted. What
 //! may wait follows from what was measured: each turn that came late halves the queue, each one in time widens it.
 //!
 //! A thread that waits for a database that never answers cannot be freed. Its request is answered all the same, and

@@ -1,13 +1,17 @@
 //! More requests than can be answered.
 
-use std::time::{Duration, Instant};
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use assay_testkit::PATIENCE;
+use assay_testkit::{PATIENCE, program};
 use diesel::connection::SimpleConnection as _;
 
 use crate::{
     quiet,
     raw::{self, Answer, Connection},
+    server,
     world::{Report, Source, World},
 };
 
@@ -63,6 +67,50 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
     let (path, key) = (world.path("/runs"), world.key.clone());
     world.server.until("answering again", |server| {
         server.client().get(&path, Some(&key)).status == 200
+    });
+}
+
+#[test]
+fn requests_that_hang_keep_no_others_waiting_while_a_thread_is_free() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    world.import(&Report::whole(1, 10, 60));
+    let Source::Shared(database) = &world.database else {
+        unreachable!()
+    };
+    // Four threads that wait for the database.
+    let environment = [
+        ("ASSAY_DATABASE_URL", database.url()),
+        ("ASSAY_WORKERS", "2"),
+        ("ASSAY_POOL_SIZE", "5"),
+    ];
+    let command = Command::new(program("assay-server"));
+    world.server = server::start_with(command, world.folder.path(), &environment);
+    let mut lock = database.connection();
+    lock.batch_execute("BEGIN; LOCK TABLE signature IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let hanging = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let slow = raw::request(&world.path("/errors"), &world.key);
+    let quick = raw::request(&world.path("/branches"), &world.key);
+    raw::run(async {
+        let address = || world.server.address().to_owned();
+        let held: Vec<_> = (0..3)
+            .map(|_| tokio::spawn(once(address(), slow.clone())))
+            .collect();
+        let began = Instant::now();
+        while database.text(hanging).as_deref() != Some("3") {
+            assert!(began.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // Whichever worker they come to.
+        for _ in 0..8 {
+            let answer = once(address(), quick.clone()).await;
+            assert_eq!(answer.status, 200);
+        }
+        lock.batch_execute("ROLLBACK").unwrap();
+        for held in held {
+            assert_eq!(held.await.unwrap().status, 200);
+        }
     });
 }
 

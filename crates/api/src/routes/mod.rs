@@ -101,7 +101,7 @@ static NO_METHOD: Route = Route {
 /// One service takes every path: actix's own table would ask a regular expression a route for each request, which took a
 /// twentieth of a cheap one's time.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
-    let app = Arc::new(app.of_worker());
+    let app = Arc::new(app);
     move |config| {
         config.default_service(web::to(move |request: HttpRequest| {
             let route = Route::of(request.method(), request.uri().path());

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use super::{Bounds, Turned};
 
-/// Most requests that wait for their turn in one worker.
-pub(super) const MOST_WAITING: usize = 1_024;
+/// Most requests that wait for their turn, for each thread.
+pub(super) const MOST_WAITING: usize = 512;
 /// So many may always wait, however late the last turns came.
 pub(super) const LEAST_WAITING: usize = 16;
 /// How often the log tells that requests are turned away.
@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) called: usize,
     /// How many may wait.
     pub(super) room: usize,
+    /// How many ever may.
+    most_room: usize,
     last_turn: Instant,
     last_cut: Option<Instant>,
     /// Requests turned away since the log told of it.
@@ -63,8 +65,10 @@ pub(super) struct Ticket {
 impl Threads {
     /// So many at most.
     pub(super) fn new(most: usize, bounds: Bounds) -> Self {
+        let most = most.max(1);
+        let most_room = most.saturating_mul(MOST_WAITING);
         Self {
-            most: most.max(1),
+            most,
             bounds,
             state: Mutex::new(State {
                 queue: VecDeque::new(),
@@ -72,7 +76,8 @@ impl Threads {
                 threads: 0,
                 idle: 0,
                 called: 0,
-                room: MOST_WAITING,
+                room: most_room,
+                most_room,
                 last_turn: Instant::now(),
                 last_cut: None,
                 untold: 0,
@@ -209,7 +214,7 @@ impl State {
     /// A turn has come after this much waiting.
     pub(super) fn measure(&mut self, waited: Duration, late: Duration, now: Instant) {
         if waited <= late {
-            self.room = (self.room + 1).min(MOST_WAITING);
+            self.room = (self.room + 1).min(self.most_room);
         } else if self
             .last_cut
             .is_none_or(|cut| now.saturating_duration_since(cut) > late)
