@@ -170,7 +170,7 @@ impl Config {
         let pool = self.pool_size.unwrap_or((workers * 2 + 1).min(MOST));
         if pool < workers {
             return Err(format!(
-                "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: workers without a connection would only wait for one"
+                "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: more workers than connections would only wait"
             ));
         }
         Ok(Sizes {

@@ -53,7 +53,7 @@ impl App {
     }
 
     /// With so many threads that may block, which all workers share. What comes while they are busy waits its turn, and
-    /// is turned away at once where that would take too long.
+    /// is turned away at once where that would take too long. Clones made before keep the threads that they had.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Who may wait for a thread that may block, and for how long.
 //!
-//! There are a few such threads, as many as there are connections to the database. They are shared by all workers, so
+//! There are a few such threads, one fewer than connections to the database. They are shared by all workers, so
 //! that a slow request keeps none of the others waiting while another worker's threads have nothing to do. A request that
 //! finds all busy waits for its turn, unless so many wait already that its turn would come too late: then it is turned
 //! away at once, before any work, which costs next to nothing and keeps the server quick for those that it admitted. What
@@ -224,27 +224,27 @@ mod tests {
 
     #[test]
     fn late_turns_shorten_the_queue_and_turns_in_time_widen_it() {
-        let turnstile = Turnstile::new(1, BOUNDS);
+        let turnstile = Turnstile::new(2, BOUNDS);
         {
-            // A thread that never takes a ticket.
+            // Two threads that never take a ticket.
             let mut state = turnstile.0.state();
-            (state.threads, state.called) = (1, 1);
+            (state.threads, state.called) = (2, 2);
         }
         let nothing = || -> Box<dyn Work> { Box::new((|| (), oneshot::channel().0)) };
         let admitted = std::iter::from_fn(|| turnstile.0.enter(nothing()).ok()).count();
-        assert_eq!(admitted, MOST_WAITING);
+        assert_eq!(admitted, 2 * MOST_WAITING);
         let now = Instant::now();
         let hour = Duration::from_secs(3_600);
         let mut state = turnstile.0.state();
         state.measure(hour * 2, hour, now);
-        assert_eq!(state.room, MOST_WAITING / 2);
+        assert_eq!(state.room, MOST_WAITING);
         // Those behind it stood in the same queue.
         state.measure(hour * 2, hour, now + hour);
-        assert_eq!(state.room, MOST_WAITING / 2);
+        assert_eq!(state.room, MOST_WAITING);
         state.measure(hour, hour, now);
-        assert_eq!(state.room, MOST_WAITING / 2 + 1);
+        assert_eq!(state.room, MOST_WAITING + 1);
         state.queue.clear();
         state.measure(hour * 2, hour, now + hour * 2);
-        assert_eq!(state.room, LEAST_WAITING);
+        assert_eq!(state.room, 2 * LEAST_WAITING);
     }
 }

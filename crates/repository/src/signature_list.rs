@@ -142,7 +142,7 @@ struct Found {
 }
 
 /// The latest occurrence of a signature; of several at once that of the newest run, then of the last test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Latest {
     at: At,
     run_number: i32,

@@ -2,8 +2,8 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{Read, Seek, SeekFrom},
     net::TcpListener,
+    os::unix::fs::FileExt as _,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
@@ -142,12 +142,16 @@ impl Server {
 
     /// What it wrote so far.
     pub fn log(&self) -> String {
-        let mut text = String::new();
-        let mut log = &self.log;
-        log.seek(SeekFrom::Start(0))
-            .and_then(|_| log.read_to_string(&mut text))
-            .expect("the log can be read");
-        text
+        // By place: the file's position is shared with the server, whose writing moves it.
+        let mut text = Vec::new();
+        let mut part = [0; 8_192];
+        loop {
+            let place = u64::try_from(text.len()).expect("a log fits into memory");
+            match self.log.read_at(&mut part, place).expect("the log can be read") {
+                0 => return String::from_utf8_lossy(&text).into_owned(),
+                read => text.extend(part.iter().take(read)),
+            }
+        }
     }
 
     /// Its memory that lies in RAM, in megabytes.

@@ -99,7 +99,7 @@ fn requests_that_hang_keep_no_others_waiting_while_a_thread_is_free() {
             .collect();
         let began = Instant::now();
         while database.text(hanging).as_deref() != Some("3") {
-            assert!(began.elapsed() < PATIENCE);
+            assert!(began.elapsed() < PATIENCE, "they do not hang");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         // Whichever worker they come to.

@@ -40,6 +40,8 @@ fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
     server.said("run 4 of project");
     server.signal("KILL");
     server.ended();
+    // It greets once all is there.
+    assert!(!server.log().contains("svc_ro_"), "{}", server.log());
 
     let mut server = Private::start(folder.path(), &arguments);
     server.ready();

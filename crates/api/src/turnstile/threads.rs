@@ -17,8 +17,8 @@ use super::{Bounds, Turned};
 
 /// Most requests that wait for their turn, for each thread.
 pub(super) const MOST_WAITING: usize = 512;
-/// So many may always wait, however late the last turns came.
-pub(super) const LEAST_WAITING: usize = 16;
+/// So many may always wait, for each thread, however late the last turns came.
+pub(super) const LEAST_WAITING: usize = 8;
 /// How often the log tells that requests are turned away.
 const TELLING: Duration = Duration::from_secs(10);
 
@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) called: usize,
     /// How many may wait.
     pub(super) room: usize,
+    /// How many always may.
+    least_room: usize,
     /// How many ever may.
     most_room: usize,
     last_turn: Instant,
@@ -66,6 +68,7 @@ impl Threads {
     /// So many at most.
     pub(super) fn new(most: usize, bounds: Bounds) -> Self {
         let most = most.max(1);
+        let least_room = most.saturating_mul(LEAST_WAITING);
         let most_room = most.saturating_mul(MOST_WAITING);
         Self {
             most,
@@ -77,6 +80,7 @@ impl Threads {
                 idle: 0,
                 called: 0,
                 room: most_room,
+                least_room,
                 most_room,
                 last_turn: Instant::now(),
                 last_cut: None,
@@ -159,6 +163,9 @@ impl Threads {
                 drop(state);
                 if wanted {
                     ticket.work.done();
+                } else {
+                    // Not under the lock: its end may be that of all that it shares, the turnstile included.
+                    drop(ticket);
                 }
                 state = self.state();
             }
@@ -220,7 +227,7 @@ impl State {
             .is_none_or(|cut| now.saturating_duration_since(cut) > late)
         {
             // Once for all that stood in the same queue.
-            self.room = (self.queue.len() / 2).max(LEAST_WAITING);
+            self.room = (self.queue.len() / 2).max(self.least_room);
             self.last_cut = Some(now);
         }
     }
