@@ -13,6 +13,9 @@ use anyhow::{Result, ensure};
 
 use crate::{Client, cluster, program};
 
+/// How long a server over a database may take until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
 /// How long anything may take that has no bound of its own.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,7 +45,7 @@ impl Server {
         // A port that was free may be taken by the time the server binds it.
         for _ in 0..3 {
             let mut server = Self::launch(Command::new(program("assay-server")), &environment);
-            match server.wait("ready", Self::is_ready) {
+            match server.wait("ready", READY_WITHIN, Self::is_ready) {
                 Ok(()) => return server,
                 Err(error) => last = Some(error),
             }
@@ -109,16 +112,16 @@ impl Server {
 
     /// Waits for a condition, which must come while the process lives.
     pub fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
-        if let Err(error) = self.wait(what, condition) {
+        if let Err(error) = self.wait(what, PATIENCE, condition) {
             panic!("{error}");
         }
     }
 
-    fn wait(&mut self, what: &str, condition: impl Fn(&Self) -> bool) -> Result<()> {
+    fn wait(&mut self, what: &str, within: Duration, condition: impl Fn(&Self) -> bool) -> Result<()> {
         let began = Instant::now();
         while !condition(self) {
             ensure!(self.lives(), "not {what}: it ended: {}", self.log());
-            ensure!(began.elapsed() < PATIENCE, "not {what} in time: {}", self.log());
+            ensure!(began.elapsed() < within, "not {what} in time: {}", self.log());
             thread::sleep(STEP);
         }
         Ok(())
