@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, count, duration, long_count, status},
+    period::visible,
     pool::Read,
     revision::Revisions,
     schema::{attempt, result, run},
@@ -53,7 +54,7 @@ fn occurrences(
     test: FoundTest,
     window: &Window,
 ) -> Read<TestHistory> {
-    let from = At(window.from.max(project.visible_from));
+    let (from, to) = visible(project, window);
     let rows: Vec<Row> = result::table
         .inner_join(
             run::table.on(run::project_id
@@ -64,7 +65,7 @@ fn occurrences(
         .filter(run::project_id.eq(project.id.0))
         .filter(result::test.eq(test.ordinal))
         // Not said of runs as well: a plan for any period takes both for few then, and compares each with each.
-        .filter(result::started_at.between(from, At(window.to)))
+        .filter(result::started_at.between(from, to))
         .order((result::started_at.desc(), result::run_number.desc()))
         .select((
             run::id,
@@ -78,7 +79,7 @@ fn occurrences(
             result::duration_ms,
         ))
         .load(connection)?;
-    let mut retried = retried(connection, project.id.0, test.ordinal, from, At(window.to))?;
+    let mut retried = retried(connection, project.id.0, test.ordinal, from, to)?;
     let revisions = Revisions::load(connection, project, &test.stable_branch, window.to)?;
     let occurrences = rows
         .into_iter()

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use assay_domain::{store::StoreError, timestamp::Timestamp};
+use assay_domain::{project::Project, store::StoreError, timestamp::Timestamp, window::Window};
 use diesel::{
     ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, define_sql_function, select,
     sql_types::{Text, Timestamptz},
@@ -14,6 +14,11 @@ define_sql_function! {
     /// Makes the partitions that a run with this start lies in, unless they are there, and keeps them until the
     /// transaction ends; the migrations say more.
     fn assay_make_room(at: Timestamptz, now: Timestamptz) -> diesel::sql_types::Bool;
+}
+
+/// When the first and the last run may have started that are asked about and visible.
+pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
+    (At(window.from.max(project.visible_from)), At(window.to))
 }
 
 /// Makes sure that rows of a run with this start can be written, and that pruning does not take their place away

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, long_count},
+    period::visible,
     pool::Read,
     run::StoredRun,
     run_day,
@@ -92,14 +93,14 @@ struct List<'a> {
 
 impl<'a> List<'a> {
     fn new(project: &Project, query: &'a RunQuery) -> Self {
-        let from = query.window.from.max(project.visible_from);
+        let (from, to) = visible(project, &query.window);
         let mut matching = vec![
             Part::Sql("run.project_id = "),
             Part::Uuid(project.id.0),
             Part::Sql(" AND run.started_at >= "),
-            Part::At(At(from)),
+            Part::At(from),
             Part::Sql(" AND run.started_at <= "),
-            Part::At(At(query.window.to)),
+            Part::At(to),
         ];
         let mut day_matching = Vec::new();
         let texts = [&query.branch, &query.sha];
@@ -128,9 +129,9 @@ impl<'a> List<'a> {
             project: project.id.0,
             matching,
             days: if texts == [&None, &None] {
-                run_day::whole(from, query.window.to)
+                run_day::whole(from.0, to.0)
             } else {
-                At(from)..At(from)
+                from..from
             },
             day_matching,
             position: query.position,

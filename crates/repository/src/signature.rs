@@ -1,6 +1,6 @@
 //! Error signatures: what they are called, when they were seen, and the figures of their occurrences.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use assay_domain::{
     project::Project,
@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, long_count, word},
+    period::span,
     pool::Read,
     schema::{attempt, signature, signature_alias},
     test::named,
@@ -180,6 +181,54 @@ pub(crate) fn seen(
     };
     // A group has at least one row, and none of the columns but the signature is ever null.
     Ok(rows.into_iter().filter_map(whole).collect())
+}
+
+/// The latest occurrence of a signature; of several at once that of the newest run, then of the last test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Latest {
+    pub(crate) at: At,
+    pub(crate) run_number: i32,
+    pub(crate) test: i32,
+}
+
+/// The messages of these occurrences, by signature, whose runs started then; of several attempts of one test that of the
+/// last.
+pub(crate) fn latest_messages(
+    connection: &mut PgConnection,
+    project: Uuid,
+    latest: &BTreeMap<i32, Latest>,
+    starts: &[At],
+) -> QueryResult<HashMap<i32, Option<String>>> {
+    let Some((oldest, newest)) = span(starts) else {
+        return Ok(HashMap::new());
+    };
+    type Row = (Option<i32>, At, i32, i32, Option<String>);
+    let rows: Vec<Row> = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::test.eq_any(latest.values().map(|latest| latest.test)))
+        // The bounds follow from the list; a plan for any list leaves out partitions by them alone.
+        .filter(attempt::started_at.between(oldest, newest))
+        .filter(attempt::started_at.eq_any(starts))
+        .filter(attempt::run_number.eq_any(latest.values().map(|latest| latest.run_number)))
+        .filter(attempt::signature.eq_any(latest.keys()))
+        .order(attempt::retry)
+        .select((
+            attempt::signature,
+            attempt::occurred_at,
+            attempt::run_number,
+            attempt::test,
+            attempt::message,
+        ))
+        .load(connection)?;
+    // More than these may have been read, and the last attempt of each comes last.
+    let messages = rows
+        .into_iter()
+        .filter_map(|(signature, at, run_number, test, message)| {
+            let signature = signature?;
+            let read = Latest { at, run_number, test };
+            (*latest.get(&signature)? == read).then_some((signature, message))
+        });
+    Ok(messages.collect())
 }
 
 /// Tests with these numbers of occurrences, most occurrences first.

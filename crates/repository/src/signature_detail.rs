@@ -1,6 +1,9 @@
 //! One error signature: its figures, the tests it hits and the runs it occurred in.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use assay_domain::{
     id::RunId,
@@ -10,14 +13,15 @@ use assay_domain::{
     test::TestName,
     window::Window,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
 use uuid::Uuid;
 
 use crate::{
     column::{At, array_agg, corrupt, count, long_count, status},
+    period::visible,
     pool::Read,
     schema::{attempt, run},
-    signature::{Figures, counted, named_by, seen},
+    signature::{Figures, Latest, counted, latest_messages, named_by, seen},
     test::{names_by_ordinal, unknown_test},
 };
 
@@ -37,8 +41,8 @@ pub(crate) fn find(
     let Some(seen) = seen(connection, project, &[ordinal])?.remove(&ordinal) else {
         return Ok(None);
     };
-    let from = At(window.from.max(project.visible_from));
-    let mut period = (from, At(window.to));
+    let mut period = visible(project, window);
+    let (from, _) = period;
     let mut hits = hits(connection, project.id.0, ordinal, period)?;
     let window_empty = hits.is_empty();
     if window_empty {
@@ -89,6 +93,16 @@ struct Hit {
     run_number: i32,
     occurrences: i64,
     latest: At,
+}
+
+impl Hit {
+    fn latest(&self) -> Latest {
+        Latest {
+            at: self.latest,
+            run_number: self.run_number,
+            test: self.test,
+        }
+    }
 }
 
 /// Where the signature occurred in a period, by test and run. An index has it all.
@@ -257,8 +271,7 @@ fn tests(hits: &[Hit], names: &HashMap<i32, TestName>) -> Result<Vec<SignatureTe
     counted(counts, names)
 }
 
-/// The message of the latest occurrence; of several at once that of the newest run, then the last test, then the last
-/// attempt.
+/// The message of the latest occurrence.
 fn latest_message(
     connection: &mut PgConnection,
     project: Uuid,
@@ -266,22 +279,11 @@ fn latest_message(
     hits: &[Hit],
     runs: &HashMap<i32, HitRun>,
 ) -> QueryResult<Option<String>> {
-    let latest = hits
-        .iter()
-        .max_by_key(|hit| (hit.latest, hit.run_number, hit.test));
-    let Some((hit, run)) = latest.and_then(|hit| Some((hit, runs.get(&hit.run_number)?))) else {
+    let latest = hits.iter().map(Hit::latest).max();
+    let Some((latest, run)) = latest.and_then(|latest| Some((latest, runs.get(&latest.run_number)?))) else {
         return Ok(None);
     };
-    let latest: Option<Option<String>> = attempt::table
-        .filter(attempt::project_id.eq(project))
-        .filter(attempt::test.eq(hit.test))
-        .filter(attempt::started_at.eq(run.started_at))
-        .filter(attempt::run_number.eq(hit.run_number))
-        .filter(attempt::signature.eq(signature))
-        .filter(attempt::occurred_at.eq(hit.latest))
-        .order(attempt::retry.desc())
-        .select(attempt::message)
-        .first(connection)
-        .optional()?;
-    Ok(latest.flatten())
+    let latest = BTreeMap::from([(signature, latest)]);
+    let mut messages = latest_messages(connection, project, &latest, &[run.started_at])?;
+    Ok(messages.remove(&signature).flatten())
 }

@@ -24,9 +24,10 @@ use texts::Texts;
 
 use crate::{
     column::{At, array_agg, long_count, status_code, word},
+    period::visible,
     pool::Read,
     schema::{attempt, run, signature},
-    signature::{Figures, Head, counted, head, seen},
+    signature::{Figures, Head, Latest, counted, head, seen},
 };
 
 /// One page of the signatures that occurred in a period.
@@ -100,19 +101,11 @@ pub(crate) fn page(
 /// The statuses that count as a failure.
 const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
 
-/// The first and the last start of a run that the list is about.
-fn period(project: &Project, query: &SignatureQuery) -> (At, At) {
-    (
-        At(query.window.from.max(project.visible_from)),
-        At(query.window.to),
-    )
-}
-
 type Condition<'a> = Box<dyn BoxableExpression<attempt::table, Pg, SqlType = Bool> + 'a>;
 
 /// That an attempt belongs to a visible run of the period and branch.
 fn within<'a>(project: &Project, query: &'a SignatureQuery) -> Condition<'a> {
-    let (from, to) = period(project, query);
+    let (from, to) = visible(project, &query.window);
     let in_period = attempt::project_id
         .eq(project.id.0)
         .and(attempt::started_at.between(from, to));
@@ -139,14 +132,6 @@ struct Found {
     tests: BTreeMap<i32, i64>,
     runs: u64,
     latest: Latest,
-}
-
-/// The latest occurrence of a signature; of several at once that of the newest run, then of the last test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Latest {
-    at: At,
-    run_number: i32,
-    test: i32,
 }
 
 impl Found {
@@ -262,7 +247,7 @@ fn complete(
         .map(|entry| (entry.ordinal, entry.found))
         .collect();
     let mut texts = Texts::load(connection, project, query, &found)?;
-    let (from, _) = period(project, query);
+    let (from, _) = visible(project, &query.window);
     let mut signatures = Vec::with_capacity(order.len());
     for ordinal in order {
         let (Some(found), Some(seen)) = (found.remove(&ordinal), seen.get(&ordinal)) else {

@@ -24,8 +24,6 @@ const TELLING: Duration = Duration::from_secs(10);
 
 /// The threads of one turnstile, and what waits for them.
 pub(super) struct Threads {
-    /// How many threads there are at most.
-    most: usize,
     pub(super) bounds: Bounds,
     state: Mutex<State>,
     /// Tells a thread that sleeps that it is called, or that all is over.
@@ -34,6 +32,8 @@ pub(super) struct Threads {
 
 /// The queue, and what the threads are doing.
 pub(super) struct State {
+    /// How many threads there are at most.
+    most: usize,
     pub(super) queue: VecDeque<Ticket>,
     /// The number of the next ticket.
     next: u64,
@@ -45,10 +45,6 @@ pub(super) struct State {
     pub(super) called: usize,
     /// How many may wait.
     pub(super) room: usize,
-    /// How many always may.
-    least_room: usize,
-    /// How many ever may.
-    most_room: usize,
     last_turn: Instant,
     last_cut: Option<Instant>,
     /// Requests turned away since the log told of it.
@@ -68,20 +64,16 @@ impl Threads {
     /// So many at most.
     pub(super) fn new(most: usize, bounds: Bounds) -> Self {
         let most = most.max(1);
-        let least_room = most.saturating_mul(LEAST_WAITING);
-        let most_room = most.saturating_mul(MOST_WAITING);
         Self {
-            most,
             bounds,
             state: Mutex::new(State {
+                most,
                 queue: VecDeque::new(),
                 next: 0,
                 threads: 0,
                 idle: 0,
                 called: 0,
-                room: most_room,
-                least_room,
-                most_room,
+                room: most.saturating_mul(MOST_WAITING),
                 last_turn: Instant::now(),
                 last_cut: None,
                 untold: 0,
@@ -118,7 +110,7 @@ impl Threads {
             state.called += 1;
             drop(state);
             self.called.notify_one();
-        } else if state.threads < self.most {
+        } else if state.threads < state.most {
             match self.start() {
                 Ok(()) => {
                     state.threads += 1;
@@ -186,12 +178,12 @@ impl Threads {
 
     fn has_room(&self, state: &State, now: Instant) -> bool {
         let running = state.running();
-        if running + state.queue.len() < self.most {
+        if running + state.queue.len() < state.most {
             return true;
         }
         // All threads are held and none came free for long: the database hangs.
         let stalled =
-            running >= self.most && now.saturating_duration_since(state.last_turn) > self.bounds.waiting;
+            running >= state.most && now.saturating_duration_since(state.last_turn) > self.bounds.waiting;
         !stalled && state.queue.len() < state.room
     }
 
@@ -221,13 +213,13 @@ impl State {
     /// A turn has come after this much waiting.
     pub(super) fn measure(&mut self, waited: Duration, late: Duration, now: Instant) {
         if waited <= late {
-            self.room = (self.room + 1).min(self.most_room);
+            self.room = (self.room + 1).min(self.most.saturating_mul(MOST_WAITING));
         } else if self
             .last_cut
             .is_none_or(|cut| now.saturating_duration_since(cut) > late)
         {
             // Once for all that stood in the same queue.
-            self.room = (self.queue.len() / 2).max(self.least_room);
+            self.room = (self.queue.len() / 2).max(self.most.saturating_mul(LEAST_WAITING));
             self.last_cut = Some(now);
         }
     }

@@ -7,13 +7,13 @@ use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl
 
 use crate::{
     column::At,
-    period::span,
-    schema::{attempt, run},
-    signature::Head,
+    period::visible,
+    schema::run,
+    signature::{Head, Latest, latest_messages},
     test::names_by_ordinal,
 };
 
-use super::{Found, Latest, period};
+use super::Found;
 
 /// The messages and the names of tests that signatures are shown with.
 pub(super) struct Texts {
@@ -35,7 +35,12 @@ impl Texts {
             .collect();
         tests.sort_unstable();
         tests.dedup();
-        let messages = latest_messages(connection, project, query, found)?;
+        let latest: BTreeMap<i32, Latest> = found
+            .iter()
+            .map(|(signature, found)| (*signature, found.latest))
+            .collect();
+        let starts = starts(connection, project, query, &latest)?;
+        let messages = latest_messages(connection, project.id.0, &latest, &starts)?;
         Ok(Self {
             messages,
             names: names_by_ordinal(connection, project.id.0, &tests)?,
@@ -59,53 +64,19 @@ impl Texts {
     }
 }
 
-/// The message of each signature's latest occurrence; of several attempts of one test that of the last.
-fn latest_messages(
+/// When the runs of these occurrences started.
+fn starts(
     connection: &mut PgConnection,
     project: &Project,
     query: &SignatureQuery,
-    found: &BTreeMap<i32, Found>,
-) -> QueryResult<HashMap<i32, Option<String>>> {
-    let latest = || found.values().map(|found| found.latest);
-    let signatures: Vec<i32> = found.keys().copied().collect();
-    let tests: Vec<i32> = latest().map(|latest| latest.test).collect();
-    let numbers: Vec<i32> = latest().map(|latest| latest.run_number).collect();
-    let (from, to) = period(project, query);
-    let starts: Vec<At> = run::table
+    latest: &BTreeMap<i32, Latest>,
+) -> QueryResult<Vec<At>> {
+    let (from, to) = visible(project, &query.window);
+    run::table
         .filter(run::project_id.eq(project.id.0))
-        .filter(run::number.eq_any(&numbers))
+        .filter(run::number.eq_any(latest.values().map(|latest| latest.run_number)))
         // Follows from the numbers; it keeps Postgres from reading all runs while it does not know how many there are.
         .filter(run::started_at.between(from, to))
         .select(run::started_at)
-        .load(connection)?;
-    let Some((oldest, newest)) = span(&starts) else {
-        return Ok(HashMap::new());
-    };
-    type Row = (Option<i32>, At, i32, i32, Option<String>);
-    let rows: Vec<Row> = attempt::table
-        .filter(attempt::project_id.eq(project.id.0))
-        .filter(attempt::test.eq_any(tests))
-        // The bounds follow from the list; a plan for any list leaves out partitions by them alone.
-        .filter(attempt::started_at.between(oldest, newest))
-        .filter(attempt::started_at.eq_any(starts))
-        .filter(attempt::run_number.eq_any(numbers))
-        .filter(attempt::signature.eq_any(signatures))
-        .order(attempt::retry)
-        .select((
-            attempt::signature,
-            attempt::occurred_at,
-            attempt::run_number,
-            attempt::test,
-            attempt::message,
-        ))
-        .load(connection)?;
-    // More than these may have been read, and the last attempt of each comes last.
-    let messages = rows
-        .into_iter()
-        .filter_map(|(signature, at, run_number, test, message)| {
-            let signature = signature?;
-            let read = Latest { at, run_number, test };
-            (found.get(&signature)?.latest == read).then_some((signature, message))
-        });
-    Ok(messages.collect())
+        .load(connection)
 }
