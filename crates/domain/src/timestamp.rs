@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// One day in milliseconds.
 pub const DAY_MS: i64 = 86_400_000;
@@ -52,6 +52,28 @@ impl Timestamp {
     pub const fn since_ms(self, earlier: Self) -> i64 {
         self.0 - earlier.0
     }
+
+    /// Hands its text on. A list of runs has twenty of them, which took a twentieth of its time by way of formatters.
+    fn with_text<T>(self, taken: impl FnOnce(&str) -> T) -> T {
+        let at = OffsetDateTime::from(self);
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |last: usize, count: usize, number: u32| {
+            let mut rest = number;
+            for digit in text.iter_mut().take(last + 1).rev().take(count) {
+                *digit += u8::try_from(rest % 10).unwrap_or(0);
+                rest /= 10;
+            }
+        };
+        put(3, 4, at.year().unsigned_abs());
+        put(6, 2, u8::from(at.month()).into());
+        put(9, 2, at.day().into());
+        put(12, 2, at.hour().into());
+        put(15, 2, at.minute().into());
+        put(18, 2, at.second().into());
+        put(22, 3, at.millisecond().into());
+        // Digits alone were put in.
+        taken(str::from_utf8(&text).unwrap_or_default())
+    }
 }
 
 impl From<OffsetDateTime> for Timestamp {
@@ -66,24 +88,14 @@ impl From<OffsetDateTime> for Timestamp {
 impl From<Timestamp> for OffsetDateTime {
     fn from(at: Timestamp) -> Self {
         // Unreachable fallback: every value within EARLIEST_MS..=LATEST_MS is a valid date.
-        Self::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000).unwrap_or(Self::UNIX_EPOCH)
+        Self::from_unix_timestamp(at.0.div_euclid(1_000)).unwrap_or(Self::UNIX_EPOCH)
+            + Duration::milliseconds(at.0.rem_euclid(1_000))
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = OffsetDateTime::from(*self);
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            at.year(),
-            u8::from(at.month()),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second(),
-            at.millisecond()
-        )
+        self.with_text(|text| f.write_str(text))
     }
 }
 
@@ -105,7 +117,7 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        self.with_text(|text| serializer.serialize_str(text))
     }
 }
 
@@ -138,6 +150,22 @@ mod tests {
             serde_json::to_string(&at).unwrap(),
             "\"2026-11-20T18:46:03.120Z\""
         );
+    }
+
+    #[test]
+    fn every_digit_has_its_place() {
+        for text in [
+            "0000-01-01T00:00:00.000Z",
+            "0009-10-02T03:04:05.006Z",
+            "1234-12-31T23:59:58.987Z",
+            "1969-12-31T23:59:59.999Z",
+            "2024-02-29T10:20:30.040Z",
+            "9999-12-31T23:59:59.999Z",
+        ] {
+            let at: Timestamp = text.parse().unwrap();
+            assert_eq!(at.to_string(), text);
+            assert_eq!(serde_json::to_value(at).unwrap(), text);
+        }
     }
 
     #[test]

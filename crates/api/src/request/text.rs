@@ -4,11 +4,11 @@ use percent_encoding::percent_decode;
 
 /// Decodes a path segment. Nothing where an escape is malformed, or the text is not UTF-8 or contains NUL.
 pub(crate) fn decode(raw: &str) -> Option<String> {
-    let escapes_are_whole = raw.split('%').skip(1).all(|after| {
-        let mut digits = after.bytes();
-        let mut is_digit = || digits.next().is_some_and(|byte| byte.is_ascii_hexdigit());
-        is_digit() && is_digit()
-    });
+    let is_escape = |at: usize| {
+        let digits = raw.as_bytes().get(at + 1..at + 3);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let escapes_are_whole = (raw.bytes().enumerate()).all(|(at, byte)| byte != b'%' || is_escape(at));
     if !escapes_are_whole {
         return None;
     }
