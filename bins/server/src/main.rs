@@ -24,6 +24,9 @@ use clap::FromArgMatches as _;
 
 use crate::config::Config;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let matches = manual::command().get_matches();
     match manual::print(&matches) {
