@@ -6,10 +6,11 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use super::{blocks, elsewhere, folder, root, run};
 
 /// What follows a server in a script, so that it serves beside the script: it gets ready, and ends when it is asked to.
+/// By its process: a job (`%%`) is forgotten as soon as it has ended, and with it how it did.
 const ATTENDED: &str = " &
 curl -sf --retry 60 --retry-connrefused --retry-delay 1 http://127.0.0.1:9090/readyz
-kill %%
-wait %%
+kill $!
+wait $!
 ";
 
 #[test]
