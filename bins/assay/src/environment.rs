@@ -14,9 +14,7 @@ const LARGEST_EVENT: u64 = 32 << 20;
 
 /// The folder of Postgres' programs, where one is named.
 pub(crate) fn pg_bin() -> Option<PathBuf> {
-    std::env::var_os("PG_BIN")
-        .filter(|folder| !folder.is_empty())
-        .map(PathBuf::from)
+    std::env::var_os("PG_BIN").map(PathBuf::from)
 }
 
 /// Where programs are looked for.

@@ -115,8 +115,6 @@ fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
 
 /// The values of `PG_BIN` and `PATH`.
 fn environment() -> (Option<PathBuf>, Option<OsString>) {
-    let pg_bin = std::env::var_os("PG_BIN")
-        .filter(|folder| !folder.is_empty())
-        .map(PathBuf::from);
+    let pg_bin = std::env::var_os("PG_BIN").map(PathBuf::from);
     (pg_bin, std::env::var_os("PATH"))
 }

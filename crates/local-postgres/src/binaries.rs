@@ -35,32 +35,42 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs: `PG_BIN`, then `PATH`, then where packages put them, the newest first. Data that exist
-    /// need the version that wrote them.
+    /// Finds the programs: in `PG_BIN` alone where it is set, or else on `PATH`, then where packages put them, the newest
+    /// first. Data that exist need the version that wrote them.
     pub(crate) fn find(settings: &Settings, data: &Path) -> Result<Self, ClusterError> {
-        let written_by = fs::read_to_string(data.join("PG_VERSION")).ok();
+        let version = fs::read_to_string(data.join("PG_VERSION")).ok();
+        let written_by = version.as_deref().map(str::trim);
+        let fits = |found: &Self| match written_by {
+            Some(version) => version == found.major.to_string(),
+            None => found.major >= OLDEST,
+        };
+        let named = settings
+            .pg_bin
+            .as_ref()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(named) = named {
+            let found = Self::in_folder(named);
+            let major = found.as_ref().map(|found| found.major);
+            return found.filter(fits).ok_or_else(|| ClusterError::NamedFolder {
+                folder: named.clone(),
+                found: major,
+                needed: written_by.map_or_else(|| format!("{OLDEST} or newer"), str::to_owned),
+            });
+        }
         let mut other = None;
-        let candidates = settings.pg_bin.iter().cloned();
         let on_path = settings.path.iter().flat_map(std::env::split_paths);
-        for folder in candidates
-            .chain(on_path)
-            .chain(PACKAGED.iter().flat_map(|place| matching(place)))
-        {
+        for folder in on_path.chain(PACKAGED.iter().flat_map(|place| matching(place))) {
             let Some(found) = Self::in_folder(&folder) else {
                 continue;
             };
-            let fits = match &written_by {
-                Some(version) => version.trim() == found.major.to_string(),
-                None => found.major >= OLDEST,
-            };
-            if fits {
+            if fits(&found) {
                 return Ok(found);
             }
             other.get_or_insert_with(|| format!("version {} in {}", found.major, found.folder.display()));
         }
         match written_by {
             Some(version) => Err(ClusterError::OtherVersion {
-                needed: version.trim().to_owned(),
+                needed: version.to_owned(),
                 data: data.to_path_buf(),
             }),
             None => Err(ClusterError::NotFound {

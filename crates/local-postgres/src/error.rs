@@ -22,6 +22,21 @@ pub enum ClusterError {
         /// The command that installs it here.
         install: Option<String>,
     },
+    /// The folder that `PG_BIN` names is not one of Postgres' programs, or of a version that does not do.
+    #[error(
+        "PG_BIN names {}, which holds {}, where Postgres {needed} is needed; name the folder of its `postgres` and \
+         `initdb`, or unset PG_BIN to have it searched for",
+        folder.display(),
+        found.map_or_else(|| "no programs of Postgres".to_owned(), |major| format!("Postgres {major}"))
+    )]
+    NamedFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// The major version of what lies there.
+        found: Option<u32>,
+        /// The version that would do.
+        needed: String,
+    },
     /// The data were written by a version of Postgres that is not installed.
     #[error("the data in {} need Postgres {needed}, which is not installed; set PG_BIN to the folder of its programs", data.display())]
     OtherVersion {

@@ -139,6 +139,42 @@ fn without_programs_the_message_tells_the_remedies() {
 }
 
 #[test]
+fn a_folder_that_is_named_and_does_not_do_is_told_and_no_other_taken() {
+    let dir = folder();
+    let named = |folder: &Path| Settings {
+        pg_bin: Some(folder.to_path_buf()),
+        ..settings(Durability::Ephemeral)
+    };
+    let refused = |bin: &Path| {
+        Cluster::start(&dir.path().join("data"), &named(bin))
+            .unwrap_err()
+            .to_string()
+    };
+    let bin = dir.path().join("bin");
+    let error = refused(&bin);
+    for told in [
+        &*format!("PG_BIN names {}", bin.display()),
+        "no programs",
+        "15 or newer",
+        "unset",
+    ] {
+        assert!(error.contains(told), "{told} is missing in: {error}");
+    }
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("initdb"), "").unwrap();
+    fs::write(
+        bin.join("postgres"),
+        "#!/bin/sh\necho 'postgres (PostgreSQL) 9.6.24'\n",
+    )
+    .unwrap();
+    fs::set_permissions(bin.join("postgres"), fs::Permissions::from_mode(0o755)).unwrap();
+    let error = refused(&bin);
+    assert!(error.contains("holds Postgres 9,"), "{error}");
+    // As a variable that is set to nothing.
+    assert!(Cluster::start(&dir.path().join("data"), &named(Path::new(""))).is_ok());
+}
+
+#[test]
 fn a_folder_that_the_servers_user_cannot_reach_gets_a_stand_in() {
     let dir = tempfile::tempdir().unwrap(); // mode 0700
     let cluster = Cluster::start(dir.path(), &settings(Durability::Ephemeral)).unwrap();
