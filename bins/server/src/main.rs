@@ -24,6 +24,7 @@ use clap::FromArgMatches as _;
 
 use crate::config::Config;
 
+/// Answers are made on one thread and given back on another, which glibc's arenas make dear.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,6 +1,6 @@
 //! Points in time, to the millisecond, in UTC.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::Range, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
@@ -57,20 +57,20 @@ impl Timestamp {
     fn with_text<T>(self, taken: impl FnOnce(&str) -> T) -> T {
         let at = OffsetDateTime::from(self);
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |last: usize, count: usize, number: u32| {
+        let mut put = |place: Range<usize>, number: u32| {
             let mut rest = number;
-            for digit in text.iter_mut().take(last + 1).rev().take(count) {
+            for digit in text.get_mut(place).into_iter().flatten().rev() {
                 *digit += u8::try_from(rest % 10).unwrap_or(0);
                 rest /= 10;
             }
         };
-        put(3, 4, at.year().unsigned_abs());
-        put(6, 2, u8::from(at.month()).into());
-        put(9, 2, at.day().into());
-        put(12, 2, at.hour().into());
-        put(15, 2, at.minute().into());
-        put(18, 2, at.second().into());
-        put(22, 3, at.millisecond().into());
+        put(0..4, at.year().unsigned_abs());
+        put(5..7, u8::from(at.month()).into());
+        put(8..10, at.day().into());
+        put(11..13, at.hour().into());
+        put(14..16, at.minute().into());
+        put(17..19, at.second().into());
+        put(20..23, at.millisecond().into());
         // Digits alone were put in.
         taken(str::from_utf8(&text).unwrap_or_default())
     }

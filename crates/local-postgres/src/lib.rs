@@ -38,8 +38,8 @@ const ROLE: &str = "assay";
 /// How to start a cluster. What comes from the environment is given by the program.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The value of `PG_BIN`: the folder of `postgres` and `initdb`; where it is set and not
-    /// empty, no other is searched.
+    /// The value of `PG_BIN`: the folder of `postgres` and `initdb`; where it is set and not empty, no other is
+    /// searched.
     pub pg_bin: Option<PathBuf>,
     /// The value of `PATH`.
     pub path: Option<OsString>,

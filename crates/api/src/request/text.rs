@@ -8,7 +8,10 @@ pub(crate) fn decode(raw: &str) -> Option<String> {
         let digits = raw.as_bytes().get(at + 1..at + 3);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    let escapes_are_whole = (raw.bytes().enumerate()).all(|(at, byte)| byte != b'%' || is_escape(at));
+    let escapes_are_whole = raw
+        .bytes()
+        .enumerate()
+        .all(|(at, byte)| byte != b'%' || is_escape(at));
     if !escapes_are_whole {
         return None;
     }
