@@ -1,6 +1,6 @@
 //! What is derived from results: storing a run's pack, and making everything anew from the rows.
 
-use assay_domain::{id::ProjectId, store::StoreError, timestamp::Timestamp, verdict::Judge};
+use assay_domain::{id::ProjectId, run::Outcome, store::StoreError, timestamp::Timestamp, verdict::Judge};
 use diesel::{
     ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
 };
@@ -12,10 +12,11 @@ use crate::{
     observation,
     pack::Pack,
     pool::{Read, WorkError},
-    record::RunContents,
+    record::{self, RunContents},
     run::StoredCounts,
     run_day,
     schema::{project, run, run_pack},
+    shard::{self, StoredShard},
     verdict,
 };
 
@@ -47,7 +48,7 @@ pub(crate) fn store_pack(
 pub struct Rebuilt {
     /// Runs looked at.
     pub runs: u64,
-    /// Those whose pack or counts were not what their results say.
+    /// Those whose pack, counts or status were not what their results and shards say.
     pub runs_changed: u64,
     /// Stored verdicts that are no longer what they were; time alone may change some.
     pub verdicts_changed: u64,
@@ -58,8 +59,8 @@ pub struct Rebuilt {
 }
 
 impl Database {
-    /// Makes everything that is derived from a project's results anew: the counts and the pack of each run, the branches and days,
-    /// then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
+    /// Makes everything that is derived from a project's results anew: the counts, the status and the pack of each run, the
+    /// branches and days, then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
     ///
     /// What was right stays as it is. Each run is a transaction of its own, so that imports wait for no more than one.
     pub fn rebuild(
@@ -128,12 +129,12 @@ fn rebuild_run(
     observed: Uuid,
 ) -> Read<Option<bool>> {
     lock(connection, project)?;
-    let stored: Option<(At, StoredCounts)> = run::table
+    let stored: Option<(At, Option<String>, StoredCounts)> = run::table
         .find((project, number))
-        .select((run::started_at, StoredCounts::as_select()))
+        .select((run::started_at, run::status, StoredCounts::as_select()))
         .first(connection)
         .optional()?;
-    let Some((started_at, counts)) = stored else {
+    let Some((started_at, status, counts)) = stored else {
         return Ok(None);
     };
     let contents = RunContents::load(connection, project, number, started_at)?;
@@ -149,11 +150,14 @@ fn rebuild_run(
         observation::changed(connection, project, observed)?;
     }
     let told = contents.counts();
+    let shards = shard::of_run(connection, project, number)?;
+    let outcome = record::outcome(&shards.iter().collect::<Vec<&StoredShard>>())?.map(Outcome::as_str);
     // Counts that no count could be are wrong, too.
-    let is_counted = counts.counts().is_ok_and(|counts| counts == told);
+    let is_counted = counts.counts().is_ok_and(|counts| counts == told) && status.as_deref() == outcome;
     if !is_counted {
         diesel::update(run::table.find((project, number)))
             .set((
+                run::status.eq(outcome),
                 run::total.eq(int(told.total)),
                 run::passed.eq(int(told.passed)),
                 run::failed.eq(int(told.failed)),

@@ -23,6 +23,7 @@ use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQu
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
+pub(crate) use run::outcome;
 
 use crate::{
     Database, branch,

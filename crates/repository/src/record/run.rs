@@ -152,10 +152,7 @@ impl NewRun {
             Some(_) | None => context,
         };
         let started_at = shards.iter().map(|shard| shard.started_at).min();
-        let shards_received = int(shards.len());
-        let shards_expected = shards.iter().filter_map(|shard| shard.expected).max();
-        let missing = shards_expected.is_some_and(|expected| shards_received < expected);
-        let outcome = outcome(shards, missing)?;
+        let outcome = outcome(shards)?;
         Ok(Self {
             project_id: import.project,
             number,
@@ -166,8 +163,8 @@ impl NewRun {
             status: outcome.map(Outcome::as_str),
             started_at: started_at.unwrap_or(At(recording.started_at)),
             finished_at: shards.iter().filter_map(|shard| shard.finished_at).max(),
-            shards_received,
-            shards_expected,
+            shards_received: int(shards.len()),
+            shards_expected: expected(shards),
             total: int(counts.total),
             passed: int(counts.passed),
             failed: int(counts.failed),
@@ -191,9 +188,18 @@ impl NewRun {
     }
 }
 
-/// How the run ended: failed as soon as one shard failed; unknown while one is missing or was interrupted.
-fn outcome(shards: &[&StoredShard], missing: bool) -> Result<Option<Outcome>, StoreError> {
-    let mut unknown = missing;
+/// How many shards the run should have, where any of them knows.
+fn expected(shards: &[&StoredShard]) -> Option<i32> {
+    shards.iter().filter_map(|shard| shard.expected).max()
+}
+
+/// How a run of these shards ended: failed as soon as one shard failed; unknown while one is missing or was interrupted.
+///
+/// Shards are numbered from 1, so a run whose highest index exceeds the number of its shards lacks a lower one, even
+/// where no shard knows how many there should be.
+pub(crate) fn outcome(shards: &[&StoredShard]) -> Result<Option<Outcome>, StoreError> {
+    let highest = shards.iter().filter_map(|shard| shard.index).max();
+    let mut unknown = int(shards.len()) < expected(shards).max(highest).unwrap_or(0);
     for shard in shards {
         match optional_word("shard status", shard.status.as_deref())? {
             Some(Outcome::Failed) => return Ok(Some(Outcome::Failed)),

@@ -70,7 +70,7 @@ fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize)
 fn derived(world: &World) -> Vec<Option<String>> {
     world.database.texts(
         "SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
-         SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered \
+         SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered || ' ' || coalesce(status, 'unknown') \
              FROM run UNION ALL \
          SELECT 'branch ' || branch::text FROM branch UNION ALL \
          SELECT 'day ' || run_day::text FROM run_day UNION ALL \
@@ -115,6 +115,7 @@ fn any_history_leaves_what_a_rebuild_makes() {
                 "INSERT INTO run_day VALUES ('{0}', '2001-01-01', 'passed', 1); UPDATE run_day SET runs = runs + 1; \
                  INSERT INTO branch VALUES ('{0}', 'gone', now()); \
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
+                 UPDATE run SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
                      replace(body, 'runs', 'walks') WHERE in_window",
                 project.id

@@ -89,6 +89,37 @@ fn the_outcome_is_known_as_soon_as_one_shard_failed() {
 }
 
 #[test]
+fn a_run_without_its_lower_shards_has_no_outcome_yet() {
+    let world = World::new();
+    let of_unknown_total = |index: u32| {
+        let mut recording = report("a").shard(index, 3).test(&format!("test {index}"), "p");
+        recording.shard.as_mut().unwrap().total = None;
+        recording
+    };
+    let second = world.import(&of_unknown_total(2));
+    assert_eq!(second.status, None, "the first is missing");
+    assert_eq!(world.detail(&second).run.status, RunStatus::Incomplete);
+    let runs = world.store.runs(&world.project, &run_query()).unwrap().runs;
+    assert_eq!((runs[0].status, runs[0].shards.unwrap().expected), (None, None));
+    let first = world.import(&of_unknown_total(1));
+    assert_eq!(first.status, Some(Outcome::Passed));
+    assert_eq!(
+        world.import(&of_unknown_total(4)).status,
+        None,
+        "the third is missing"
+    );
+    // A database of an earlier version holds such runs as passed.
+    world
+        .database
+        .execute("UPDATE run SET status = 'passed'; UPDATE run_day SET status = 'passed'");
+    let rebuilt = world.rebuild(world.project.id);
+    assert_eq!((rebuilt.runs_changed, rebuilt.days_changed), (1, 2));
+    assert_eq!(world.detail(&first).run.status, RunStatus::Incomplete);
+    let third = world.import(&of_unknown_total(3));
+    assert_eq!(third.status, Some(Outcome::Passed));
+}
+
+#[test]
 fn a_late_shard_moves_the_start_of_all() {
     let world = World::new();
     let mut first = report("a")
