@@ -233,15 +233,17 @@ pub trait Administration: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Keeps a new read key of an organization.
+    /// Stores a new read key of an organization; false where there is no such organization. Storing the same key again
+    /// changes nothing.
     fn create_read_key(
         &self,
         organization: OrganizationId,
         key: &NewKey,
         expires_at: Timestamp,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
 
-    /// Keeps a new ingest key of a project; false where there is no such project.
+    /// Stores a new ingest key of a project; false where there is no such project. Storing the same key again changes
+    /// nothing.
     fn create_ingest_key(&self, project: ProjectId, key: &NewKey) -> Result<bool, StoreError>;
 
     /// The keys of an organization and its projects, oldest first.
@@ -249,6 +251,9 @@ pub trait Administration: Send + Sync {
 
     /// Revokes a key; false where there is no such key. A revoked key keeps its first date.
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Deletes a key that is revoked, or expired as of `now`.
+    fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError>;
 
     /// Groups a project's stored errors anew, in one transaction; none where there is no such project.
     ///
@@ -268,6 +273,17 @@ pub trait Administration: Send + Sync {
         dry_run: bool,
         told: &mut dyn FnMut(PruneStep<'_>),
     ) -> Result<PruneReport, StoreError>;
+}
+
+/// What became of a key that was to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyDeletion {
+    /// It is gone.
+    Deleted,
+    /// It still works, so it stays.
+    StillValid,
+    /// There is no such key.
+    Missing,
 }
 
 /// A change of a project's configuration; what is none stays.

@@ -6,14 +6,19 @@ use assay_domain::{
     plan::Plan,
     project::{Organization, ProjectEntry},
     signature::Classifier,
-    store::{Administration, ProjectChange, PruneReport, PruneStep, Refingerprinted, StoreError},
+    store::{
+        Administration, KeyDeletion, ProjectChange, PruneReport, PruneStep, Refingerprinted, StoreError,
+    },
     timestamp::Timestamp,
     verdict::Judge,
 };
 use diesel::{OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
 
 use crate::{
-    Database, key, organization, pool::Read, project, prune, refingerprint, schema::project as projects,
+    Database, key, organization,
+    pool::{Read, WorkError},
+    project, prune, refingerprint,
+    schema::project as projects,
     verdict,
 };
 
@@ -26,7 +31,7 @@ impl Administration for Database {
     ) -> Result<Organization, StoreError> {
         let new = organization::new(self.new_id(now), name, plan, now);
         self.run("making an organization", |connection| {
-            Ok::<_, crate::pool::WorkError<StoreError>>(organization::insert(connection, &new)?)
+            Ok::<_, WorkError<StoreError>>(organization::insert(connection, &new)?)
         })?;
         Ok(new)
     }
@@ -50,7 +55,7 @@ impl Administration for Database {
     ) -> Result<ProjectEntry, StoreError> {
         let new = project::new(self.new_id(now), name, stable_branch, now);
         self.run("making a project", |connection| {
-            Ok::<_, crate::pool::WorkError<StoreError>>(project::insert(connection, organization, &new)?)
+            Ok::<_, WorkError<StoreError>>(project::insert(connection, organization, &new)?)
         })?;
         Ok(new)
     }
@@ -82,14 +87,14 @@ impl Administration for Database {
         organization: OrganizationId,
         key: &NewKey,
         expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.run("keeping a key", |connection| {
-            Ok(key::insert_read(connection, organization, key, expires_at).map(drop)?)
+    ) -> Result<bool, StoreError> {
+        self.write("storing a key", |connection| {
+            Ok(key::insert_read(connection, organization, key, expires_at)?)
         })
     }
 
     fn create_ingest_key(&self, project: ProjectId, key: &NewKey) -> Result<bool, StoreError> {
-        self.run("keeping a key", |connection| {
+        self.write("storing a key", |connection| {
             Ok(key::insert_ingest(connection, project, key)?)
         })
     }
@@ -101,6 +106,21 @@ impl Administration for Database {
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError> {
         self.run("revoking a key", |connection| {
             Ok(key::revoke(connection, key, now)?)
+        })
+    }
+
+    fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError> {
+        // A second attempt, after a commit that was not answered, finds that the first one deleted the key.
+        let mut was_deleted = false;
+        let deletion = self.write("deleting a key", |connection| {
+            let deletion = key::delete(connection, key, now)?;
+            was_deleted |= deletion == KeyDeletion::Deleted;
+            Ok::<_, WorkError<StoreError>>(deletion)
+        })?;
+        Ok(if was_deleted {
+            KeyDeletion::Deleted
+        } else {
+            deletion
         })
     }
 

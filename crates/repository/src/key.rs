@@ -8,11 +8,12 @@ use std::{
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
     key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
+    store::KeyDeletion,
     timestamp::{DAY_MS, Timestamp},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
-    QueryResult, RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
+    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -82,22 +83,37 @@ impl Database {
     }
 }
 
-/// Keeps a read key.
+/// Stores a read key; false where there is no such organization.
+///
+/// Storing the same key again changes nothing: a statement whose connection was lost is sent again, and the first one may
+/// have been committed.
 pub(crate) fn insert_read(
     connection: &mut PgConnection,
     organization: OrganizationId,
     key: &NewKey,
     expires_at: Timestamp,
-) -> QueryResult<usize> {
+) -> QueryResult<bool> {
+    let known: Option<Uuid> = organization::table
+        .find(organization.0)
+        .select(organization::id)
+        .for_share()
+        .first(connection)
+        .optional()?;
+    if known.is_none() {
+        return Ok(false);
+    }
     diesel::insert_into(api_key::table)
         .values((
             new(key, KeyKind::Read, organization.0),
             api_key::expires_at.eq(At(expires_at)),
         ))
-        .execute(connection)
+        .on_conflict(api_key::id)
+        .do_nothing()
+        .execute(connection)?;
+    Ok(true)
 }
 
-/// Keeps an ingest key; false where there is no such project.
+/// Stores an ingest key; false where there is no such project. Storing the same key again changes nothing.
 pub(crate) fn insert_ingest(
     connection: &mut PgConnection,
     project: ProjectId,
@@ -106,6 +122,7 @@ pub(crate) fn insert_ingest(
     let organization: Option<Uuid> = project::table
         .find(project.0)
         .select(project::organization_id)
+        .for_share()
         .first(connection)
         .optional()?;
     let Some(organization) = organization else {
@@ -116,6 +133,8 @@ pub(crate) fn insert_ingest(
             new(key, KeyKind::Ingest, organization),
             api_key::project_id.eq(project.0),
         ))
+        .on_conflict(api_key::id)
+        .do_nothing()
         .execute(connection)?;
     Ok(true)
 }
@@ -196,4 +215,27 @@ pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
         .first(connection)
         .optional()?;
     Ok(known.is_some())
+}
+
+/// Deletes a key that is revoked, or expired as of `now`.
+pub(crate) fn delete(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<KeyDeletion> {
+    let deleted = diesel::delete(api_key::table.find(key.0))
+        .filter(
+            api_key::revoked_at
+                .is_not_null()
+                .or(api_key::expires_at.le(At(now)).assume_not_null()),
+        )
+        .execute(connection)?;
+    if deleted > 0 {
+        return Ok(KeyDeletion::Deleted);
+    }
+    let left: Option<Uuid> = api_key::table
+        .find(key.0)
+        .select(api_key::id)
+        .first(connection)
+        .optional()?;
+    Ok(match left {
+        Some(_) => KeyDeletion::StillValid,
+        None => KeyDeletion::Missing,
+    })
 }

@@ -1,12 +1,12 @@
 //! `assay key`: read keys of organizations and ingest keys of projects.
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
     id::KeyId,
     key::{KeyEntry, KeyKind},
     project::ProjectEntry,
-    store::Administration,
+    store::{Administration, KeyDeletion},
     timestamp::Timestamp,
 };
 use clap::Subcommand;
@@ -77,6 +77,22 @@ Examples:
         #[arg(long, short)]
         yes: bool,
     },
+    /// Delete a key that is revoked or expired
+    ///
+    /// `assay key list` shows it no longer. A key that still works must be revoked first. A terminal is asked first.
+    /// Without a terminal nobody is asked.
+    #[command(after_help = "\
+Examples:
+  assay key delete 019aa3f4-5b1c-7def-8a3b-0123456789ab
+  Every revoked key:
+    assay key list --json | jq -r '.keys[] | select(.revokedAt != null) | .id' | xargs -n 1 assay key delete")]
+    Delete {
+        /// The key's id, as `assay key list` shows it
+        key_id: KeyId,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// Runs `assay key`.
@@ -89,7 +105,28 @@ pub(crate) fn run(global: &Global, command: KeyCommand) -> anyhow::Result<()> {
         KeyCommand::CreateIngest { project } => create_ingest(global, store, &project, now),
         KeyCommand::List { org } => list(global, store, org.as_deref(), now),
         KeyCommand::Revoke { key_id, yes } => revoke(global, store, key_id, yes, now),
+        KeyCommand::Delete { key_id, yes } => delete(global, store, key_id, yes, now),
     }
+}
+
+fn delete(
+    global: &Global,
+    store: &dyn Administration,
+    id: KeyId,
+    yes: bool,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    confirm(yes, || format!("Delete the key {id} for good?"))?;
+    match store.delete_key(id, now)? {
+        KeyDeletion::Deleted => {}
+        KeyDeletion::StillValid => {
+            bail!("the key {id} still works, so it was not deleted; revoke it first: assay key revoke {id}")
+        }
+        KeyDeletion::Missing => return Err(lookup::no_key(store, id)?),
+    }
+    output::print(global.json, &json!({ "id": id, "deleted": true }), || {
+        format!("The key {id} is deleted")
+    })
 }
 
 fn revoke(
@@ -120,7 +157,11 @@ fn create_read(
     let organization = lookup::organization(store, org)?;
     let (secret, new) = mint(KeyKind::Read, now);
     let expires_at = days.expiry(now);
-    store.create_read_key(organization.id, &new, expires_at)?;
+    ensure!(
+        store.create_read_key(organization.id, &new, expires_at)?,
+        "the organization {:?} was deleted meanwhile",
+        organization.name
+    );
     if !organization.plan.has_read_api() {
         eprintln!(
             "assay: {:?} is on the plan {}, which has no read API: the key is refused until `assay org set-plan`",
@@ -149,7 +190,7 @@ fn create_ingest(
     let (secret, new) = mint(KeyKind::Ingest, now);
     ensure!(
         store.create_ingest_key(project.id, &new)?,
-        "the project {:?} has just been removed",
+        "the project {:?} was deleted meanwhile",
         project.name
     );
     let value = json!({ "id": new.id, "key": secret.reveal(), "expiresAt": null, "projectId": project.id });

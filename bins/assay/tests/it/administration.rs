@@ -1,6 +1,7 @@
 //! Organizations, projects and keys.
 
 use assay_testkit::{Cli, TestDatabase};
+use serde_json::json;
 
 use crate::world::{World, said, text};
 
@@ -60,6 +61,25 @@ fn a_projects_configuration_is_set_in_parts() {
         let refused = world.cli.run(&[&["project", "set", "web"], wrong].concat());
         assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", said(&refused));
     }
+}
+
+#[test]
+fn a_key_is_deleted_once_it_is_revoked() {
+    let world = World::new();
+    let made = world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
+    let id = text(&made["id"]);
+    let refused = world.cli.run(&["key", "delete", &id]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("assay key revoke"), "{}", said(&refused));
+    world.cli.json(&["key", "revoke", &id]);
+    let deleted = world.cli.json(&["key", "delete", &id]);
+    assert_eq!(deleted, json!({ "id": id, "deleted": true }));
+    assert_eq!(world.cli.json(&["key", "list"])["keys"], json!([]));
+    let gone = world.cli.run(&["key", "delete", &id]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(said(&gone).contains("assay key list"), "{}", said(&gone));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod greeting;
 mod manifest;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
     id::OrganizationId,
@@ -141,6 +141,9 @@ fn read_key(
 ) -> anyhow::Result<(String, Timestamp)> {
     let (secret, new) = mint(KeyKind::Read, now);
     let expires_at = Lifetime::Thirty.expiry(now);
-    store.create_read_key(organization, &new, expires_at)?;
+    ensure!(
+        store.create_read_key(organization, &new, expires_at)?,
+        "the sample organization was deleted meanwhile"
+    );
     Ok((secret.reveal().to_owned(), expires_at))
 }

@@ -6,7 +6,7 @@ use assay_domain::{
     plan::Plan,
     project::Caller,
     settings::ChatEvent,
-    store::{Administration, ProjectChange, Store},
+    store::{Administration, KeyDeletion, ProjectChange, Store},
 };
 
 use crate::fixture::*;
@@ -173,6 +173,30 @@ fn keys_are_listed_with_the_day_of_their_last_use() {
         (keys[0].expires_at, keys[1].expires_at),
         (Some(NOW.plus_days(30)), None)
     );
+}
+
+#[test]
+fn only_a_key_that_no_longer_works_is_deleted() {
+    let world = World::new();
+    let store = &world.store;
+    let expiry = NOW.plus_days(30);
+    store
+        .create_read_key(world.caller.organization, &key(1), expiry)
+        .unwrap();
+    store.create_ingest_key(world.project.id, &key(2)).unwrap();
+    let delete = |seed: u8, now| store.delete_key(key(seed).id, now).unwrap();
+    assert_eq!(delete(1, expiry.plus_ms(-1)), KeyDeletion::StillValid);
+    assert_eq!(delete(2, expiry), KeyDeletion::StillValid, "it never expires");
+    assert_eq!(store.keys(world.caller.organization).unwrap().len(), 2);
+
+    assert_eq!(delete(1, expiry), KeyDeletion::Deleted);
+    assert_eq!(delete(1, expiry), KeyDeletion::Missing);
+    store.revoke_key(key(2).id, NOW).unwrap();
+    assert_eq!(delete(2, NOW), KeyDeletion::Deleted);
+    assert!(store.keys(world.caller.organization).unwrap().is_empty());
+
+    let nowhere = OrganizationId(uuid::Uuid::nil());
+    assert!(!store.create_read_key(nowhere, &key(3), expiry).unwrap());
 }
 
 #[test]

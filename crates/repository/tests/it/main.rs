@@ -15,6 +15,7 @@ mod failures;
 mod fixture;
 mod kept;
 mod load;
+mod lost_answers;
 mod migrations;
 mod model;
 mod packs;

@@ -1,0 +1,130 @@
+//! Connections that end after a commit and before its answer: the statement is sent again, and finds itself done.
+
+use std::{
+    io::{Read, Write},
+    net::Shutdown,
+    os::unix::net::{UnixListener, UnixStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use assay_domain::{
+    id::KeyId,
+    key::{KeyHash, NewKey},
+    store::{Administration, KeyDeletion},
+};
+use assay_repository::Database;
+use assay_testkit::TestDatabase;
+
+use crate::fixture::*;
+
+/// A proxy before Postgres that loses the first answer in which a text stands, together with its connection.
+struct Proxy {
+    folder: tempfile::TempDir,
+    database: String,
+    lost: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    fn before(database: &TestDatabase, answer: &'static [u8]) -> Self {
+        let real = database.text("SELECT split_part(current_setting('unix_socket_directories'), ',', 1)");
+        let real = format!("{}/.s.PGSQL.5432", real.unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
+        let lost = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&lost);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), UnixStream::connect(&real).unwrap());
+                let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || forward(from, to, |_| true));
+                let counter = Arc::clone(&counter);
+                thread::spawn(move || {
+                    forward(server, client, |bytes| {
+                        let is_it = bytes.windows(answer.len()).any(|part| part == answer);
+                        !(is_it && counter.fetch_add(1, Ordering::SeqCst) == 0)
+                    });
+                });
+            }
+        });
+        let name = database.text("SELECT current_database()").unwrap();
+        Self {
+            folder,
+            database: name,
+            lost,
+        }
+    }
+
+    fn connect(&self) -> Database {
+        let folder = self.folder.path().display();
+        let url = format!("host={folder} port=5432 user=assay dbname={}", self.database);
+        Database::connect(&url, 2).unwrap()
+    }
+
+    fn has_lost_one(&self) -> bool {
+        self.lost.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// Passes on what comes, until something is not to be passed on; then ends the connection on both sides.
+fn forward(mut from: UnixStream, mut to: UnixStream, mut passes: impl FnMut(&[u8]) -> bool) {
+    let mut buffer = [0; 65_536];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        let bytes = &buffer[..length];
+        if !passes(bytes) || to.write_all(bytes).is_err() {
+            break;
+        }
+    }
+    // The other direction may have ended them already.
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn key(seed: u8) -> NewKey {
+    NewKey {
+        id: KeyId(uuid::Uuid::from_bytes([seed; 16])),
+        hash: KeyHash([seed; 32]),
+        prefix: format!("svc_ro_{seed:05}"),
+        created_at: NOW,
+    }
+}
+
+#[test]
+fn a_key_whose_commit_was_not_answered_is_stored_once_and_reported_as_stored() {
+    let world = World::new();
+    let organization = world.caller.organization;
+    let proxy = Proxy::before(&world.database, b"COMMIT\0");
+    let stored = proxy
+        .connect()
+        .create_read_key(organization, &key(1), NOW.plus_days(30));
+    assert!(stored.unwrap() && proxy.has_lost_one());
+
+    let proxy = Proxy::before(&world.database, b"COMMIT\0");
+    let stored = proxy.connect().create_ingest_key(world.project.id, &key(2));
+    assert!(stored.unwrap() && proxy.has_lost_one());
+    assert_eq!(world.store.keys(organization).unwrap().len(), 2);
+
+    // Another key of the same text is no repetition.
+    let other = NewKey {
+        id: KeyId(uuid::Uuid::from_bytes([9; 16])),
+        ..key(1)
+    };
+    let refused = world
+        .store
+        .create_read_key(organization, &other, NOW.plus_days(30));
+    assert!(refused.is_err());
+}
+
+#[test]
+fn a_key_whose_deletion_was_not_answered_is_reported_as_deleted() {
+    let world = World::new();
+    let organization = world.caller.organization;
+    world.store.create_read_key(organization, &key(1), NOW).unwrap();
+    let proxy = Proxy::before(&world.database, b"COMMIT\0");
+    let deletion = proxy.connect().delete_key(key(1).id, NOW).unwrap();
+    assert!(deletion == KeyDeletion::Deleted && proxy.has_lost_one());
+    assert!(world.store.keys(organization).unwrap().is_empty());
+}
