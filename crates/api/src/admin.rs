@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     HttpResponse,
-    http::header::{self, ContentType},
+    http::header::{self, Accept, ContentType},
     web::{self, ServiceConfig},
 };
 
 use crate::{
     app::App,
     error::ApiError,
+    exposition::Exposition,
     reference,
     turnstile::{Bounds, Turnstile},
 };
@@ -23,7 +24,7 @@ const READINESS: Bounds = Bounds {
 };
 
 /// Mounts `/healthz` (the process answers), `/readyz` (the database answers too), `/metrics`, and the description of
-/// the API: `/openapi.json` and, for people, `/docs`.
+/// the API: `/openapi.json` and, for people, `/docs`, to which `/` redirects.
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         let ready = app.clone();
@@ -37,9 +38,13 @@ pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
                 "/readyz",
                 web::get().to(move || readiness(ready.clone(), Arc::clone(&turnstile))),
             )
-            .route("/metrics", web::get().to(move || metrics(app.clone())))
+            .route(
+                "/metrics",
+                web::get().to(move |accept: web::Header<Accept>| metrics(app.clone(), accept.into_inner())),
+            )
             .route("/openapi.json", web::get().to(document))
-            .route("/docs", web::get().to(page));
+            .route("/docs", web::get().to(page))
+            .service(web::redirect("/", "/docs"));
     }
 }
 
@@ -73,14 +78,13 @@ async fn page() -> HttpResponse {
         .body(reference::PAGE)
 }
 
-async fn metrics(app: App) -> HttpResponse {
-    match app.metrics.text(app.store.connections()) {
+async fn metrics(app: App, accept: Accept) -> HttpResponse {
+    let format = Exposition::negotiate(&accept);
+    match app.metrics.open_metrics(app.store.connections()) {
         Ok(text) => HttpResponse::Ok()
-            .insert_header((
-                "Content-Type",
-                "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            ))
-            .body(text),
+            .insert_header((header::CONTENT_TYPE, format.content_type()))
+            .insert_header((header::VARY, "Accept"))
+            .body(format.convert(text)),
         Err(error) => {
             log::error!("the metrics could not be written: {error}");
             HttpResponse::InternalServerError()

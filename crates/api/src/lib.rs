@@ -14,6 +14,7 @@ mod cursor;
 mod dispatch;
 mod encoding;
 mod error;
+mod exposition;
 mod metrics;
 #[cfg(test)]
 mod openapi;

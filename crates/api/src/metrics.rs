@@ -130,7 +130,7 @@ impl Metrics {
     }
 
     /// All metrics in the OpenMetrics text format.
-    pub(crate) fn text(&self, connections: Connections) -> Result<String, fmt::Error> {
+    pub(crate) fn open_metrics(&self, connections: Connections) -> Result<String, fmt::Error> {
         for (state, count) in [
             (ConnectionState::busy, connections.busy),
             (ConnectionState::idle, connections.idle),

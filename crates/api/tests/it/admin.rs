@@ -63,6 +63,46 @@ async fn metrics_count_by_route_status_and_code() {
 }
 
 #[actix_web::test]
+async fn metrics_are_openmetrics_only_where_the_scraper_asks_for_it() {
+    let api = Api::new();
+    api.get("/projects").await.ok();
+    let service = init_service(Actix::new().configure(assay_api::admin(api.app()))).await;
+    for (accept, content_type, counter) in [
+        (
+            None,
+            "text/plain; version=0.0.4; charset=utf-8",
+            "assay_http_requests_total",
+        ),
+        (
+            Some("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3"),
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            "assay_http_requests",
+        ),
+    ] {
+        let request = TestRequest::with_uri("/metrics");
+        let request = match accept {
+            Some(accept) => request.insert_header(("Accept", accept)),
+            None => request,
+        };
+        let response = call_service(&service, request.to_request()).await;
+        assert_eq!(response.headers().get("Content-Type").unwrap(), content_type);
+        let text = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+        assert!(text.contains(&format!("# TYPE {counter} counter\n")), "{text}");
+        assert!(text.contains("\nassay_http_requests_total{"), "{text}");
+        assert_eq!(text.ends_with("# EOF\n"), accept.is_some(), "{text}");
+        assert_eq!(text.contains("# UNIT "), accept.is_some(), "{text}");
+    }
+}
+
+#[actix_web::test]
+async fn the_root_leads_to_the_reference() {
+    let service = init_service(Actix::new().configure(assay_api::admin(Api::new().app()))).await;
+    let response = call_service(&service, TestRequest::with_uri("/").to_request()).await;
+    assert_eq!(response.status().as_u16(), 307);
+    assert_eq!(response.headers().get("Location").unwrap(), "/docs");
+}
+
+#[actix_web::test]
 async fn the_description_is_served_to_programs_and_to_people_and_to_no_client() {
     let api = Api::new();
     let (status, document) = get(&api, "/openapi.json").await;
