@@ -38,7 +38,7 @@ pub(crate) fn start(
 ) -> anyhow::Result<Server> {
     let threads = usize::try_from(sizes.blocking)?;
     let workers = usize::try_from(sizes.workers)?;
-    let connections = usize::try_from(descriptors::room_for_connections(sizes.pool))? / workers;
+    let connections = per_worker(descriptors::room_for_connections(sizes.pool), workers)?;
     let app = app.with_threads(threads);
     let server = Server::build()
         .workers(workers)
@@ -78,6 +78,11 @@ pub(crate) fn start(
         }
     };
     Ok(server.run())
+}
+
+/// How many connections each worker accepts: its share of the room, and at least one, since the server takes 0 as no limit.
+fn per_worker(room: u64, workers: usize) -> anyhow::Result<usize> {
+    Ok((usize::try_from(room)? / workers.max(1)).max(1))
 }
 
 /// Readies a stream that was accepted, and tells who is at its other end.
@@ -127,5 +132,23 @@ fn answer<A: Service<Request>>(
         let answer = answer.await;
         answering.set(false);
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_accepts_a_bounded_number_of_connections() {
+        for (room, workers, expected) in [
+            (20_000, 4, 5_000),
+            (10, 3, 3),
+            (2, 4, 1),
+            (1, 1_024, 1),
+            (7, 0, 7),
+        ] {
+            assert_eq!(per_worker(room, workers).unwrap(), expected);
+        }
     }
 }

@@ -169,6 +169,29 @@ fn without_redis_each_server_counts_by_itself_until_it_is_back() {
 }
 
 #[test]
+fn every_outage_of_redis_is_logged_though_two_begin_in_one_minute() {
+    let mut pair = Pair::start();
+    loop {
+        pair.wait_until_shared();
+        let before = pair.said("Redis does not answer");
+        let begun = minute();
+        for outage in 1..=2 {
+            pair.redis.kill();
+            pair.admitted(5);
+            for (times, before) in pair.said("Redis does not answer").iter().zip(before) {
+                assert_eq!(*times, before + outage, "outage {outage}");
+            }
+            pair.redis.restart();
+            pair.wait_until_shared();
+        }
+        assert!(pair.said("Redis answers again").iter().all(|times| *times >= 2));
+        if minute() == begun {
+            return;
+        }
+    }
+}
+
+#[test]
 fn a_redis_that_hangs_holds_up_one_request_a_second_for_a_moment() {
     let pair = Pair::start();
     pair.wait_until_shared();

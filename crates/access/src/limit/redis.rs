@@ -27,8 +27,8 @@ const PAUSE_MS: i64 = 1_000;
 /// That there is no pause.
 const ANSWERS: i64 = i64::MIN;
 
-/// Counts in Redis, by a hash of the header. Where Redis fails it counts in this process until Redis answers again, and
-/// says both in the log, at most once a window.
+/// Counts in Redis, by a hash of the budget's id. Where Redis fails it counts in this process until Redis answers again, and
+/// logs the beginning and the end of each outage.
 pub struct Redis {
     limit: u32,
     connection: ConnectionManager,
@@ -36,10 +36,8 @@ pub struct Redis {
     fallback: InProcess,
     /// Redis is not asked before this time (Unix milliseconds), and then by one request alone.
     paused_until: AtomicI64,
-    /// The last window in which a failure was logged.
-    logged: AtomicI64,
-    /// Whether the log says last that Redis does not answer.
-    told: AtomicBool,
+    /// Whether an outage was logged whose end was not.
+    is_out: AtomicBool,
 }
 
 /// The address of Redis cannot be used.
@@ -48,7 +46,7 @@ pub struct Redis {
 pub struct BadRedisUrl(#[source] RedisError);
 
 impl Redis {
-    /// Admits `limit` requests a window and header (0 admits all), counting at `url`. Connects on first use, so
+    /// Admits `limit` requests a window and id (0 admits all), counting at `url`. Connects on first use, so
     /// that a server starts while Redis is down. Must be called within a Tokio runtime.
     pub fn new(url: &str, limit: u32) -> Result<Self, BadRedisUrl> {
         let config = ConnectionManagerConfig::new()
@@ -62,22 +60,21 @@ impl Redis {
             count: Script::new(COUNT),
             fallback: InProcess::new(limit),
             paused_until: AtomicI64::new(ANSWERS),
-            logged: AtomicI64::new(i64::MIN),
-            told: AtomicBool::new(false),
+            is_out: AtomicBool::new(false),
         })
     }
 
-    async fn count(&self, authorization: &[u8], now: Timestamp) -> Admission {
+    async fn count(&self, budget_id: &[u8], now: Timestamp) -> Admission {
         if self.limit == 0 {
             return Admission::Unlimited;
         }
         if !self.may_ask(now) {
-            return self.fallback.count(authorization, now);
+            return self.fallback.count(budget_id, now);
         }
         let mut connection = self.connection.clone();
         let counted: Result<u32, RedisError> = self
             .count
-            .key(counter(authorization, window_of(now)))
+            .key(counter(budget_id, window_of(now)))
             .arg(2 * WINDOW_MS)
             .invoke_async(&mut connection)
             .await;
@@ -88,7 +85,7 @@ impl Redis {
             }
             Err(error) => {
                 self.failed(&error, now);
-                self.fallback.count(authorization, now)
+                self.fallback.count(budget_id, now)
             }
         }
     }
@@ -113,7 +110,7 @@ impl Redis {
         if self.paused_until.load(Ordering::Relaxed) != ANSWERS {
             self.paused_until.store(ANSWERS, Ordering::Relaxed);
         }
-        if self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::Relaxed) {
+        if self.is_out.load(Ordering::Relaxed) && self.is_out.swap(false, Ordering::Relaxed) {
             log::info!("Redis answers again");
         }
     }
@@ -121,26 +118,23 @@ impl Redis {
     fn failed(&self, error: &RedisError, now: Timestamp) {
         self.paused_until
             .store(now.unix_ms().saturating_add(PAUSE_MS), Ordering::Relaxed);
-        if self.told.load(Ordering::Relaxed) {
-            return;
-        }
-        if self.logged.swap(window_of(now), Ordering::Relaxed) != window_of(now) {
-            self.told.store(true, Ordering::Relaxed);
+        // Redis is asked once a second while it is out, which bounds how often an outage can begin.
+        if !self.is_out.swap(true, Ordering::Relaxed) {
             log::warn!("Redis does not answer, requests are counted in this process: {error}");
         }
     }
 }
 
 impl RateLimiter for Redis {
-    fn admit<'a>(&'a self, authorization: &'a [u8], now: Timestamp) -> Admitting<'a> {
-        Box::pin(self.count(authorization, now))
+    fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a> {
+        Box::pin(self.count(budget_id, now))
     }
 }
 
-/// The name of a counter. Half a SHA-256 stands for the header: equal in every process, and no key in Redis.
-fn counter(authorization: &[u8], window: i64) -> String {
+/// The name of a counter. Half a SHA-256 stands for the id: equal in every process, and no key in Redis.
+fn counter(budget_id: &[u8], window: i64) -> String {
     let mut name = format!("assay:limit:{window}:");
-    for byte in Sha256::digest(authorization).iter().take(16) {
+    for byte in Sha256::digest(budget_id).iter().take(16) {
         // Writing to a String does not fail.
         let _ = write!(name, "{byte:02x}");
     }
@@ -152,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_does_not_show_the_header() {
+    fn a_counter_does_not_show_the_key() {
         let name = counter(b"Bearer svc_ro_secret", 29_920_006);
         assert!(name.starts_with("assay:limit:29920006:") && !name.contains("secret"));
         assert_eq!(name.len(), "assay:limit:29920006:".len() + 32);
