@@ -39,6 +39,12 @@ impl PresentedKey {
     }
 }
 
+/// What the rate limit counts a request by: the key that the `Authorization` header holds, else the whole value. So all
+/// spellings of a header share the budget of their key.
+pub fn budget_id(header: &[u8]) -> &[u8] {
+    bearer_token(header).unwrap_or(header)
+}
+
 /// The token of a `Bearer` header, if it has one. The scheme may be in any case.
 fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at(header.iter().position(u8::is_ascii_whitespace)?);
@@ -172,6 +178,17 @@ mod tests {
             let presented = PresentedKey::of_header(Some(header.as_bytes())).unwrap();
             assert_eq!(presented, PresentedKey(new.hash));
         }
+    }
+
+    #[test]
+    fn all_spellings_of_a_header_share_one_budget() {
+        for header in ["Bearer k", "bearer k", "BEARER   k", "Bearer\t k \t", "Bearer k "] {
+            assert_eq!(budget_id(header.as_bytes()), b"k", "{header:?}");
+        }
+        for header in ["Basic k", "Bearer", "Bearer ", "Bearerk", ""] {
+            assert_eq!(budget_id(header.as_bytes()), header.as_bytes());
+        }
+        assert_ne!(budget_id(b"Bearer k"), budget_id(b"Bearer K"));
     }
 
     #[test]

@@ -78,6 +78,17 @@ pub fn has_shape(kind: KeyKind, text: &[u8]) -> bool {
         .is_some_and(|(before, check)| *check == check_chars(before))
 }
 
+/// Whether `text` contains all of a key but its prefix, and perhaps that too: for places that must not show a key which was
+/// put there by mistake.
+pub fn is_in(text: &[u8]) -> bool {
+    text.windows(RANDOM_CHARS + CHECK_CHARS).any(|rest| {
+        rest.iter().all(u8::is_ascii_alphanumeric)
+            && [KeyKind::Read, KeyKind::Ingest]
+                .into_iter()
+                .any(|kind| has_shape(kind, &[prefix(kind).as_bytes(), rest].concat()))
+    })
+}
+
 /// The SHA-256 by which the store knows a key.
 pub fn hash(text: &[u8]) -> KeyHash {
     KeyHash(Sha256::digest(text).into())
@@ -132,6 +143,32 @@ mod tests {
         assert!(has_shape(KeyKind::Ingest, secret.reveal().as_bytes()));
         assert!(!has_shape(KeyKind::Read, secret.reveal().as_bytes()));
         assert!(new.prefix.starts_with("svc_") && !new.prefix.starts_with("svc_ro_"));
+    }
+
+    #[test]
+    fn a_key_is_found_in_a_text_without_its_prefix() {
+        for kind in [KeyKind::Read, KeyKind::Ingest] {
+            let (secret, _) = mint(kind, NOW);
+            let key = secret.reveal();
+            let rest = &key[prefix(kind).len()..];
+            for text in [
+                key.to_owned(),
+                rest.to_owned(),
+                format!("ro_{rest}"),
+                format!("a-{rest}0"),
+            ] {
+                assert!(is_in(text.as_bytes()), "{text}");
+            }
+            assert!(!is_in(&rest.as_bytes()[1..]) && !is_in(rest.to_uppercase().as_bytes()));
+        }
+        // Ids that clients do send: a UUID, a trace, a SHA-256.
+        for text in [
+            "019aa3f4-5b1c-7def-8a3b-0123456789ab",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        ] {
+            assert!(!is_in(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

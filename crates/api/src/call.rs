@@ -16,7 +16,7 @@ use assay_flakiness::{Engine, Suspects};
 use crate::{
     error::ApiError,
     metrics::Metrics,
-    request::{Ask, Query},
+    request::{Ask, Pairs, Query},
     routes::Route,
 };
 
@@ -31,12 +31,13 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Timestamp,
     pub(crate) route: &'static Route,
     pub(crate) ask: &'a Ask,
+    pub(crate) pairs: &'a Pairs,
 }
 
 impl Call<'_> {
     /// The query's parameters.
     pub(crate) fn query(&self) -> Query<'_> {
-        Query::new(&self.ask.query, self.caller.plan, self.now)
+        Query::new(self.pairs, self.caller.plan, self.now)
     }
 
     /// The project of the path, if the caller may see it.

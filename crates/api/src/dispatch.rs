@@ -7,7 +7,7 @@ use actix_web::{
     http::header::{self, HeaderName, HeaderValue},
 };
 use assay_access::{
-    check::PresentedKey,
+    check::{PresentedKey, budget_id},
     limit::{Admission, Budget, WINDOW_MS},
 };
 use assay_domain::timestamp::Timestamp;
@@ -65,7 +65,7 @@ async fn respond(
 ) -> (HttpResponse, &'static str) {
     let authorization = authorization(request);
     let admission = match &authorization {
-        Some(header) => app.limiter.admit(header, now).await,
+        Some(header) => app.limiter.admit(budget_id(header), now).await,
         None => Admission::Unlimited,
     };
     if authorization.is_some() {
@@ -116,6 +116,7 @@ fn read(
         now,
         route,
         ask,
+        pairs: &ask.pairs(),
     };
     let answer = (route.handler)(&call)?;
     answer.into_reply(ask, grant.expiry_notice(now))

@@ -17,29 +17,32 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 
 #[test]
 fn postgres_stopped() {
-    survives(|world, load| {
+    let seen = survives(|world, load| {
         world.postgres().stop();
         load.until_more(10, is_unreachable);
         not_ready(world);
         world.postgres().start_again()
     });
+    assert_all_unreachable(&seen);
 }
 
 #[test]
 fn postgres_restarted() {
-    survives(|world, _| {
+    let seen = survives(|world, _| {
         world.postgres().stop();
         world.postgres().start_again()
     });
+    assert_all_unreachable(&seen);
 }
 
 #[test]
 fn postgres_killed() {
-    survives(|world, load| {
+    let seen = survives(|world, load| {
         world.postgres().kill();
         load.until_more(10, is_unreachable);
         world.postgres().start_again()
     });
+    assert_all_unreachable(&seen);
 }
 
 #[test]
@@ -55,8 +58,15 @@ fn postgres_frozen() {
     });
 }
 
-/// Breaks Postgres under load. The fault returns when Postgres answered again.
-fn survives(fault: impl FnOnce(&mut World, &Load) -> Instant) {
+/// A database that is gone is told as 503, also by a request that it ended in the middle.
+fn assert_all_unreachable(seen: &[Seen]) {
+    let failed = seen.iter().filter(|seen| seen.status != 200);
+    let others: Vec<_> = failed.filter(|seen| !is_unreachable(seen)).collect();
+    assert!(others.is_empty(), "of {} answers: {others:?}", seen.len());
+}
+
+/// Breaks Postgres under load and returns every answer. The fault returns when Postgres answered again.
+fn survives(fault: impl FnOnce(&mut World, &Load) -> Instant) -> Vec<Seen> {
     let _alone = quiet::alone();
     let mut world = World::with_own_postgres();
     for build in 1..=3 {
@@ -87,6 +97,7 @@ fn survives(fault: impl FnOnce(&mut World, &Load) -> Instant) {
     assert!(world.server.lives() && world.server.is_healthy());
     world.server.ready();
     assert_eq!(world.get("/runs")["runs"], before);
+    seen
 }
 
 fn is_unreachable(seen: &Seen) -> bool {

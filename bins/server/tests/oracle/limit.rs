@@ -41,6 +41,13 @@ pub(crate) fn limit(tally: &mut Tally, stack: &Stack, first: &str, second: &str)
     for path in ["/nonsense", "/projects/x/runs?days=8"] {
         tally.same("the edge comes first", &ask(Some(&mine), path).status, &429);
     }
+    for scheme in ["bearer", "BEARER", "Bearer "] {
+        tally.same(
+            "all spellings of the header share one budget",
+            &ask(Some(&format!("{scheme} {first}")), "/projects").status,
+            &429,
+        );
+    }
     tally.same(
         "each key has its own budget",
         &ask(Some(&other), "/projects").status,

@@ -11,14 +11,14 @@ use assay_domain::timestamp::Timestamp;
 use super::{Admission, Admitting, RateLimiter, window_of};
 
 const SHARDS: u64 = 16;
-/// How many headers a shard counts in a window: about half a megabyte a shard at most.
-const HEADERS_PER_SHARD: usize = 16_384;
+/// How many ids a shard counts in a window: about half a megabyte a shard at most.
+const IDS_PER_SHARD: usize = 16_384;
 
 /// Counts in sharded maps that are dropped at the end of each window.
 ///
-/// Headers are known by a keyed 64-bit hash, so that nobody can choose headers that collide. Memory is bounded:
-/// a shard that is full forgets the headers seen once in this window, as random ones are; should it still be
-/// full, headers that are new to it are admitted uncounted.
+/// A budget's id is kept as a keyed 64-bit hash, so that a client cannot choose ids that collide. Memory is bounded: a shard
+/// that is full forgets the ids seen once in this window, as random ones are; should it still be full, ids that are new to
+/// it are admitted uncounted.
 pub struct InProcess {
     limit: u32,
     hasher: RandomState,
@@ -26,7 +26,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Admits `limit` requests a window and header; 0 admits all.
+    /// Admits `limit` requests a window and id; 0 admits all.
     pub fn new(limit: u32) -> Self {
         Self {
             limit,
@@ -36,11 +36,11 @@ impl InProcess {
     }
 
     /// Counts one request, without waiting for anything.
-    pub fn count(&self, authorization: &[u8], now: Timestamp) -> Admission {
+    pub fn count(&self, budget_id: &[u8], now: Timestamp) -> Admission {
         if self.limit == 0 {
             return Admission::Unlimited;
         }
-        let hash = self.hasher.hash_one(authorization);
+        let hash = self.hasher.hash_one(budget_id);
         // The top bits choose the shard; the map inside uses the lower ones.
         let shard = usize::try_from(hash >> 60)
             .ok()
@@ -55,8 +55,8 @@ impl InProcess {
 }
 
 impl RateLimiter for InProcess {
-    fn admit<'a>(&'a self, authorization: &'a [u8], now: Timestamp) -> Admitting<'a> {
-        Box::pin(std::future::ready(self.count(authorization, now)))
+    fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a> {
+        Box::pin(std::future::ready(self.count(budget_id, now)))
     }
 }
 
@@ -69,7 +69,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// The number of requests of this header in the window, this one included.
+    /// The number of requests of this id in the window, this one included.
     fn count(&mut self, hash: u64, window: i64) -> u32 {
         // A thread that read the clock just before the window's end counts in the new window; a clock that was
         // set back further begins anew.
@@ -79,12 +79,12 @@ impl Shard {
                 ..Self::default()
             };
         }
-        if self.counts.len() >= HEADERS_PER_SHARD && !self.counts.contains_key(&hash) {
+        if self.counts.len() >= IDS_PER_SHARD && !self.counts.contains_key(&hash) {
             // Once a shardful of requests, so that the sweep costs each of them next to nothing.
-            if self.uncounted.is_multiple_of(HEADERS_PER_SHARD) {
+            if self.uncounted.is_multiple_of(IDS_PER_SHARD) {
                 self.counts.retain(|_, count| *count > 1);
             }
-            if self.counts.len() >= HEADERS_PER_SHARD {
+            if self.counts.len() >= IDS_PER_SHARD {
                 self.uncounted += 1;
                 return 1;
             }
@@ -172,7 +172,7 @@ mod tests {
         }
         assert!(!is_admitted(&limiter, b"busy", NOW));
         for shard in &limiter.shards {
-            assert!(shard.lock().unwrap().counts.len() <= HEADERS_PER_SHARD);
+            assert!(shard.lock().unwrap().counts.len() <= IDS_PER_SHARD);
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
             .iter()
             .map(|shard| shard.lock().unwrap().counts.len())
             .sum();
-        assert!(counted <= HEADERS_PER_SHARD * 16);
+        assert!(counted <= IDS_PER_SHARD * 16);
     }
 
     #[test]

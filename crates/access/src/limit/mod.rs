@@ -1,7 +1,8 @@
-//! The rate limit: so many requests with one `Authorization` header in a window of 60 seconds.
+//! The rate limit: how many requests with one key a window of 60 seconds admits.
 //!
-//! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A request without
-//! the header is not counted: it is refused anyway, at no cost.
+//! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an id, the
+//! [`budget_id`](crate::check::budget_id) of the request's `Authorization` header. A request without the header is not
+//! counted: it is refused anyway, at no cost.
 
 mod in_process;
 mod ping;
@@ -22,11 +23,11 @@ pub const WINDOW_MS: i64 = 60_000;
 /// How many requests a window admits unless configured otherwise.
 pub const DEFAULT_LIMIT: u32 = 60;
 
-/// Counts requests by their `Authorization` header.
+/// Counts requests by their budget's id.
 pub trait RateLimiter: Send + Sync {
     /// Counts one request at `now` and says whether it lies within the limit. Never fails: a limiter that
     /// cannot count as it should counts as well as it can.
-    fn admit<'a>(&'a self, authorization: &'a [u8], now: Timestamp) -> Admitting<'a>;
+    fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a>;
 }
 
 /// The answer to come of a [`RateLimiter`].
@@ -43,7 +44,7 @@ pub enum Admission {
     Refused,
 }
 
-/// What is left of a header's window after an admitted request.
+/// What is left of a budget in its window after an admitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// How many requests a window admits.

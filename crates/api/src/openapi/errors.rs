@@ -269,7 +269,7 @@ fn headers(status: u16) -> Json {
 }
 
 fn too_many_requests() -> Json {
-    let when = "More than 60 requests within a window of 60 seconds with one `Authorization` header.";
+    let when = "More than 60 requests within a window of 60 seconds with one read key, however the header is spelled.";
     let action = "Wait 60 seconds, then retry.";
     let code = object([
         ("code", RATE_LIMITED.into()),

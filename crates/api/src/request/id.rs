@@ -6,9 +6,10 @@ use actix_web::{
     HttpRequest,
     http::header::{HeaderName, HeaderValue},
 };
+use assay_access::key;
 
 /// What every key begins with.
-const KEY_PREFIX: &[u8] = assay_access::key::INGEST_PREFIX.as_bytes();
+const KEY_PREFIX: &[u8] = key::INGEST_PREFIX.as_bytes();
 
 /// A request's id: the client's own where it sent a sane one, else a random one.
 pub(crate) struct RequestId {
@@ -53,6 +54,7 @@ fn is_sane(id: &[u8]) -> bool {
         && !id
             .windows(KEY_PREFIX.len())
             .any(|part| part.eq_ignore_ascii_case(KEY_PREFIX))
+        && !key::is_in(id)
         && id
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))

@@ -6,34 +6,44 @@ pub(crate) mod text;
 
 use actix_web::{
     HttpRequest,
-    http::header::{AcceptEncoding, EntityTag, Header, IfNoneMatch},
+    http::header::{self, AcceptEncoding, EntityTag, HeaderName, HeaderValue, from_comma_delimited},
 };
 
 pub(crate) use self::{id::RequestId, query::Query, text::Pairs};
 use crate::{encoding::Coding, routes::BASE};
 
 /// What a request asks for, owned, so that it can go to another thread.
+///
+/// Nothing in it is parsed before the key is checked: a request without a good key must cost no more than its reading.
 pub(crate) struct Ask {
     /// The path as it was sent: actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
     path: String,
-    pub(crate) query: Pairs,
-    accepted: Option<AcceptEncoding>,
-    known: Option<IfNoneMatch>,
+    query: String,
+    accept_encoding: Vec<HeaderValue>,
+    if_none_match: Vec<HeaderValue>,
 }
 
 impl Ask {
     pub(crate) fn of(request: &HttpRequest) -> Self {
         Self {
             path: request.uri().path().to_owned(),
-            query: Pairs::of(request.uri().query().unwrap_or_default()),
-            accepted: sent(request),
-            known: sent(request),
+            query: request.uri().query().unwrap_or_default().to_owned(),
+            accept_encoding: values(request, header::ACCEPT_ENCODING),
+            if_none_match: values(request, header::IF_NONE_MATCH),
         }
+    }
+
+    /// The pairs of the query.
+    pub(crate) fn pairs(&self) -> Pairs {
+        Pairs::of(&self.query)
     }
 
     /// The content coding of a body that is worth one.
     pub(crate) fn coding(&self) -> Coding {
-        self.accepted.as_ref().map_or(Coding::Identity, Coding::negotiate)
+        match from_comma_delimited(self.accept_encoding.iter()) {
+            Ok(accepted) => Coding::negotiate(&AcceptEncoding(accepted)),
+            Err(_) => Coding::Identity,
+        }
     }
 
     /// The decoded segment that stands where `route` has `name`; nothing where it is not text.
@@ -50,22 +60,16 @@ impl Ask {
 
     /// Whether the client has the version of this strong tag. The comparison is the weak one, as for a GET.
     pub(crate) fn has_version(&self, tag: &str) -> bool {
-        match &self.known {
-            Some(IfNoneMatch::Any) => true,
-            Some(IfNoneMatch::Items(tags)) => {
-                let ours = EntityTag::new_strong(tag.to_owned());
-                tags.iter().any(|theirs| theirs.weak_eq(&ours))
-            }
-            None => false,
+        let is_any = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
+        if self.if_none_match.first().is_some_and(is_any) {
+            return true;
         }
+        let ours = EntityTag::new_strong(tag.to_owned());
+        let theirs: Vec<EntityTag> = from_comma_delimited(self.if_none_match.iter()).unwrap_or_default();
+        theirs.iter().any(|theirs| theirs.weak_eq(&ours))
     }
 }
 
-/// A header that was sent and makes sense.
-fn sent<H: Header>(request: &HttpRequest) -> Option<H> {
-    if request.headers().contains_key(H::name()) {
-        H::parse(request).ok()
-    } else {
-        None
-    }
+fn values(request: &HttpRequest, name: HeaderName) -> Vec<HeaderValue> {
+    request.headers().get_all(name).cloned().collect()
 }

@@ -1,5 +1,7 @@
 //! Keys over HTTP: schemes, several headers, the notice of expiry, request ids.
 
+use std::time::{Duration, Instant};
+
 use actix_web::http::Method;
 
 use crate::{
@@ -73,7 +75,19 @@ async fn a_sane_request_id_is_answered_and_any_other_replaced() {
         .get_with("/projects", &[("X-Request-Id", "abc-123.x_Y")])
         .await;
     assert_eq!(echoed.header("x-request-id"), Some("abc-123.x_Y"));
-    for bad in ["a b", "a\"b", "é", &"x".repeat(65)] {
+    let key = api.seed.keys.good.reveal();
+    let without_prefix = &key["svc_ro_".len()..];
+    for bad in [
+        "a b",
+        "a\"b",
+        "é",
+        &"x".repeat(65),
+        key,
+        &key["svc_".len()..],
+        without_prefix,
+        &format!("req-{without_prefix}.1"),
+        &api.seed.keys.ingest.reveal()["svc_".len()..],
+    ] {
         let replaced = api.get_with("/projects", &[("X-Request-Id", bad)]).await;
         assert!(
             replaced
@@ -85,4 +99,32 @@ async fn a_sane_request_id_is_answered_and_any_other_replaced() {
         .send(Method::GET, "/api/v1/projects", &[("X-Request-Id", "mine")])
         .await;
     assert_eq!(refused.header("x-request-id"), Some("mine"));
+}
+
+/// Parsing them takes a worker a hundred times as long as reading them.
+#[actix_web::test]
+async fn what_a_request_carries_is_not_parsed_before_its_key_is_known() {
+    let api = Api::new();
+    let unknown = format!("Bearer {}", api.seed.keys.unknown.reveal());
+    let (one, many) = ("a".repeat(58_000), "a&".repeat(29_000));
+    let (one_tag, many_tags) = (format!("\"{one}\""), "\"\",".repeat(14_500));
+    let mut quickest = Vec::new();
+    for (query, tags) in [(&one, &one_tag), (&many, &one_tag), (&one, &many_tags)] {
+        let uri = format!("/api/v1/projects?{query}");
+        let headers = [
+            ("Authorization", unknown.as_str()),
+            ("If-None-Match", tags),
+            ("Accept-Encoding", tags),
+        ];
+        let mut times = Vec::new();
+        for _ in 0..10 {
+            let began = Instant::now();
+            let answer = api.send(Method::GET, &uri, &headers).await;
+            times.push(began.elapsed());
+            answer.fails(401, "invalid_key", "an unknown key");
+        }
+        quickest.push(times.into_iter().min().unwrap());
+    }
+    let allowed = quickest[0] * 3 + Duration::from_millis(2);
+    assert!(quickest.iter().all(|took| *took < allowed), "{quickest:?}");
 }

@@ -30,6 +30,20 @@ async fn the_sixty_first_request_gets_nothing_but_its_status() {
 }
 
 #[actix_web::test]
+async fn all_spellings_of_the_header_share_the_budget_of_their_key() {
+    let api = Api::limited(3);
+    let key = api.seed.keys.good.reveal();
+    let spellings = ["Bearer", "bearer", "BEARER", "Bearer ", "bEaReR\t"];
+    for (scheme, status) in spellings.into_iter().zip([200, 200, 200, 429, 429]) {
+        let header = format!("{scheme} {key}");
+        let answer = api
+            .send(Method::GET, "/api/v1/projects", &[("Authorization", &header)])
+            .await;
+        assert_eq!(answer.status, status, "{scheme:?}");
+    }
+}
+
+#[actix_web::test]
 async fn bad_keys_have_a_budget_too_and_missing_ones_need_none() {
     let api = Api::limited(2);
     for status in [401, 401, 429] {
