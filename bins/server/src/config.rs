@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
 };
 
+use assay_repository::check_connection_string;
 use clap::Parser;
 
 use crate::{log_format::LogFormat, tls};
@@ -120,24 +121,18 @@ impl Config {
     }
 
     /// The standbys that were named, or why they make no sense; an empty variable names none.
-    pub(crate) fn replica_url(&self) -> Result<Option<&str>, &'static str> {
+    pub(crate) fn replica_url(&self) -> Result<Option<&str>, String> {
         let Some(url) = named(self.replica_url.as_deref()) else {
             return Ok(None);
         };
         if self.database_url().is_none() {
             return Err(
-                "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys",
+                "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys"
+                    .to_owned(),
             );
         }
-        let is_uri = ["postgresql://", "postgres://"]
-            .iter()
-            .any(|scheme| url.starts_with(scheme));
-        // The other form is `host=… dbname=…`.
-        if is_uri || (url.contains('=') && !url.contains("://")) {
-            Ok(Some(url))
-        } else {
-            Err("ASSAY_REPLICA_URL: expected a connection string such as postgresql://HOST,HOST/DATABASE")
-        }
+        check_connection_string(url).map_err(|error| format!("ASSAY_REPLICA_URL: {error}"))?;
+        Ok(Some(url))
     }
 
     /// The Redis that was named; an empty variable names none.

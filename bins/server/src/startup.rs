@@ -67,7 +67,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
     };
     let database = Database::connect(&url, options)?;
     let database = Arc::new(match replica_url {
-        Some(replica_url) => database.with_replicas(replica_url, options),
+        Some(replica_url) => database.with_replicas(replica_url, options)?,
         None => database,
     });
     let demo = if config.demo {

@@ -5,7 +5,7 @@
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use diesel::{
-    Connection, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
+    PgConnection, QueryResult, QueryableByName, RunQueryDsl,
     connection::SimpleConnection,
     sql_query,
     sql_types::{BigInt, Bool, Integer, Nullable, Text, Timestamptz},
@@ -13,8 +13,8 @@ use diesel::{
 
 use crate::{
     column::At,
+    connection_string::establish,
     migrate::{self, Standing},
-    pool::with_timeouts,
 };
 
 /// How long one question may take, in milliseconds.
@@ -126,8 +126,7 @@ struct ProjectRow {
 impl Inspection {
     /// Connects to the database of this connection string, whatever its schema.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
-        let mut connection = PgConnection::establish(&with_timeouts(url))
-            .map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+        let mut connection = establish(url)?;
         // Read-only, so that no look can ever change what it looks at.
         connection
             .batch_execute(&format!(

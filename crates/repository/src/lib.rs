@@ -11,6 +11,7 @@ mod attempt;
 mod branch;
 mod browser;
 mod column;
+mod connection_string;
 mod diagnosis;
 mod history;
 mod kept;
@@ -51,6 +52,7 @@ use diesel::{
 };
 use uuid::ContextV7;
 
+pub use connection_string::{InvalidConnectionString, check_connection_string};
 pub use diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize};
 pub use migrate::{Standing, grant_roles, migrate, pending, revert_all, schema_standing};
 pub use pool::PoolOptions;
@@ -59,6 +61,7 @@ pub use rebuild::Rebuilt;
 /// A store of results in Postgres, shared by any number of threads.
 pub struct Database {
     pool: Pool<ConnectionManager<PgConnection>>,
+    connection_string: connection_string::ConnectionString,
     ids: Mutex<ContextV7>,
     used_today: key::UsedToday,
     histories: kept::Kept,

@@ -2,12 +2,12 @@
 
 use assay_domain::store::StoreError;
 use diesel::{
-    Connection, PgConnection, QueryDsl, QueryResult, RunQueryDsl, connection::SimpleConnection, dsl::sql,
+    PgConnection, QueryDsl, QueryResult, RunQueryDsl, connection::SimpleConnection, dsl::sql,
     migration::MigrationSource, pg::Pg, sql_types::Bool,
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{column::corrupt, pool::with_timeouts, schema::__diesel_schema_migrations as applied};
+use crate::{column::corrupt, connection_string::establish, schema::__diesel_schema_migrations as applied};
 
 /// The migrations of this program, oldest first.
 pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
@@ -22,7 +22,7 @@ const LOCK_TIMEOUT: &str = "5s";
 /// Brings the schema up to date and returns the names of the migrations that were applied. Safe to call from
 /// several programs at once, and on a live database. Roles are left to [`grant_roles`].
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = connect(url)?;
+    let mut connection = establish(url)?;
     connection
         .batch_execute(&format!(
             "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK}); \
@@ -37,7 +37,7 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
 /// Makes the roles for server and importer where they are missing, and grants them their rights in this database,
 /// whose schema is up to date. Returns what somebody with more rights is to run first; none where all is done.
 pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
-    let mut connection = connect(url)?;
+    let mut connection = establish(url)?;
     connection
         .batch_execute(&format!(
             "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK})"
@@ -55,12 +55,12 @@ diesel::define_sql_function! {
 
 /// How the schema of this database stands to this program's. Changes nothing.
 pub fn schema_standing(url: &str) -> Result<Standing, StoreError> {
-    standing(&mut connect(url)?)
+    standing(&mut establish(url)?)
 }
 
 /// The names of the migrations that are yet to be applied, oldest first. Changes nothing.
 pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = connect(url)?;
+    let mut connection = establish(url)?;
     let missing = missing(&mut connection).map_err(|error| failed(Box::new(error)))?;
     missing.map_err(failed)
 }
@@ -106,7 +106,7 @@ pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreE
 /// Undoes every migration, with everything stored. Only for the tests of the migrations.
 #[doc(hidden)]
 pub fn revert_all(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = connect(url)?;
+    let mut connection = establish(url)?;
     let names = connection.revert_all_migrations(MIGRATIONS).map_err(failed)?;
     Ok(names.iter().map(ToString::to_string).collect())
 }
@@ -149,10 +149,6 @@ fn present(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     } else {
         Ok(Vec::new())
     }
-}
-
-fn connect(url: &str) -> Result<PgConnection, StoreError> {
-    PgConnection::establish(&with_timeouts(url)).map_err(|error| StoreError::Unreachable(Box::new(error)))
 }
 
 fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {

@@ -14,7 +14,7 @@ use diesel::{
 };
 use uuid::{ContextV7, Uuid};
 
-use crate::{Database, kept::Kept, key::UsedToday};
+use crate::{Database, connection_string::ConnectionString, kept::Kept, key::UsedToday};
 
 /// How a [`Database`] connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,8 @@ impl Database {
     /// Connects to the database of this connection string and checks that it answers.
     pub fn connect(url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
         let options = options.into();
-        let manager = ConnectionManager::<PgConnection>::new(with_timeouts(url));
+        let connection_string = ConnectionString::new(url)?;
+        let manager = ConnectionManager::<PgConnection>::new(connection_string.with_time_limits());
         let pool = Pool::builder()
             .max_size(options.size.max(1))
             .connection_timeout(options.wait)
@@ -95,6 +96,7 @@ impl Database {
             .build_unchecked(manager);
         let database = Self {
             pool,
+            connection_string,
             ids: Mutex::new(ContextV7::new()),
             used_today: UsedToday::default(),
             histories: Kept::default(),
@@ -177,7 +179,7 @@ impl Database {
     fn connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
         self.pool
             .get()
-            .map_err(|error| StoreError::Unreachable(Box::new(error)))
+            .map_err(|error| self.connection_string.unreachable(&error))
     }
 }
 
@@ -223,49 +225,4 @@ fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
     );
     // After a failed statement libpq knows the state of the transaction, unless the connection is gone.
     says_so || connection.is_broken()
-}
-
-/// The connection string with bounds on how long a host that does not answer is waited for, unless it has its own.
-pub(crate) fn with_timeouts(url: &str) -> String {
-    with_parameters(
-        url,
-        &[
-            ("connect_timeout", "5"),
-            ("tcp_user_timeout", "15000"),
-            ("keepalives_idle", "30"),
-        ],
-    )
-}
-
-/// The connection string with these parameters, where it does not say otherwise.
-pub(crate) fn with_parameters(url: &str, parameters: &[(&str, &str)]) -> String {
-    let is_uri = url.starts_with("postgres://") || url.starts_with("postgresql://");
-    parameters
-        .iter()
-        .filter(|(name, _)| !url.contains(name))
-        .fold(url.to_owned(), |url, (name, value)| {
-            let separator = match (is_uri, url.contains('?')) {
-                (true, true) => '&',
-                (true, false) => '?',
-                (false, _) => ' ',
-            };
-            format!("{url}{separator}{name}={value}")
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_that_does_not_answer_is_waited_for_in_bounds() {
-        assert_eq!(
-            with_timeouts("postgres://h/d"),
-            "postgres://h/d?connect_timeout=5&tcp_user_timeout=15000&keepalives_idle=30"
-        );
-        assert_eq!(
-            with_timeouts("host=h connect_timeout=1"),
-            "host=h connect_timeout=1 tcp_user_timeout=15000 keepalives_idle=30"
-        );
-    }
 }

@@ -33,6 +33,7 @@ use self::{
 };
 use crate::{
     Database,
+    connection_string::ConnectionString,
     pool::{PoolOptions, Read, WorkError},
 };
 
@@ -44,10 +45,11 @@ const LIFETIME: Duration = Duration::from_secs(300);
 impl Database {
     /// Lets reads of data go to the standbys of this connection string, which may name several hosts.
     ///
-    /// Returns at once and never fails: until a standby is reached, and whenever none is, the primary answers.
-    pub fn with_replicas(mut self, url: &str, options: impl Into<PoolOptions>) -> Self {
-        self.replicas = Some(Replicas::new(url, options.into()));
-        self
+    /// Returns at once: until a standby is reached, and whenever none is, the primary answers. Fails only where the
+    /// connection string is not valid.
+    pub fn with_replicas(mut self, url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
+        self.replicas = Some(Replicas::new(ConnectionString::new(url)?, options.into()));
+        Ok(self)
     }
 
     /// Asks one question about data, over a standby if one keeps up.
@@ -130,16 +132,16 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    fn new(url: &str, options: PoolOptions) -> Self {
+    fn new(connection_string: ConnectionString, options: PoolOptions) -> Self {
         let trouble = Arc::new(Trouble::default());
-        let manager = Standbys::new(url, options.statement_timeout);
+        let manager = Standbys::new(&connection_string, options.statement_timeout);
         let pool = Pool::builder()
             .max_size(options.size.max(1))
             .connection_timeout(RECONNECT)
             .max_lifetime(Some(LIFETIME))
             .test_on_check_out(false)
             .error_handler(Box::new(Unreachable {
-                url: url.to_owned(),
+                connection_string,
                 trouble: Arc::clone(&trouble),
             }))
             .build_unchecked(manager);

@@ -216,3 +216,39 @@ fn a_redis_that_is_away_is_a_warning() {
     assert_eq!(check(&found, "redis")["status"], "warn");
     assert!(output.status.success());
 }
+
+#[test]
+fn no_malformed_address_shows_its_password() {
+    // Nothing listens there: what is read as an address fails to connect.
+    for address in [
+        "assay:s3cr@t%pw@127.0.0.1:1/d",
+        "postgresql://assay:s3cr%t@127.0.0.1:1/d",
+        "postgresql://assay:s3cr%ZZt@127.0.0.1:1/d",
+        "postgresql://assay:s3cr@t@127.0.0.1:1/d",
+        "postgresql://assay:s3cr/t@127.0.0.1:1/d",
+        "postgresql://assay:12/s3cr@127.0.0.1:1/d",
+        "postgresql://assay:[s3cr@[127.0.0.1:1/d",
+        "postgresql://assay:s3cr@127.0.0.1:1]/d",
+        "postgresql://assay:s3cr t@127.0.0.1:1/d",
+        "postgresql://127.0.0.1:1/d?password=s3cr&s3cr",
+        "postgresql://127.0.0.1:1/d?password=s3cr&nonsense=1",
+        "postgresql://assay:s3cr@127.0.0.1:1/d?sslmode=s3cr",
+        "host=127.0.0.1 port=1 password=my s3cr",
+        "host=127.0.0.1 port=1 password='s3cr",
+        "host=127.0.0.1 port=1 password=s3cr sslmode=s3cr",
+        "host=127.0.0.1 port=1 password=s3cr",
+    ] {
+        let cli = Cli::new(address);
+        for arguments in [
+            &["doctor", "--json"][..],
+            &["doctor"],
+            &["migrate"],
+            &["org", "list"],
+        ] {
+            let output = cli.run(arguments);
+            assert_eq!(output.status.code(), Some(1), "{address}: {}", said(&output));
+            let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+            assert!(!shown.contains("s3cr"), "{arguments:?} with {address}: {shown}");
+        }
+    }
+}

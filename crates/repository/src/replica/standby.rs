@@ -9,7 +9,7 @@ use diesel::{
     sql_types::{BigInt, Bool, Nullable},
 };
 
-use crate::pool::{prepare, with_parameters};
+use crate::{connection_string::ConnectionString, pool::prepare};
 
 /// How long a standby that is behind is left alone.
 const RECHECK: Duration = Duration::from_millis(100);
@@ -32,9 +32,9 @@ pub(super) struct Standbys {
 
 impl Standbys {
     /// Those of this connection string.
-    pub(super) fn new(url: &str, statement_timeout: Duration) -> Self {
+    pub(super) fn new(url: &ConnectionString, statement_timeout: Duration) -> Self {
         Self {
-            inner: ConnectionManager::new(with_parameters(url, &PARAMETERS)),
+            inner: ConnectionManager::new(url.with_defaults(&PARAMETERS)),
             statement_timeout,
         }
     }

@@ -10,6 +10,8 @@ use std::{
 
 use diesel::r2d2::{Error, HandleError};
 
+use crate::connection_string::ConnectionString;
+
 /// What is said of standbys is said at most this often.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -42,19 +44,14 @@ impl Trouble {
 /// Tells of failed attempts to connect.
 #[derive(Debug)]
 pub(super) struct Unreachable {
-    pub(super) url: String,
+    pub(super) connection_string: ConnectionString,
     pub(super) trouble: Arc<Trouble>,
 }
 
 impl HandleError<Error> for Unreachable {
     fn handle_error(&self, error: Error) {
-        let reason = error.to_string();
-        // What cannot be parsed is quoted, with the password in it.
-        if reason.contains(&self.url) {
-            self.trouble.tell(&"ASSAY_REPLICA_URL cannot be read");
-        } else {
-            self.trouble.tell(&reason.trim_end());
-        }
+        self.trouble
+            .tell(&self.connection_string.redact(&error.to_string()));
     }
 }
 
