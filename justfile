@@ -59,7 +59,7 @@ soak:
 
 # The engine against its baselines on simulated histories.
 evaluate:
-    cargo run --release --bin assay-evaluate
+    cargo run --release --bin assay-evaluate -- simulate
 
 # The programs for a release, with a software bill of materials of each (needs cargo-cyclonedx).
 release:

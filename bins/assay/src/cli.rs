@@ -13,7 +13,7 @@ use crate::commands::{
 const EXAMPLES: &str = "\
 A first report, from nothing:
   assay migrate
-  assay org create \"Example Shop\" --plan pro
+  assay org create \"Example Shop\"
   assay project create --org \"Example Shop\" storefront
   assay import --project storefront test-results/
   assay key create --org \"Example Shop\" --days 90
@@ -92,7 +92,7 @@ Examples:
   assay migrate
   assay migrate --database-url postgresql://assay:secret@db.example.org/assay")]
     Migrate,
-    /// Organizations and their plans
+    /// Organizations and their retention tiers
     #[command(subcommand)]
     Org(OrgCommand),
     /// Projects and their configuration

@@ -1,8 +1,12 @@
 //! How the program's own help lists the commands: by what they are for.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, iter};
 
-use clap::{Command, CommandFactory as _, builder::StyledStr};
+use clap::{
+    Command, CommandFactory as _, Error,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue},
+};
 
 use crate::cli::Cli;
 
@@ -22,6 +26,26 @@ pub(crate) fn command() -> Command {
     let command = Cli::command();
     let template = template(&command);
     command.help_template(template)
+}
+
+/// The usage error with the usage line of the command's help. Clap's own line lists every option that has a value, even from
+/// a variable, as if it were required.
+pub(crate) fn with_usage(mut error: Error) -> Error {
+    let mut command = command();
+    if let Ok(matches) = command.clone().ignore_errors(true).try_get_matches()
+        && error.get(ContextKind::Usage).is_some()
+    {
+        command.build();
+        let chain = iter::successors(matches.subcommand(), |(_, below)| below.subcommand());
+        let named = chain
+            .map(|(name, _)| name)
+            .try_fold(&mut command, |command, name| command.find_subcommand_mut(name));
+        if let Some(named) = named {
+            let usage = ContextValue::StyledStr(named.render_usage());
+            error.insert(ContextKind::Usage, usage);
+        }
+    }
+    error
 }
 
 /// The help's layout. Clap lists commands under one heading only; everything else it writes itself.

@@ -35,8 +35,10 @@ fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .format_timestamp(None)
         .init();
-    let command_line = help::command();
-    let cli = Cli::from_arg_matches(&command_line.get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = help::command()
+        .try_get_matches()
+        .unwrap_or_else(|error| help::with_usage(error).exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,

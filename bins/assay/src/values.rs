@@ -17,10 +17,10 @@ const LONGEST_MESSAGE: usize = 10_000;
 /// Longest run key, in characters; a suite's name is added to it.
 const LONGEST_RUN_KEY: usize = 400;
 
-/// A plan.
+/// A plan: the retention tier of an organization.
 pub(crate) fn plan() -> impl TypedValueParser<Value = Plan> {
     let help = |plan: Plan| match plan {
-        Plan::Free => "No read API",
+        Plan::Free => "60 days of results, without the read API",
         Plan::Standard => "60 days of results",
         Plan::Pro => "90 days of results",
     };

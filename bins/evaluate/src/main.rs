@@ -139,3 +139,23 @@ fn main() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recipe_that_runs_this_program_names_a_command_of_it() {
+        let justfile = include_str!("../../../justfile");
+        let runs: Vec<&str> = justfile
+            .lines()
+            .filter(|line| line.contains("--bin assay-evaluate"))
+            .collect();
+        assert!(!runs.is_empty());
+        for line in runs {
+            let arguments = line.split_once(" -- ").map_or("", |(_, arguments)| arguments);
+            let words = std::iter::once("assay-evaluate").chain(arguments.split_whitespace());
+            assert!(Arguments::try_parse_from(words).is_ok(), "{line}");
+        }
+    }
+}

@@ -29,7 +29,9 @@ use crate::config::Config;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let matches = manual::command().get_matches();
+    let matches = manual::command()
+        .try_get_matches()
+        .unwrap_or_else(|error| manual::with_usage(error).exit());
     match manual::print(&matches) {
         Ok(false) => {}
         Ok(true) => return ExitCode::SUCCESS,

@@ -2,7 +2,11 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, CommandFactory as _, Error,
+    error::{ContextKind, ContextValue},
+    value_parser,
+};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
@@ -41,6 +45,16 @@ fn heading(id: &str) -> Option<&'static str> {
         "demo" | "no_install" => Some("Demonstration"),
         _ => None,
     }
+}
+
+/// The usage error with the usage line of the help. Clap's own line lists every option that has a value, even from a
+/// variable, as if it were required.
+pub(crate) fn with_usage(mut error: Error) -> Error {
+    if error.get(ContextKind::Usage).is_some() {
+        let usage = ContextValue::StyledStr(command().render_usage());
+        error.insert(ContextKind::Usage, usage);
+    }
+    error
 }
 
 /// Prints what was asked for instead of serving; false where nothing was.

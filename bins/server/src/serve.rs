@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::{io, io::Write as _, net, sync::Arc};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use assay_access::limit::{InProcess, RateLimiter, Redis};
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
@@ -39,8 +39,8 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let files = config.tls().map_err(anyhow::Error::msg)?;
     let certificate = files.map(Certificate::read).transpose()?;
     // Bound first: a taken port is told before a database is started for nothing.
-    let public = listen(config.listen, "ASSAY_LISTEN")?;
-    let operators = listen(config.admin_listen, "ASSAY_ADMIN_LISTEN")?;
+    let public = listen(config.listen, "--listen (ASSAY_LISTEN)")?;
+    let operators = listen(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?;
     let addresses = (public.local_addr()?, operators.local_addr()?);
     let limiter = limiter(&config)?;
 
@@ -120,7 +120,8 @@ fn admin(listener: net::TcpListener, app: assay_api::App) -> anyhow::Result<Serv
     )
 }
 
-fn listen(address: net::SocketAddr, variable: &str) -> anyhow::Result<net::TcpListener> {
+/// Listens on an address, which `setting` names.
+fn listen(address: net::SocketAddr, setting: &str) -> anyhow::Result<net::TcpListener> {
     let listening = || {
         let socket = if address.is_ipv4() {
             TcpSocket::new_v4()
@@ -139,7 +140,14 @@ fn listen(address: net::SocketAddr, variable: &str) -> anyhow::Result<net::TcpLi
         }
         socket.listen(BACKLOG)?.into_std()
     };
-    listening().with_context(|| format!("{variable}: cannot listen on {address}"))
+    listening().map_err(|error| {
+        let reason = if error.kind() == io::ErrorKind::AddrInUse {
+            format!("another program already listens on {address}")
+        } else {
+            format!("cannot listen on {address}: {error}")
+        };
+        anyhow!("{reason}; name another address with {setting}")
+    })
 }
 
 /// The counter of requests: shared in Redis where one is named, else this process's own.

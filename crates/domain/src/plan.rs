@@ -1,9 +1,9 @@
-//! What an organization pays for, and what follows from it.
+//! Retention tiers of organizations.
 
 use crate::vocabulary::vocabulary;
 
 vocabulary!(
-    /// An organization's plan.
+    /// An organization's plan, which is a retention tier.
     Plan {
         /// No read API; results are kept as under Standard.
         Free = "free",

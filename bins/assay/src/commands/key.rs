@@ -44,7 +44,8 @@ Examples:
     },
     /// Make a key that sends reports to one project; it is shown this once
     ///
-    /// The read API refuses it.
+    /// No route accepts reports over HTTP yet, so nothing accepts this key today: use `assay import`. The read API refuses
+    /// ingest keys.
     #[command(after_help = "Example:\n  assay key create-ingest --project storefront")]
     CreateIngest {
         /// The project's id or name
@@ -196,7 +197,8 @@ fn create_ingest(
     let value = json!({ "id": new.id, "key": secret.reveal(), "expiresAt": null, "projectId": project.id });
     output::print(global.json, &value, || {
         format!(
-            "{}\n\nThis ingest key of {:?} is shown only now. Its id is {}; it works until it is revoked.",
+            "{}\n\nThis ingest key of {:?} is shown only now. Its id is {}; it works until it is revoked.\n\
+             Reports over HTTP are not accepted yet: until they are, use `assay import`.",
             secret.reveal(),
             project.name,
             new.id

@@ -1,4 +1,4 @@
-//! `assay org`: organizations and their plans.
+//! `assay org`: organizations and their retention tiers.
 
 use anyhow::ensure;
 use assay_domain::{plan::Plan, project::Organization, store::Administration};
@@ -12,18 +12,18 @@ use crate::{cli::Global, clock, database, lookup, output, values, when::when};
 pub(crate) enum OrgCommand {
     /// Make an organization
     ///
-    /// Its read keys cover all of its projects. The plan decides how long results are visible (free and standard 60
-    /// days, pro 90) and whether the read API answers at all (not under free).
+    /// The organization's read keys cover all of its projects. The retention tier (plan) decides how many days of results
+    /// are visible: 90 under pro, 60 under standard. The tier free keeps results for 60 days and closes the read API.
     #[command(after_help = "\
 Examples:
-  assay org create \"Example Shop\" --plan pro
-  ORG=$(assay org create \"Example Shop\" --plan pro --json | jq -r .id)")]
+  assay org create \"Example Shop\"
+  ORG=$(assay org create \"Example Shop\" --json | jq -r .id)")]
     Create {
         /// Its name, 1 to 200 characters
         #[arg(value_parser = values::name)]
         name: String,
-        /// What it pays for
-        #[arg(long, value_name = "PLAN", default_value_t = Plan::Free, value_parser = values::plan())]
+        /// The retention tier
+        #[arg(long, value_name = "PLAN", default_value_t = Plan::Pro, value_parser = values::plan())]
         plan: Plan,
     },
     /// List the organizations, oldest first
@@ -32,15 +32,15 @@ Examples:
   assay org list
   assay org list --json | jq -r '.organizations[].name'")]
     List,
-    /// Change an organization's plan, at once and on every server
+    /// Change an organization's retention tier (plan), at once and on every server
     ///
-    /// A shorter retention hides what is older at once; the next `assay prune` deletes it, and until then a longer one shows
-    /// it again.
+    /// A shorter retention hides older results at once. The next `assay prune` deletes them; until then a longer retention
+    /// shows them again.
     #[command(after_help = "Example:\n  assay org set-plan \"Example Shop\" standard")]
     SetPlan {
         /// The organization's id or name
         org: String,
-        /// The new plan
+        /// The new retention tier
         #[arg(value_parser = values::plan())]
         plan: Plan,
     },
@@ -68,7 +68,7 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
             let (all, now) = (store.organizations()?, clock::now());
             let human = || {
                 if all.is_empty() {
-                    return "No organization yet. Make one: assay org create NAME --plan pro".to_owned();
+                    return "No organization yet. Make one: assay org create NAME".to_owned();
                 }
                 output::table(
                     &["NAME", "PLAN", "CREATED", "ID"],

@@ -64,7 +64,7 @@ struct ChangeFlags {
     /// The branch that releases are made from
     #[arg(long, value_name = "BRANCH", value_parser = values::name)]
     stable_branch: Option<String>,
-    /// What the chat integration tells of, separated by commas
+    /// Events for chat messages, separated by commas. Stored and shown by the settings route; no message is sent yet
     #[arg(
         long,
         value_name = "EVENTS",
@@ -73,10 +73,10 @@ struct ChangeFlags {
         value_parser = values::chat_event()
     )]
     chat_events: Option<Vec<ChatEvent>>,
-    /// Remove the chat integration
+    /// Remove the events for chat messages
     #[arg(long)]
     no_chat: bool,
-    /// Whether pull requests get a comment
+    /// Whether pull requests get a comment. Stored and shown by the settings route; no comment is posted yet
     #[arg(long, value_name = "SWITCH")]
     pr_comments: Option<Switch>,
 }
@@ -167,6 +167,7 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
 fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {
     let mut project = lookup::project(store, &args.project)?;
     let change = ProjectChange::from(args.change);
+    let is_unused = change.pr_comments == Some(true) || matches!(change.chat, Some(Some(_)));
     let known = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
     ensure!(known, "the project {:?} has just been removed", args.project);
     if let Some(branch) = &change.stable_branch {
@@ -174,7 +175,14 @@ fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Re
     }
     let value = json!({ "id": project.id, "name": project.name, "stableBranch": project.stable_branch });
     output::print(global.json, &value, || {
-        format!("Changed the configuration of {:?}", project.name)
+        let changed = format!("Changed the configuration of {:?}", project.name);
+        if is_unused {
+            format!(
+                "{changed}\nChat messages and comments on pull requests are not sent yet; the settings route shows what is stored."
+            )
+        } else {
+            changed
+        }
     })
 }
 

@@ -10,7 +10,7 @@ fn organizations_are_made_listed_and_moved_between_plans() {
     let database = TestDatabase::new();
     let cli = Cli::new(database.url());
     let made = cli.json(&["org", "create", "Shop"]);
-    assert_eq!((&made["name"], &made["plan"]), (&"Shop".into(), &"free".into()));
+    assert_eq!((&made["name"], &made["plan"]), (&"Shop".into(), &"pro".into()));
     assert_eq!(made.as_object().unwrap().len(), 3, "{made}");
 
     let moved = cli.json(&["org", "set-plan", "Shop", "standard"]);
@@ -80,6 +80,32 @@ fn a_key_is_deleted_once_it_is_revoked() {
     let gone = world.cli.run(&["key", "delete", &id]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(said(&gone).contains("assay key list"), "{}", said(&gone));
+}
+
+#[test]
+fn a_command_whose_effect_is_still_missing_says_so() {
+    let world = World::new();
+    let shown = |arguments: &[&str]| {
+        let output = world.cli.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let set = |arguments: &[&str]| shown(&[&["project", "set", "web"], arguments].concat());
+    for told in [
+        set(&["--chat-events", "run_failed"]),
+        set(&["--pr-comments", "on"]),
+    ] {
+        assert!(told.contains("are not sent yet"), "{told}");
+    }
+    for told in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
+        assert!(!told.contains("yet"), "{told}");
+    }
+    let ingest = ["key", "create-ingest", "--project", "web"];
+    for told in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
+        assert!(told.contains("yet") && told.contains("`assay import`"), "{told}");
+    }
+    let help = shown(&["project", "set", "--help"]);
+    assert_eq!(help.matches(" yet").count(), 2, "{help}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::{
 };
 
 use assay_testkit::{Cli, TestDatabase, program};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{junit, world::said};
@@ -172,6 +173,74 @@ fn no_page_with_commands_is_forgotten() {
     }
 }
 
+/// The parameters of the route of a path such as `/projects/$PROJECT/flaky`.
+fn parameters(api: &Value, path: &str) -> Vec<String> {
+    let fits = |template: &str| {
+        let (a, b): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| *a == b || a.starts_with('{'))
+    };
+    let (_, route) = api["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .find(|(template, _)| fits(template.strip_prefix("/api/v1").unwrap_or(template)))
+        .unwrap_or_else(|| panic!("no route is {path}"));
+    let parameters = route["get"]["parameters"].as_array().unwrap().iter();
+    let resolved = |parameter: &'_ Value| match parameter["$ref"].as_str() {
+        Some(reference) => api.pointer(reference.trim_start_matches('#')).unwrap().clone(),
+        None => parameter.clone(),
+    };
+    parameters
+        .map(resolved)
+        .filter(|parameter| parameter["in"] == "query")
+        .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn documented_requests_use_only_parameters_of_their_route() {
+    let text = fs::read_to_string(root().join("docs/openapi.json")).unwrap();
+    let api: Value = serde_json::from_str(&text).unwrap();
+    let mut seen = 0;
+    for page in ["README.md", "docs/tutorial.md"] {
+        let script = script(page);
+        for request in script.split("/projects/$PROJECT").skip(1) {
+            let request = request.split(['"', ')']).next().unwrap();
+            let Some((path, query)) = request.split_once('?') else {
+                continue;
+            };
+            let known = parameters(&api, &format!("/projects/$PROJECT{path}"));
+            for pair in query.split('&') {
+                let name = pair.split('=').next().unwrap();
+                assert!(
+                    known.iter().any(|known| known == name),
+                    "{page}: {path} has no {name}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 4, "{seen}");
+}
+
+#[test]
+fn pages_and_deployment_files_make_a_project_before_they_import() {
+    for page in [
+        "README.md",
+        "docs/tutorial.md",
+        "docs/deployment.md",
+        "deploy/compose.yaml",
+    ] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{page}: no `{words}`"));
+        assert!(
+            place("assay org create") < place("assay project create"),
+            "{page}"
+        );
+        assert!(place("assay project create") < place("assay import"), "{page}");
+    }
+}
+
 #[test]
 fn the_tour_runs() {
     let script = script("docs/cli.md");
@@ -247,7 +316,7 @@ PROJECT=$(grep -oE 'projects/[0-9a-f-]{36}' demo.txt | head -1 | cut -d/ -f2)
 #[test]
 fn coming_from_another_tool_and_judging_offline_run() {
     let before = "assay migrate
-assay org create Elsewhere --plan pro
+assay org create Elsewhere
 assay project create --org Elsewhere storefront
 ";
     for (page, before) in [("docs/migrating.md", before), ("docs/analyze.md", "")] {

@@ -43,6 +43,27 @@ fn wrong_usage_is_2_and_help_is_0() {
 }
 
 #[test]
+fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
+    let cli = Cli::new("postgresql:///nowhere");
+    for (wrong, usage) in [
+        (
+            &["org", "create"][..],
+            "Usage: assay org create [OPTIONS] <NAME>\n",
+        ),
+        (
+            &["--data-dir", "d", "key", "create", "--org", "a"],
+            "Usage: assay key create [OPTIONS] --org <ORG> --days <DAYS>\n",
+        ),
+        (&["--nonsense"], "Usage: assay [OPTIONS] <COMMAND>\n"),
+    ] {
+        let mut command = cli.command(wrong);
+        let refused = command.env("ASSAY_DATA_DIR", "d").output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+        assert!(said(&refused).contains(usage), "{wrong:?}: {}", said(&refused));
+    }
+}
+
+#[test]
 fn a_database_that_cannot_be_reached_is_1() {
     let output = Cli::new("postgresql://127.0.0.1:1/nowhere").run(&["org", "list", "--json"]);
     assert_eq!(output.status.code(), Some(1));

@@ -26,6 +26,19 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
 }
 
 #[test]
+fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
+    let output = Command::new(program("assay-server"))
+        .arg("--no-install")
+        .env("ASSAY_DATA_DIR", "d")
+        .env("ASSAY_LISTEN", "127.0.0.1:1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("Usage: assay-server [OPTIONS]\n"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_used_ends_the_start_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

@@ -73,9 +73,26 @@ fn a_database_that_cannot_be_reached_is_refused() {
 #[test]
 fn a_taken_address_is_refused_by_name() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let output = start("postgresql:///nowhere", &taken.local_addr().unwrap().to_string());
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("ASSAY_LISTEN"), "{}", said(&output));
+    let taken = taken.local_addr().unwrap().to_string();
+    let refused = |listen: &str, operators: &str| {
+        let output = Command::new(program("assay-server"))
+            .env("ASSAY_DATABASE_URL", "postgresql:///nowhere")
+            .args(["--listen", listen, "--admin-listen", operators])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        said(&output)
+    };
+    for (error, setting) in [
+        (refused(&taken, "127.0.0.1:0"), "--listen (ASSAY_LISTEN)"),
+        (
+            refused("127.0.0.1:0", &taken),
+            "--admin-listen (ASSAY_ADMIN_LISTEN)",
+        ),
+    ] {
+        let expected = format!("already listens on {taken}; name another address with {setting}\n");
+        assert!(error.ends_with(&expected), "{error}");
+    }
 }
 
 fn start(database_url: &str, listen: &str) -> Output {

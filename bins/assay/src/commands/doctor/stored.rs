@@ -30,7 +30,7 @@ pub(super) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, 
         return Ok(Check::warn(
             "keys",
             "no organization yet",
-            "assay org create NAME --plan pro",
+            "assay org create NAME",
         ));
     }
     let mut valid = 0;

@@ -20,7 +20,8 @@ pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster
                 "ASSAY_DATABASE_URL is not set and {shown} holds no database yet; Postgres {version} in {} would make it",
                 programs.display()
             );
-            let advice = "assay org create NAME --plan pro (which makes it), or set ASSAY_DATABASE_URL, or ASSAY_DATA_DIR";
+            let advice =
+                "assay org create NAME (which makes it), or set ASSAY_DATABASE_URL, or ASSAY_DATA_DIR";
             return (Check::warn("private", found, advice), None);
         }
         Err(error) => return (Check::unanswered("private", &error), None),
