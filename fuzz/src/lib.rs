@@ -3,7 +3,10 @@
 //! `cargo +nightly fuzz run playwright -- -max_total_time=60`, with the real reports as seeds:
 //! `cargo +nightly fuzz run playwright fuzz/corpus/playwright testdata/reports/playwright`.
 
+use std::time::{Duration, Instant};
+
 use assay_reports::{Format, Options, SourceFile, looks_like_report, read as read_reports};
+use peak_alloc::PeakAlloc;
 
 /// Reads the bytes as one file and checks that what comes out is within the limits.
 ///
@@ -42,4 +45,29 @@ pub fn read(bytes: &[u8], format: Option<Format>) {
             );
         }
     }
+}
+
+/// Reads the bytes as one file, within a multiple of their number of memory and time.
+///
+/// An element takes some hundred bytes of memory and may be two bytes long, so the multiple is large; what it finds is
+/// work that grows with a number in the report, or with the square of its size. Run it with `-max_len=1000000`.
+///
+/// # Panics
+/// Where reading takes more, so that the fuzzer keeps the input.
+pub fn measured(memory: &PeakAlloc, bytes: &[u8]) {
+    const BYTES_A_BYTE: usize = 512;
+    const TIME_A_BYTE: Duration = Duration::from_micros(20);
+    // Patterns are compiled once.
+    const BESIDE: (usize, Duration) = (32 << 20, Duration::from_secs(2));
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        // What it unpacks to is another number of bytes.
+        return;
+    }
+    memory.reset_peak_usage();
+    let (before, began) = (memory.current_usage(), Instant::now());
+    read(bytes, None);
+    let (peak, took) = (memory.peak_usage() - before, began.elapsed());
+    assert!(peak <= BESIDE.0 + BYTES_A_BYTE * bytes.len(), "{peak} bytes");
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    assert!(took <= BESIDE.1 + TIME_A_BYTE * length, "{took:?}");
 }

@@ -2,14 +2,15 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs::{self, File},
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
 use assay_domain::timestamp::Timestamp;
 use assay_reports::ci::CiContext;
 
-/// Largest file that describes an event, in bytes; the services write some hundred kilobytes.
+/// Largest event file that is read, in bytes; the services write some hundred kilobytes.
 const LARGEST_EVENT: u64 = 32 << 20;
 
 /// The folder of Postgres' programs, where one is named.
@@ -39,18 +40,31 @@ fn variable(name: &str) -> Option<String> {
 
 /// The file that describes the event a CI run was started by.
 fn event_file(path: &str) -> Option<Vec<u8>> {
-    let path = Path::new(path);
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.len() <= LARGEST_EVENT => {}
-        Ok(_) | Err(_) => {
+    match read_event(Path::new(path)) {
+        Ok(bytes) => Some(bytes),
+        Err(problem) => {
             log::warn!(
-                "CI's event file {} cannot be read; what it would tell is unknown",
-                path.display()
+                "CI's event file {path} was not read: {problem}; the values that it holds are unknown"
             );
-            return None;
+            None
         }
     }
-    fs::read(path)
-        .map_err(|error| log::warn!("CI's event file {} cannot be read: {error}", path.display()))
-        .ok()
+}
+
+/// Reads a regular file of bounded size: a device or a named pipe may have no end.
+fn read_event(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(LARGEST_EVENT + 1)
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_EVENT) {
+        return Err(io::Error::other(format!(
+            "it exceeds {} MiB",
+            LARGEST_EVENT >> 20
+        )));
+    }
+    Ok(bytes)
 }

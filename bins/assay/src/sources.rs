@@ -1,9 +1,10 @@
 //! The files of an import: named, matched by a pattern, found in a folder, or read from standard input.
 
 use std::{
-    fs,
-    io::{self, Read as _},
+    fs::{self, File},
+    io::{self, Read},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use anyhow::{Context as _, bail, ensure};
@@ -21,6 +22,10 @@ use crate::{
 const MOST_FILES: usize = 50_000;
 /// Largest file that is read, in bytes.
 const LARGEST_FILE: u64 = 512 << 20;
+/// Most bytes that the files of one import hold together.
+const LARGEST_IMPORT: u64 = 1 << 30;
+/// Bytes of a file by which it is recognised: enough for the configuration that Playwright writes before its results.
+const BEGINNING: u64 = 4 << 20;
 /// How many skipped files are named before the rest is only counted.
 const MOST_NAMED: usize = 10;
 /// Suffixes of files that a walk looks into; others cannot be reports.
@@ -38,25 +43,27 @@ pub(crate) fn read(
     let candidates = candidates(paths, &[])?;
     let files = u64::try_from(candidates.len())?;
     let bar = progress::bar(global, "reading", files, Unit::Things("files"));
-    let read: anyhow::Result<Vec<(SourceFile, bool)>> = candidates
+    let room = Room::default();
+    let read: anyhow::Result<Vec<Result<SourceFile, String>>> = candidates
         .par_iter()
         .map(|candidate| {
-            let file = candidate.read()?;
-            let is_report = !candidate.found
-                || format.is_some()
-                || assay_reports::looks_like_report(&file.bytes).is_some();
+            let is_recognised = |beginning: &[u8]| {
+                !candidate.found || format.is_some() || assay_reports::looks_like_report(beginning).is_some()
+            };
+            let file = candidate.read_if(is_recognised, &room)?;
             bar.inc(1);
-            Ok((file, is_report))
+            Ok(file.ok_or_else(|| candidate.name()))
         })
         .collect();
     bar.finish_and_clear();
-    let (files, others): (Vec<_>, Vec<_>) = read?.into_iter().partition(|(_, is_report)| *is_report);
-    let files: Vec<SourceFile> = files.into_iter().map(|(file, _)| file).collect();
-    let skipped: Vec<String> = others
-        .into_iter()
-        .map(|(file, _)| file.name)
-        .filter(|name| !assay_reports::is_beside_allure(name))
-        .collect();
+    let (mut files, mut skipped) = (Vec::new(), Vec::new());
+    for file in read? {
+        match file {
+            Ok(file) => files.push(file),
+            Err(name) if assay_reports::is_beside_allure(&name) => {}
+            Err(name) => skipped.push(name),
+        }
+    }
     tell_skipped(&skipped);
     ensure!(!files.is_empty(), "no test report was found in {}", listed(paths));
     Ok(files)
@@ -70,43 +77,94 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn read(&self) -> anyhow::Result<SourceFile> {
+    /// Its name for messages.
+    pub(crate) fn name(&self) -> String {
+        shown(&self.path)
+    }
+
+    /// Reads the file where its beginning is that of a report. Only regular files are read: a device or a named pipe
+    /// may have no end.
+    pub(crate) fn read_if(
+        &self,
+        is_recognised: impl FnOnce(&[u8]) -> bool,
+        room: &Room,
+    ) -> anyhow::Result<Option<SourceFile>> {
         if self.path.as_os_str() == "-" {
             let mut bytes = Vec::new();
-            io::stdin()
-                .lock()
-                .take(LARGEST_FILE + 1)
-                .read_to_end(&mut bytes)
+            read_on(&mut io::stdin().lock(), &mut bytes, LARGEST_FILE, room)
                 .context("reading standard input")?;
-            ensure!(
-                u64::try_from(bytes.len())? <= LARGEST_FILE,
-                "standard input exceeds {} MiB",
-                LARGEST_FILE >> 20
-            );
-            return Ok(SourceFile {
+            return Ok(Some(SourceFile {
                 name: "-".to_owned(),
                 bytes,
                 modified: None,
-            });
+            }));
         }
-        let name = self.path.display().to_string();
-        let metadata = fs::metadata(&self.path).with_context(|| name.clone())?;
+        let name = self.name();
+        // Opening a named pipe would wait for its writer.
+        let is_regular = fs::metadata(&self.path).with_context(|| name.clone())?.is_file();
         ensure!(
-            metadata.len() <= LARGEST_FILE,
-            "{name}: exceeds {} MiB",
-            LARGEST_FILE >> 20
+            is_regular,
+            "{name}: not a regular file; give what a pipe holds on standard input, as -"
         );
-        let bytes = fs::read(&self.path).with_context(|| name.clone())?;
+        let mut file = File::open(&self.path).with_context(|| name.clone())?;
+        let metadata = file.metadata().with_context(|| name.clone())?;
+        let mut bytes = Vec::new();
+        read_on(&mut file, &mut bytes, BEGINNING, room).with_context(|| name.clone())?;
+        if !is_recognised(&bytes) {
+            room.leave(bytes.len());
+            return Ok(None);
+        }
+        read_on(&mut file, &mut bytes, LARGEST_FILE, room).with_context(|| name.clone())?;
         let modified = metadata
             .modified()
             .ok()
             .map(|at| Timestamp::from(time::OffsetDateTime::from(at)));
-        Ok(SourceFile {
+        Ok(Some(SourceFile {
             name,
             bytes,
             modified,
-        })
+        }))
     }
+}
+
+/// How many bytes the files read so far hold together.
+#[derive(Debug, Default)]
+pub(crate) struct Room(AtomicU64);
+
+impl Room {
+    fn take(&self, bytes: usize) -> anyhow::Result<()> {
+        let bytes = u64::try_from(bytes)?;
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        ensure!(
+            before.saturating_add(bytes) <= LARGEST_IMPORT,
+            "the files of this import exceed {} MiB together; import them in shards",
+            LARGEST_IMPORT >> 20
+        );
+        Ok(())
+    }
+
+    fn leave(&self, bytes: usize) {
+        self.0
+            .fetch_sub(u64::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// Reads on until there are so many bytes. More than the largest file holds are refused.
+fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: u64, room: &Room) -> anyhow::Result<()> {
+    let before = into.len();
+    let wanted = (most + u64::from(most == LARGEST_FILE)).saturating_sub(u64::try_from(before)?);
+    from.by_ref().take(wanted).read_to_end(into)?;
+    ensure!(
+        u64::try_from(into.len())? <= LARGEST_FILE,
+        "exceeds {} MiB",
+        LARGEST_FILE >> 20
+    );
+    room.take(into.len() - before)
+}
+
+/// A path as messages show it.
+pub(crate) fn shown(path: &Path) -> String {
+    assay_reports::shown_name(&path.display().to_string())
 }
 
 /// Every file that the paths name, each once, in a fixed order. A walk also looks into files with these suffixes.
@@ -121,7 +179,7 @@ pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result
         } else if path.is_dir() {
             walk(path, suffixes, &mut all)?;
         } else if path.exists() {
-            // A named pipe, as a shell's process substitution makes it.
+            // Refused when it is read, with what to do instead.
             all.push(Candidate {
                 path: path.clone(),
                 found: false,
@@ -149,7 +207,10 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
             entry.depth() == 0 || !(name.starts_with('.') || FOREIGN.contains(&name.as_ref()))
         });
     for entry in entries {
-        let entry = entry?;
+        let entry = entry.map_err(|error| match (error.path(), error.io_error()) {
+            (Some(path), Some(problem)) => unreadable(path, problem),
+            _ => error.into(),
+        })?;
         let suffix = entry
             .path()
             .extension()
@@ -164,30 +225,36 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
             ensure!(
                 into.len() <= MOST_FILES,
                 "{}: more than {MOST_FILES} files; name fewer",
-                folder.display()
+                shown(folder)
             );
         }
     }
     Ok(())
 }
 
+/// The error of a path that cannot be looked at; the libraries' own messages show it as it is.
+fn unreadable(path: &Path, problem: &io::Error) -> anyhow::Error {
+    anyhow::anyhow!("{}: {problem}", shown(path))
+}
+
 /// The files that a pattern matches, folders walked.
 fn matching(pattern: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::Result<()> {
     let text = pattern.to_string_lossy();
+    let name = shown(pattern);
     let before = into.len();
     if text.contains(['*', '?', '[']) {
-        for path in glob::glob(&text).with_context(|| format!("{text}: not a pattern"))? {
-            let path = path?;
+        for path in glob::glob(&text).with_context(|| format!("{name}: not a pattern"))? {
+            let path = path.map_err(|error| unreadable(error.path(), error.error()))?;
             if path.is_dir() {
                 walk(&path, suffixes, into)?;
             } else {
                 into.push(Candidate { path, found: false });
             }
         }
-        ensure!(into.len() > before, "{text}: no file matches");
+        ensure!(into.len() > before, "{name}: no file matches");
         return Ok(());
     }
-    bail!("{text}: no such file or folder")
+    bail!("{name}: no such file or folder")
 }
 
 pub(crate) fn tell_skipped(skipped: &[String]) {
@@ -200,10 +267,6 @@ pub(crate) fn tell_skipped(skipped: &[String]) {
 }
 
 fn listed(paths: &[PathBuf]) -> String {
-    let names: Vec<_> = paths
-        .iter()
-        .take(MOST_NAMED)
-        .map(|path| path.display().to_string())
-        .collect();
+    let names: Vec<_> = paths.iter().take(MOST_NAMED).map(|path| shown(path)).collect();
     names.join(", ")
 }

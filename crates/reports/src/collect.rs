@@ -19,7 +19,7 @@ pub(crate) struct Collector {
     /// Each test with its first execution.
     tests: Vec<ReportedTest>,
     /// The later executions of the few tests that have any, by the test's place.
-    more: HashMap<usize, Vec<Vec<Attempt>>>,
+    more: HashMap<usize, Executions>,
     /// Where each test stands, by a hash of it: a key that another test has is followed by the next free one.
     places: HashMap<u64, usize, BuildHasherDefault<Itself>>,
     hasher: foldhash::fast::RandomState,
@@ -55,8 +55,11 @@ impl Collector {
         while let Some(place) = self.places.get(&key).copied() {
             match self.tests.get_mut(place) {
                 Some(known) if known.test == test => {
-                    let more = self.more.get_mut(&place).and_then(|more| more.last_mut());
-                    if let Some(attempts) = join(place, more.unwrap_or(&mut known.attempts), attempts) {
+                    let more = self.more.get_mut(&place).and_then(Executions::latest);
+                    let latest = more.unwrap_or(&mut known.attempts);
+                    let execution = join(place, latest, attempts);
+                    keep_newest(latest);
+                    if let Some(attempts) = execution {
                         self.more.entry(place).or_default().push(attempts);
                     }
                     return;
@@ -78,7 +81,7 @@ impl Collector {
         for (place, more) in self.more {
             if let Some(test) = self.tests.get_mut(place) {
                 let first = std::mem::take(&mut test.attempts);
-                test.attempts = in_order(first, more);
+                test.attempts = in_order(first, more.all);
             }
         }
         for test in &mut self.tests {
@@ -94,17 +97,61 @@ impl Collector {
     }
 }
 
+/// The later executions of a test in the order of the report.
+#[derive(Debug, Default)]
+struct Executions {
+    all: Vec<Vec<Attempt>>,
+    /// The attempts of all but the latest.
+    attempts: usize,
+}
+
+impl Executions {
+    fn latest(&mut self) -> Option<&mut Vec<Attempt>> {
+        self.all.last_mut()
+    }
+
+    /// Adds an execution. Once there are twice as many attempts as are kept, those are dropped that cannot be among
+    /// them, so that a report of one test a million times takes bounded memory.
+    fn push(&mut self, execution: Vec<Attempt>) {
+        self.attempts += self.all.last().map_or(0, Vec::len);
+        if self.attempts > 2 * limits::ATTEMPTS {
+            sort(&mut self.all);
+            let mut dropped = 0;
+            for execution in &self.all {
+                if self.attempts < limits::ATTEMPTS + execution.len() {
+                    break;
+                }
+                self.attempts -= execution.len();
+                dropped += 1;
+            }
+            self.all.drain(..dropped);
+        }
+        self.all.push(execution);
+    }
+}
+
+/// Bounds the attempts of an execution while it still grows.
+fn keep_newest(attempts: &mut Vec<Attempt>) {
+    if attempts.len() > 2 * limits::ATTEMPTS {
+        attempts.drain(..attempts.len() - limits::ATTEMPTS);
+    }
+}
+
 /// The attempts of all executions: those that ended alike are in the order of their starts, where the report tells
 /// them, else in its own.
 fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Vec<Attempt> {
     let mut executions = Vec::with_capacity(more.len() + 1);
     executions.push(first);
     executions.extend(more);
+    sort(&mut executions);
+    executions.into_iter().flatten().collect()
+}
+
+fn sort(executions: &mut [Vec<Attempt>]) {
     executions.sort_by_key(|attempts| {
         let end = attempts.last().map_or(0, |last| last.status.severity());
         (end, attempts.first().and_then(|first| first.started_at))
     });
-    executions.into_iter().flatten().collect()
 }
 
 /// The hash of what is a hash already.
@@ -162,5 +209,38 @@ mod tests {
         assert_eq!(tests.len(), 2);
         let statuses: Vec<_> = tests[0].attempts.iter().map(|attempt| attempt.status).collect();
         assert_eq!(statuses, [Skipped, Failed, Passed, Failed, Failed]);
+    }
+
+    #[test]
+    fn executions_without_end_keep_those_that_decide() {
+        use AttemptStatus::{Failed, Passed, Skipped};
+        let name = TestName {
+            name: "a".into(),
+            file_path: None,
+        };
+        let mut tests = Collector::default();
+        for number in 0..100_000_u32 {
+            let end = match number % 1_000 {
+                0 => &[Failed, Failed][..],
+                1..500 => &[Passed],
+                _ => &[Skipped],
+            };
+            tests.add(name.clone(), execution(end));
+        }
+        let held = tests.more.values().map(|more| more.all.len()).sum::<usize>();
+        assert!(held <= 2 * limits::ATTEMPTS + 1, "{held}");
+        let attempts = &tests.finish()[0].attempts;
+        assert_eq!(attempts.len(), limits::ATTEMPTS);
+        let failed = attempts.iter().filter(|attempt| attempt.status == Failed).count();
+        assert_eq!((failed, attempts[0].status), (200, Passed));
+
+        let mut tests = Collector::default();
+        for _ in 0..100_000 {
+            tests.add_or_join(name.clone(), execution(&[Failed]), |_, earlier, mut attempts| {
+                earlier.append(&mut attempts);
+                None
+            });
+        }
+        assert!(tests.tests[0].attempts.len() <= 2 * limits::ATTEMPTS);
     }
 }

@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     io::{self, Read},
     str,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
@@ -16,10 +17,38 @@ use crate::{
 
 /// The file's text: gzip unpacked, then decoded by byte-order mark, by declaration, as UTF-8, as Windows-1252,
 /// whichever fits first. A text cut inside a character loses that character.
-pub(crate) fn decode(file: &SourceFile) -> Result<Cow<'_, str>, ReadError> {
-    match unpack(file)? {
+pub(crate) fn decode<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, str>, ReadError> {
+    match unpack(file, room)? {
         Cow::Borrowed(bytes) => Ok(text(bytes)),
-        Cow::Owned(bytes) => Ok(Cow::Owned(text(&bytes).into_owned())),
+        // Text that is UTF-8 already is not copied.
+        Cow::Owned(bytes) => Ok(Cow::Owned(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => text(error.as_bytes()).into_owned(),
+        })),
+    }
+}
+
+/// How many unpacked bytes the files of one import may still hold together.
+#[derive(Debug)]
+pub(crate) struct Room(AtomicUsize);
+
+impl Room {
+    pub(crate) const fn new(bytes: usize) -> Self {
+        Self(AtomicUsize::new(bytes))
+    }
+
+    /// Takes so many bytes. Fails where they exceed what is left.
+    fn take(&self, bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            })
+            .map(|_| ())
+            .map_err(|_| ReadError::TooLarge {
+                file: file.name.clone(),
+                what: "the import as a whole, unpacked,",
+                limit: format!("{} MiB", limits::IMPORT_BYTES >> 20),
+            })
     }
 }
 
@@ -37,41 +66,50 @@ pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
     text(&head).into_owned()
 }
 
-fn unpack(file: &SourceFile) -> Result<Cow<'_, [u8]>, ReadError> {
+fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadError> {
     let too_large = || ReadError::TooLarge {
         file: file.name.clone(),
         what: "the file",
         limit: format!("{} MiB", limits::FILE_BYTES >> 20),
     };
     if !is_gzip(&file.bytes) {
-        return if file.bytes.len() > limits::FILE_BYTES {
-            Err(too_large())
-        } else {
-            Ok(Cow::Borrowed(&file.bytes))
-        };
+        if file.bytes.len() > limits::FILE_BYTES {
+            return Err(too_large());
+        }
+        room.take(file.bytes.len(), file)?;
+        return Ok(Cow::Borrowed(&file.bytes));
     }
     let mut unpacked = Vec::new();
-    let bound = u64::try_from(limits::FILE_BYTES)
-        .unwrap_or(u64::MAX)
-        .saturating_add(1);
-    match MultiGzDecoder::new(file.bytes.as_slice())
-        .take(bound)
-        .read_to_end(&mut unpacked)
-    {
-        Ok(_) if unpacked.len() > limits::FILE_BYTES => Err(too_large()),
-        Ok(_) => Ok(Cow::Owned(unpacked)),
-        // What a cut-off archive holds is read as far as it goes, like any cut-off file.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !unpacked.is_empty() => {
-            Ok(Cow::Owned(unpacked))
+    let mut archive = MultiGzDecoder::new(file.bytes.as_slice());
+    loop {
+        let before = unpacked.len();
+        let read = archive.by_ref().take(PIECE).read_to_end(&mut unpacked);
+        let unpacked_now = unpacked.len() - before;
+        if unpacked.len() > limits::FILE_BYTES {
+            return Err(too_large());
         }
-        Err(error) => Err(ReadError::Broken {
-            file: file.name.clone(),
-            line: 1,
-            format: "gzip",
-            problem: format!("the archive does not unpack ({error})"),
-        }),
+        room.take(unpacked_now, file)?;
+        match read {
+            Ok(0) => return Ok(Cow::Owned(unpacked)),
+            Ok(_) => {}
+            // What a cut-off archive holds is read as far as it goes, like any cut-off file.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !unpacked.is_empty() => {
+                return Ok(Cow::Owned(unpacked));
+            }
+            Err(error) => {
+                return Err(ReadError::Broken {
+                    file: file.name.clone(),
+                    line: 1,
+                    format: "gzip",
+                    problem: format!("the archive does not unpack ({error})"),
+                });
+            }
+        }
     }
 }
+
+/// Bytes that an archive is unpacked by at a time.
+const PIECE: u64 = 1 << 20;
 
 fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
@@ -146,8 +184,12 @@ mod tests {
         }
     }
 
+    fn room() -> Room {
+        Room::new(limits::IMPORT_BYTES)
+    }
+
     fn decoded(bytes: &[u8]) -> String {
-        decode(&file(bytes)).unwrap().into_owned()
+        decode(&file(bytes), &room()).unwrap().into_owned()
     }
 
     #[test]
@@ -187,7 +229,7 @@ mod tests {
         assert_eq!(decoded(&packed), "{\"a\": 1}");
         assert_eq!(beginning(&packed, 4), "{\"a\"");
         assert!(matches!(
-            decode(&file(&packed[..4])),
+            decode(&file(&packed[..4]), &room()),
             Err(ReadError::Broken { format: "gzip", .. })
         ));
 
@@ -197,6 +239,22 @@ mod tests {
             bomb.write_all(&zeros).unwrap();
         }
         let bomb = file(&bomb.finish().unwrap());
-        assert!(matches!(decode(&bomb), Err(ReadError::TooLarge { .. })));
+        assert!(matches!(decode(&bomb, &room()), Err(ReadError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn an_import_is_bounded_by_what_its_archives_unpack_to() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&vec![b' '; 3 << 20]).unwrap();
+        let archive = file(&packed.finish().unwrap());
+        let room = Room::new(7 << 20);
+        for _ in 0..2 {
+            assert_eq!(decode(&archive, &room).unwrap().len(), 3 << 20);
+        }
+        let refused = decode(&archive, &room).unwrap_err().to_string();
+        assert!(
+            refused.contains("the import as a whole, unpacked, exceeds"),
+            "{refused}"
+        );
     }
 }

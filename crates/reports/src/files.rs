@@ -1,79 +1,89 @@
 //! The files of a checkout, so that a class name can be turned into the file it stands in.
 
-use std::collections::HashMap;
-
 /// The files of a checkout, relative to its root, with `/`.
+///
+/// A name is looked up from its end, as `OrderTest` before `shop` before `org`: in two orders of the paths, read from
+/// their ends, everything that ends alike stands together and is found by bisection.
 #[derive(Debug, Clone, Default)]
 pub struct KnownFiles {
-    /// File stem (`OrderTest` of `src/test/java/org/OrderTest.java`) to the paths that have it.
-    by_stem: HashMap<String, Vec<String>>,
+    paths: Vec<String>,
+    /// The places of the paths in the order of their parts from the last, the last one without its suffix.
+    by_stem: Vec<usize>,
+    /// The same with the suffix.
+    by_name: Vec<usize>,
 }
+
+/// What of a dotted name is looked at: no class lies deeper.
+const DEEPEST: usize = 64;
 
 impl KnownFiles {
     /// The file that a dotted name stands in: `org.shop.OrderTest` is `src/test/java/org/shop/OrderTest.java`,
     /// `tests.unit.test_orders.TestTotals` is `tests/unit/test_orders.py`. The longest part of the name that is a
     /// file counts. None where no file or more than one fits: a guess would be worse.
     pub fn of_dotted(&self, dotted: &str) -> Option<&str> {
-        let parts: Vec<&str> = dotted.split(['.', '$']).filter(|part| !part.is_empty()).collect();
-        (1..=parts.len()).rev().find_map(|length| {
-            let parts = parts.get(..length)?;
-            let stem = parts.join("/");
-            let candidates = self.by_stem.get(*parts.last()?)?;
-            let mut fitting = candidates.iter().filter(|path| fits(path, &stem));
-            match (fitting.next(), fitting.next()) {
-                (Some(only), None) => Some(only.as_str()),
-                _ => candidates
-                    .iter()
-                    .find(|path| without_suffix(path) == stem)
-                    .map(String::as_str),
-            }
-        })
+        let parts: Vec<&str> = dotted
+            .split(['.', '$'])
+            .filter(|part| !part.is_empty())
+            .take(DEEPEST)
+            .collect();
+        let place = (1..=parts.len()).rev().find_map(|length| {
+            let wanted = || parts.iter().take(length).rev().copied();
+            self.ending(&self.by_stem, without_suffix, wanted)
+        });
+        self.path(place?)
     }
 
     /// The file that a path below some folder of the checkout means: `a.spec.ts` is `e2e/a.spec.ts`. None where no file
     /// or more than one fits.
     pub fn of_path(&self, path: &str) -> Option<&str> {
-        let stem = without_suffix(path).rsplit('/').next()?;
-        let candidates = self.by_stem.get(stem)?;
-        if let Some(same) = candidates.iter().find(|known| *known == path) {
-            return Some(same);
-        }
-        let mut fitting = candidates.iter().filter(|known| {
-            known
-                .strip_suffix(path)
-                .is_some_and(|before| before.ends_with('/'))
-        });
-        match (fitting.next(), fitting.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
-        }
+        self.path(self.ending(&self.by_name, |path| path, || path.rsplit('/'))?)
+    }
+
+    /// The place of the one path that ends with these parts, the last one first; of several the one that consists of
+    /// nothing else.
+    fn ending<'a, W: Iterator<Item = &'a str>>(
+        &'a self,
+        order: &[usize],
+        key: fn(&str) -> &str,
+        wanted: impl Fn() -> W,
+    ) -> Option<usize> {
+        let parts = |place: usize| key(self.path(place).unwrap_or_default()).rsplit('/');
+        let count = wanted().count();
+        let first = order.partition_point(|place| parts(*place).take(count).cmp(wanted()).is_lt());
+        let mut fitting = order
+            .get(first..)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .take_while(|place| parts(*place).take(count).eq(wanted()));
+        let found = fitting.next()?;
+        // The shortest path stands first.
+        let is_whole = parts(found).count() == count;
+        (is_whole || fitting.next().is_none()).then_some(found)
+    }
+
+    fn path(&self, place: usize) -> Option<&str> {
+        self.paths.get(place).map(String::as_str)
     }
 }
 
 impl FromIterator<String> for KnownFiles {
     fn from_iter<I: IntoIterator<Item = String>>(paths: I) -> Self {
-        let mut by_stem: HashMap<String, Vec<String>> = HashMap::new();
-        for path in paths {
-            let path = path.replace('\\', "/");
-            let stem = without_suffix(&path)
-                .rsplit('/')
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            by_stem.entry(stem).or_default().push(path);
+        let mut paths: Vec<String> = paths.into_iter().map(|path| path.replace('\\', "/")).collect();
+        paths.sort_unstable();
+        let order = |key: fn(&str) -> &str| {
+            let parts = |place: &usize| key(paths.get(*place).map_or("", String::as_str)).rsplit('/');
+            let mut order: Vec<usize> = (0..paths.len()).collect();
+            order.sort_by(|one, other| parts(one).cmp(parts(other)));
+            order
+        };
+        let (by_stem, by_name) = (order(without_suffix), order(|path| path));
+        Self {
+            paths,
+            by_stem,
+            by_name,
         }
-        for paths in by_stem.values_mut() {
-            paths.sort_unstable();
-        }
-        Self { by_stem }
     }
-}
-
-/// Whether the path without its suffix is the stem or ends with it at a folder's border.
-fn fits(path: &str, stem: &str) -> bool {
-    without_suffix(path)
-        .strip_suffix(stem)
-        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 fn without_suffix(path: &str) -> &str {
@@ -128,5 +138,33 @@ mod tests {
         assert_eq!(files.of_path("test_orders.py"), None);
         assert_eq!(files.of_path("x/Twin.java"), None);
         assert_eq!(files.of_path("orders.py"), None);
+    }
+
+    #[test]
+    fn of_several_files_that_fit_the_one_without_a_folder_around_counts() {
+        let files: KnownFiles = ["b/a/index.ts", "a/index.ts", "a/index.js", "c.ts", "d/c.ts"]
+            .into_iter()
+            .map(String::from)
+            .collect();
+        assert_eq!(files.of_dotted("c"), Some("c.ts"));
+        assert_eq!(files.of_dotted("a.index"), Some("a/index.js"));
+        assert_eq!(files.of_dotted("b.a.index.more"), Some("b/a/index.ts"));
+        assert_eq!(files.of_path("a/index.ts"), Some("a/index.ts"));
+        assert_eq!(files.of_path("index.js"), Some("a/index.js"));
+        assert_eq!(files.of_path("index.ts"), None);
+    }
+
+    #[test]
+    fn a_name_of_many_dots_is_looked_up_in_an_instant() {
+        let files: KnownFiles = (0..5_000)
+            .map(|number| format!("p{number}/index/index.ts"))
+            .collect();
+        let dotted = vec!["index"; 2_000].join(".");
+        let began = std::time::Instant::now();
+        for _ in 0..1_000 {
+            assert_eq!(files.of_dotted(&dotted), None);
+            assert_eq!(files.of_path("index/index.tsx"), None);
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(20));
     }
 }

@@ -6,7 +6,9 @@ use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    allure, ctrf, decode, detect,
+    allure, ctrf,
+    decode::{self, Room},
+    detect,
     files::KnownFiles,
     go,
     input::Input,
@@ -78,27 +80,19 @@ pub fn looks_like_report(bytes: &[u8]) -> Option<Format> {
 }
 
 fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
-    let total: usize = files.iter().map(|file| file.bytes.len()).sum();
-    if let Some(first) = files.first().filter(|_| total > limits::IMPORT_BYTES) {
-        let limit = format!("{} MiB", limits::IMPORT_BYTES >> 20);
-        return Err(ReadError::TooLarge {
-            file: first.name.clone(),
-            what: "the import as a whole",
-            limit,
-        });
-    }
+    let room = Room::new(limits::IMPORT_BYTES);
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
     let allure_folders: HashSet<&str> = results.map(|file| folder(&file.name)).collect();
     let wanted =
         |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
     match files {
         // Another thread would only make it slower.
-        [only] => read_file(only, options),
+        [only] => read_file(only, options, &room),
         several => {
             let read: Vec<Vec<Piece>> = several
                 .par_iter()
                 .filter(wanted)
-                .map(|file| read_file(file, options))
+                .map(|file| read_file(file, options, &room))
                 .collect::<Result<_, _>>()?;
             Ok(read.into_iter().flatten().collect())
         }
@@ -123,8 +117,8 @@ fn folder(name: &str) -> &str {
 }
 
 /// The report in a file; several where reports of JSON stand behind one another.
-fn read_file(file: &SourceFile, options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
-    let text = decode::decode(file)?;
+fn read_file(file: &SourceFile, options: &Options<'_>, room: &Room) -> Result<Vec<Piece>, ReadError> {
+    let text = decode::decode(file, room)?;
     let mut input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),

@@ -32,4 +32,5 @@ pub mod ci;
 
 pub use files::KnownFiles;
 pub use import::{NamedReport, Options, is_beside_allure, looks_like_report, read, read_each};
+pub use paths::shown as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -6,6 +6,7 @@ use assay_domain::{
     attempt::Attempt,
     recording::{RunContext, ShardIndex},
     run::RunState,
+    test::TestName,
     timestamp::Timestamp,
 };
 
@@ -14,6 +15,7 @@ use crate::{
     detect::KNOWN,
     limits,
     report::{ReadError, Report},
+    text,
 };
 
 /// One file's report.
@@ -83,12 +85,24 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         let twice = "Reports of several formats were read as one run; the same tests may be in it twice.";
         whole.warnings.push(twice.to_owned());
     }
+    let shortened = whole.tests.iter().filter(|test| is_shortened(&test.test)).count();
+    if shortened > 0 {
+        whole.warnings.push(format!(
+            "The names or paths of {shortened} tests are longer than {} characters. Each keeps its beginning, its end and \
+             a hash of the whole.",
+            limits::NAME
+        ));
+    }
     if whole.tests.is_empty() && whole.errors.is_empty() {
         let empty = "The report holds no tests. Some tools leave such a report behind when no test loads.";
         whole.warnings.push(empty.to_owned());
     }
     bound(&mut whole);
     Ok(whole)
+}
+
+fn is_shortened(test: &TestName) -> bool {
+    text::is_shortened(&test.name) || test.file_path.as_deref().is_some_and(text::is_shortened)
 }
 
 /// Allure results of one history are the attempts of one execution, by their start: the first keeps them all.

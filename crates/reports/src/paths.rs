@@ -2,13 +2,35 @@
 
 use std::borrow::Cow;
 
-use crate::{limits, text};
+use crate::text;
 
 /// The path with `/`, without `.` and `..`, relative to the root where it lies inside; else as the report writes it.
 pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
     let path = normal(path);
     let relative = root.and_then(|root| inside(&path, root)).map(str::to_owned);
-    text::bounded(&relative.unwrap_or(path), limits::NAME).into_owned()
+    text::identifying(&relative.unwrap_or(path)).into_owned()
+}
+
+/// A file's name as messages show it. It may have been chosen to harm whoever reads the messages: characters that steer a
+/// terminal or turn the direction of text are escaped, and so is what CI services take for a command (`::error::`,
+/// `##vso[`).
+pub fn shown(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut characters = name.chars().peekable();
+    while let Some(next) = characters.next() {
+        let is_command = matches!(next, '#' | ':') && characters.peek() == Some(&next);
+        let steers = next.is_control()
+            || matches!(
+                next,
+                '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            );
+        if is_command || steers {
+            out.extend(next.escape_unicode());
+        } else {
+            out.push(next);
+        }
+    }
+    out
 }
 
 /// The path relative to the root, where it lies inside it.
@@ -107,6 +129,21 @@ mod tests {
             "a.ts"
         );
         assert_eq!(stored("/a/b.ts", None), "/a/b.ts");
+    }
+
+    #[test]
+    fn a_shown_name_steers_neither_a_terminal_nor_ci() {
+        for (name, expected) in [
+            ("out/r é✓ [1].xml", "out/r é✓ [1].xml"),
+            (r"C:\a#b:c.xml", r"C:\a#b:c.xml"),
+            ("::error::gone", r"\u{3a}:error\u{3a}:gone"),
+            ("a\n##vso[task.complete]", r"a\u{a}\u{23}#vso[task.complete]"),
+            ("###[x", r"\u{23}\u{23}#[x"),
+            ("\u{1b}[2J\r\u{9b}1m", r"\u{1b}[2J\u{d}\u{9b}1m"),
+            ("\u{202e}lmx.a", r"\u{202e}lmx.a"),
+        ] {
+            assert_eq!(shown(name), expected);
+        }
     }
 
     #[test]

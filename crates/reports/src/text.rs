@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::limits;
 
 /// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
@@ -104,8 +106,53 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     } else if name.len() <= limits::NAME {
         name
     } else {
-        bounded(&name, limits::NAME).into_owned()
+        identifying(&name).into_owned()
     }
+}
+
+/// At most [`limits::NAME`] characters of a name or path. A longer one keeps its head, its tail and a hash of the whole,
+/// so that two long names stay two.
+pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
+    if name.len() <= limits::NAME {
+        return Cow::Borrowed(name);
+    }
+    let characters = name.chars().count();
+    if characters <= limits::NAME {
+        return Cow::Borrowed(name);
+    }
+    let hash: String = Sha256::digest(name.as_bytes())
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let note = format!("{SHORTENED}{hash}) …");
+    let kept = limits::NAME - note.chars().count();
+    let tail = limits::NAME / 4;
+    let (head_end, tail_start) = ends(name, kept - tail, tail);
+    Cow::Owned(format!(
+        "{}{note}{}",
+        name.get(..head_end).unwrap_or_default(),
+        name.get(tail_start..).unwrap_or_default()
+    ))
+}
+
+/// Whether a name or path is what [`identifying`] makes of a longer one.
+pub(crate) fn is_shortened(name: &str) -> bool {
+    name.len() > limits::NAME && name.contains(SHORTENED)
+}
+
+/// The note that stands where a name was shortened, up to the hash.
+const SHORTENED: &str = "… (shortened; SHA-256 ";
+
+/// The byte where the first `head` characters end, and the byte where the last `tail` begin.
+fn ends(text: &str, head: usize, tail: usize) -> (usize, usize) {
+    let head_end = text.char_indices().nth(head).map_or(text.len(), |(at, _)| at);
+    let tail_start = text
+        .char_indices()
+        .rev()
+        .nth(tail.saturating_sub(1))
+        .map_or(text.len(), |(at, _)| at);
+    (head_end, tail_start)
 }
 
 /// What stands between the parts of a name.
@@ -129,12 +176,7 @@ pub(crate) fn bounded(text: &str, most: usize) -> Cow<'_, str> {
     }
     let tail = most / 4;
     let head = most - tail;
-    let head_end = text.char_indices().nth(head).map_or(text.len(), |(at, _)| at);
-    let tail_start = text
-        .char_indices()
-        .rev()
-        .nth(tail.saturating_sub(1))
-        .map_or(text.len(), |(at, _)| at);
+    let (head_end, tail_start) = ends(text, head, tail);
     Cow::Owned(format!(
         "{}… ({} characters left out) …{}",
         text.get(..head_end).unwrap_or_default(),
@@ -216,6 +258,25 @@ mod tests {
         assert!(kept.starts_with("headéé") && kept.ends_with("éétail"), "{kept}");
         assert!(kept.contains("(908 characters left out)"), "{kept}");
         assert_eq!(bounded("éé", 2), "éé");
+    }
+
+    #[test]
+    fn long_names_with_the_same_head_and_tail_stay_two() {
+        let name = |middle: &str| format!("{}{middle}{}", "head ".repeat(500), " tail".repeat(500));
+        let (one, other) = (name("é"), name("è"));
+        let (kept, kept_of_other) = (identifying(&one), identifying(&other));
+        assert_ne!(kept, kept_of_other);
+        assert_eq!(kept, identifying(&one));
+        assert_eq!(kept.chars().count(), limits::NAME);
+        assert!(
+            kept.starts_with("head head ") && kept.ends_with(" tail tail"),
+            "{kept}"
+        );
+        assert!(is_shortened(&kept) && !is_shortened(&one));
+        // A store takes 8,000 bytes.
+        assert!(identifying(&"😀".repeat(3_000)).len() <= 8_000);
+        let fits = "😀".repeat(limits::NAME);
+        assert_eq!(identifying(&fits), fits);
     }
 
     #[test]

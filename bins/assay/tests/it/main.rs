@@ -21,6 +21,7 @@ mod prune;
 mod pty;
 mod references;
 mod shells;
+mod sources;
 mod terminal;
 mod usage;
 mod world;

@@ -16,6 +16,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
+    limits,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -143,7 +144,7 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
         .map(|told| attempt(input, told, browser))
         .collect();
     if attempts.is_empty() && !last.status.is_skip() {
-        // Most reporters count retries without telling of them; a test is not retried but after a failure.
+        // Most reporters write only the number of retries. A test is retried only after a failure.
         let told = test
             .retries
             .and_then(time::duration_ms)
@@ -152,7 +153,7 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
         let count = told
             .unwrap_or(0)
             .max(usize::from(flaky))
-            .min(crate::limits::ATTEMPTS);
+            .min(limits::COUNTED_ATTEMPTS);
         let failed = Attempt {
             status: AttemptStatus::Failed,
             duration_ms: None,

@@ -80,7 +80,9 @@ impl Reading {
         self.first = self.first.or(at);
         self.last = at.or(self.last);
         if !event.import_path.is_empty() {
-            if event.action == "build-output" {
+            let known =
+                self.builds.len() < limits::DOCUMENTS || self.builds.contains_key(&*event.import_path);
+            if event.action == "build-output" && known {
                 self.builds
                     .entry(event.import_path.into_owned())
                     .or_default()
@@ -99,7 +101,7 @@ impl Reading {
         if let Some(package) = self.packages.get_mut(place) {
             self.tests += package.event(&event, at);
         }
-        if self.tests > limits::TESTS {
+        if self.tests.max(self.packages.len()) > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),
                 what: "the number of tests",

@@ -12,7 +12,7 @@ use super::{
     output::{Output, told_in},
     test::{Execution, Test, is_timeout, status_of},
 };
-use crate::{input::Input, text};
+use crate::{input::Input, limits, text};
 
 /// A package: each time that its tests were run, in order. A second time is a rerun of what failed.
 #[derive(Debug)]
@@ -116,11 +116,13 @@ impl PackageRun {
             }
             "pass" | "fail" | "skip" => {
                 let status = status_of(&event.action);
-                self.ended = status;
+                let ended_before = std::mem::replace(&mut self.ended, status).is_some();
                 if !event.failed_build.is_empty() {
                     self.failed_build = Some(event.failed_build.to_string());
                 }
-                self.close_open_tests(status.unwrap_or(AttemptStatus::Failed), at);
+                if !ended_before {
+                    self.close_open_tests(status.unwrap_or(AttemptStatus::Failed), at);
+                }
             }
             _ => {}
         }
@@ -201,7 +203,7 @@ impl PackageRun {
         // Whether each group has a failed test in it.
         let mut groups: HashMap<usize, bool> = HashMap::new();
         for test in &self.tests {
-            for (slash, _) in test.name.match_indices('/') {
+            for (slash, _) in test.name.match_indices('/').take(limits::DEPTH) {
                 let around = test.name.get(..slash).and_then(|name| self.places.get(name));
                 if let Some(place) = around {
                     *groups.entry(*place).or_default() |= test.failed();

@@ -2,6 +2,8 @@
 
 mod model;
 
+use std::collections::HashMap;
+
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
     run::RunState,
@@ -46,6 +48,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .map(|name| input.stored_path(name));
         // jest-junit, asked to report files that failed to load, adds a nameless test to what other reporters see.
         let named = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
+        let sections = Sections::of(file);
         for test in file.assertion_results.iter().filter(named) {
             let parts = test
                 .ancestor_titles
@@ -59,7 +62,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             let attempts = if vitest {
                 vitest_attempts(input, test)
             } else {
-                jest_attempts(input, test, file)
+                jest_attempts(input, test, &sections)
             };
             tests.add(name, attempts);
         }
@@ -144,14 +147,15 @@ fn failed(errors: Vec<ErrorDetail>) -> Attempt {
 }
 
 /// Jest counts invocations and keeps what each earlier one failed with.
-fn jest_attempts(input: &Input<'_>, test: &Assertion, file: &TestFile) -> Vec<Attempt> {
+fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -> Vec<Attempt> {
     let retried = test.retry_reasons.len().max(test.retry_messages.len());
     let counted = test
         .invocations
         .and_then(time::duration_ms)
         .and_then(|count| usize::try_from(count).ok());
     let earlier = counted
-        .map_or(retried, |count| count.saturating_sub(1))
+        .map_or(0, |count| count.saturating_sub(1))
+        .min(limits::COUNTED_ATTEMPTS)
         .max(retried)
         .min(limits::ATTEMPTS);
     let mut attempts: Vec<Attempt> = (0..earlier)
@@ -171,7 +175,7 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, file: &TestFile) -> Vec<At
         End::Passed => attempt(AttemptStatus::Passed, Vec::new()),
         End::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
         End::Failed => {
-            let sections = sections(test, file);
+            let sections = sections.of_test(test);
             let errors = test
                 .failure_messages
                 .iter()
@@ -202,21 +206,40 @@ fn code_frame(printed: &str) -> Option<String> {
     (!frame.trim().is_empty()).then(|| dedent(frame))
 }
 
-/// What the file's printed message says of the test, one section an error.
-fn sections<'a>(test: &Assertion, file: &'a TestFile) -> Vec<&'a str> {
-    let path: Vec<&str> = test
-        .ancestor_titles
-        .iter()
-        .map(String::as_str)
-        .chain(test.title.as_deref())
-        .collect();
-    let heading = path.join(" › ");
-    let message = file.message.as_deref().unwrap_or_default();
-    let printed = message
-        .split("  ● ")
-        .skip(1)
-        .filter_map(|section| section.strip_prefix(heading.as_str()));
-    printed.filter(|section| section.starts_with('\n')).collect()
+/// The sections of a file's printed message, one an error, by the first line of their heading.
+struct Sections<'a>(HashMap<&'a str, Vec<&'a str>>);
+
+impl<'a> Sections<'a> {
+    fn of(file: &'a TestFile) -> Self {
+        let message = file.message.as_deref().unwrap_or_default();
+        let mut sections: HashMap<&str, Vec<&str>> = HashMap::new();
+        for section in message.split("  ● ").skip(1) {
+            let same = sections.entry(first_line(section)).or_default();
+            if same.len() < limits::ERRORS {
+                same.push(section);
+            }
+        }
+        Self(sections)
+    }
+
+    /// What the message says of a test.
+    fn of_test(&self, test: &Assertion) -> Vec<&'a str> {
+        let path: Vec<&str> = test
+            .ancestor_titles
+            .iter()
+            .map(String::as_str)
+            .chain(test.title.as_deref())
+            .collect();
+        let heading = path.join(" › ");
+        let same = self.0.get(first_line(&heading)).into_iter().flatten();
+        same.filter_map(|section| section.strip_prefix(heading.as_str()))
+            .filter(|section| section.starts_with('\n'))
+            .collect()
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.split('\n').next().unwrap_or_default()
 }
 
 /// Vitest tells no number of attempts: all their errors stand in one list. An error at a place where the attempt
@@ -235,7 +258,14 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
         .filter_map(|message| input.error_of_stack(message, None))
     {
         match attempts.last_mut() {
-            Some(attempt) if attempt.iter().all(|known| place(known) != place(&error)) => attempt.push(error),
+            Some(attempt)
+                if attempt
+                    .iter()
+                    .take(limits::ERRORS)
+                    .all(|known| place(known) != place(&error)) =>
+            {
+                attempt.push(error);
+            }
             _ => attempts.push(vec![error]),
         }
     }

@@ -7,6 +7,8 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
+use super::room;
+
 /// Text, also where a report has a number or a truth value instead; none for anything else.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_any(Lenient::<String>::new())
@@ -76,6 +78,7 @@ impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
         let mut list = Vec::new();
         while let Some(element) = elements.next_element::<E>()? {
+            room::take::<T, A::Error>()?;
             list.extend(element.into());
         }
         Ok(list)

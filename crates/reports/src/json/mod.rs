@@ -1,6 +1,7 @@
 //! JSON as tools leave it behind: text before it, an end that is missing, fields of the wrong type.
 
 mod lenient;
+mod room;
 mod surrogate;
 mod walk;
 
@@ -41,6 +42,10 @@ pub(crate) struct Shape {
 /// Parses the report in a file: skips text before it (log lines, a byte-order mark) and behind it, and keeps the whole
 /// elements of one that was cut off.
 pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<Parsed<T>, ReadError> {
+    room::within(input.text.len(), || parse_report(input, shape))
+}
+
+fn parse_report<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<Parsed<T>, ReadError> {
     let Some(start) = start(input.text, shape.key) else {
         let problem = format!("no JSON object with the key `{}` in it", shape.key);
         return Err(input.broken(1, shape.format, problem));

@@ -28,7 +28,7 @@ pub(super) fn length(text: &str) -> Option<usize> {
 /// The text cut behind the last whole element of an array under the key, with everything closed that is open there.
 pub(super) fn mend(text: &str, whole: &str) -> Option<String> {
     let mut walk = Walk::new(text);
-    let mut kept: Option<(usize, Vec<u8>)> = None;
+    let mut end = None;
     while let Some(step) = walk.step() {
         let in_array = || {
             walk.open
@@ -36,11 +36,14 @@ pub(super) fn mend(text: &str, whole: &str) -> Option<String> {
                 .is_some_and(|frame| frame.close == b']' && frame.key == whole)
         };
         if matches!(step, Step::Close) && in_array() {
-            kept = Some((walk.at, walk.open.iter().map(|frame| frame.close).collect()));
+            end = Some(walk.at);
         }
     }
-    let (end, open) = kept?;
-    let mut mended = text.get(..end)?.to_owned();
+    let mut mended = text.get(..end?)?.to_owned();
+    // What is open there is found by a second walk: noting it at each element would take quadratic time.
+    let mut walk = Walk::new(&mended);
+    while walk.step().is_some() {}
+    let open: Vec<u8> = walk.open.iter().map(|frame| frame.close).collect();
     mended.extend(open.into_iter().rev().map(char::from));
     Some(mended)
 }

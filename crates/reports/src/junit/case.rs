@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::xml::{Tag, decode};
+use crate::{
+    limits,
+    xml::{Tag, decode},
+};
 
 /// A `testcase` element.
 #[derive(Debug, Default)]
@@ -65,6 +68,13 @@ impl<'a> Case<'a> {
                 .children
                 .last()
                 .is_some_and(|child| child.kind == ChildKind::Error && child.is_empty())
+    }
+
+    /// Adds an outcome. Of each kind the first counts; beyond a bound that no tool reaches the others are dropped.
+    pub(super) fn add(&mut self, child: Child<'a>) {
+        if self.children.len() < 2 * limits::ATTEMPTS || !self.has(child.kind) {
+            self.children.push(child);
+        }
     }
 
     /// Whether an outcome of this kind is among the children.

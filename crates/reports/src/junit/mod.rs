@@ -221,7 +221,9 @@ impl<'a> Reading<'a> {
             }
             Open::Case => return self.close_case(),
             Open::Child => {
-                self.case.children.extend(self.child.take());
+                if let Some(child) = self.child.take() {
+                    self.case.add(child);
+                }
             }
             Open::SuiteError => self.close_suite_error(),
             Open::Properties | Open::Stack | Open::Output | Open::Markup | Open::Other => {}

@@ -10,7 +10,7 @@ use crate::{input::Input, text, xml};
 /// Names and files of cases. Neighbours mostly stand in the same file, so the last one is remembered.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    last_file: Option<(&'a str, String)>,
+    last_file: Option<(&'a str, Option<String>)>,
     last_class: Option<(String, Option<String>)>,
 }
 
@@ -84,11 +84,12 @@ impl<'a> Names<'a> {
             .flatten()
             .find(|file| !file.trim_ascii_start().is_empty())?;
         match &self.last_file {
-            Some((last, stored)) if *last == raw => Some(stored.clone()),
+            Some((last, stored)) if *last == raw => stored.clone(),
             _ => {
-                let stored = input.stored_path(&xml::decode(raw));
+                // A path such as `./` names no file once it is normalized.
+                let stored = Some(input.stored_path(&xml::decode(raw))).filter(|stored| !stored.is_empty());
                 self.last_file = Some((raw, stored.clone()));
-                Some(stored).filter(|stored| !stored.is_empty())
+                stored
             }
         }
     }

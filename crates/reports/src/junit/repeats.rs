@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use super::dialect::Dialect;
-use crate::{collect::Collector, report::ReportedTest, text};
+use crate::{collect::Collector, limits, report::ReportedTest, text};
 
 /// The cases of a file, each name and file once. The same case again in its suite is a retry where the tool is known
 /// to report retries so; else it is another execution of a test that merely shares its name.
@@ -94,7 +94,8 @@ fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
         let name = &test.test.name;
         // A package has slashes too.
         let own = name.find(text::JOINT).map_or(0, |at| at + text::JOINT.len());
-        for (slash, _) in name.match_indices('/').filter(|(slash, _)| *slash > own) {
+        let slashes = name.match_indices('/').filter(|(slash, _)| *slash > own);
+        for (slash, _) in slashes.take(limits::DEPTH) {
             let around = name.get(..slash).unwrap_or_default();
             *groups.entry(around).or_default() |= failed(test);
         }

@@ -3,6 +3,7 @@
 use assay_domain::attempt::ErrorDetail;
 
 use super::{case::Case, suite::Suite};
+use crate::limits;
 
 /// Whether a case without an outcome is one that never ran, as behind `--bail`: Vitest lists it like one that passed,
 /// but took no time at all. Vitest 1 measures in whole milliseconds, which tells nothing.
@@ -16,7 +17,14 @@ pub(super) fn attempts(errors: Vec<ErrorDetail>) -> Vec<Vec<ErrorDetail>> {
     let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
     for error in errors {
         match attempts.last_mut() {
-            Some(attempt) if attempt.iter().all(|known| !same_place(known, &error)) => attempt.push(error),
+            Some(attempt)
+                if attempt
+                    .iter()
+                    .take(limits::ERRORS)
+                    .all(|known| !same_place(known, &error)) =>
+            {
+                attempt.push(error);
+            }
             _ => attempts.push(vec![error]),
         }
     }

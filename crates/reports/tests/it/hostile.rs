@@ -216,3 +216,63 @@ fn a_cut_off_archive_is_read_as_far_as_it_goes() {
     assert_eq!(cut.state, RunState::Interrupted);
     assert!(!cut.tests.is_empty() && cut.tests.len() < whole.tests.len());
 }
+
+#[test]
+fn retries_of_which_only_the_number_is_told_are_bounded() {
+    let tests: Vec<String> = (0..1_000)
+        .map(|number| format!(r#"{{"name":"t{number}","status":"passed","retries":999999}}"#))
+        .collect();
+    let text = format!(r#"{{"results":{{"tool":{{}},"tests":[{}]}}}}"#, tests.join(","));
+    let report = plain(vec![support::inline("r.json", text)]).unwrap();
+    assert!(report.tests.iter().all(|test| test.attempts.len() == 21));
+    let text = r#"{"numRuntimeErrorTestSuites": 0, "testResults": [{"name": "a.js", "assertionResults": [
+        {"title": "t", "status": "passed", "invocations": 1e9}]}]}"#;
+    let report = plain(vec![support::inline("r.json", text)]).unwrap();
+    assert_eq!(report.tests[0].attempts.len(), 21);
+}
+
+#[test]
+fn long_names_that_differ_in_the_middle_are_two_tests() {
+    let name = |middle: char| format!("{}{middle}{}", "a".repeat(5_000), "z".repeat(5_000));
+    let (one, other) = (name('1'), name('2'));
+    let text = format!(
+        "<testsuite><testcase name='{one}'/><testcase name='{other}'><failure/></testcase>\
+         <testcase name='x' file='/{one}.py'/><testcase name='x' file='/{other}.py'/></testsuite>"
+    );
+    let report = plain(vec![support::inline("r.xml", text)]).unwrap();
+    assert_eq!(report.tests.len(), 4);
+    for test in &report.tests {
+        assert_eq!(test.attempts.len(), 1);
+        assert!(test.test.name.len() <= 8_000);
+    }
+    assert!(
+        report.warnings[0].starts_with("The names or paths of 4 tests are longer than 2000 characters."),
+        "{:?}",
+        report.warnings
+    );
+}
+
+#[test]
+fn a_file_that_normalizes_to_nothing_is_no_file() {
+    let text = "<testsuite><testcase name='a' file='./'/><testcase name='b' file='./'/>\
+                <testcase name='a' file='./'/></testsuite>";
+    let report = plain(vec![support::inline("r.xml", text)]).unwrap();
+    let files: Vec<_> = report
+        .tests
+        .iter()
+        .map(|test| test.test.file_path.clone())
+        .collect();
+    assert_eq!(files, [None, None]);
+}
+
+#[test]
+fn a_cut_off_report_of_many_levels_is_read_in_linear_time() {
+    // Quadratic work here would take minutes.
+    let depth = 200_000;
+    let inner = format!("{}{}", "{\"tests\":[".repeat(depth), "]}".repeat(depth));
+    let text = format!(
+        r#"{{"results":{{"tool":{{}},"environment":{{"extra":{inner}}},"tests":[{{"name":"a","status":"passed"}},{{"na"#
+    );
+    let report = plain(vec![support::inline("r.json", text)]).unwrap();
+    assert_eq!(report.tests.len(), 1);
+}

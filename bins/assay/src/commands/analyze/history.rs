@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use assay_analysis::{Collector, read_csv};
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
@@ -21,7 +21,7 @@ use crate::{
     checkout::Checkout,
     cli::Global,
     progress::{self, Unit},
-    sources::{self, Candidate},
+    sources::{self, Candidate, Room},
 };
 
 /// How many files are held at a time, but for those that are one run.
@@ -178,13 +178,24 @@ struct Reader {
 impl Reader {
     /// Reads a history, which is never held as a whole.
     fn csv(&self, collector: &mut Collector, candidate: &Candidate, bar: &ProgressBar) -> anyhow::Result<()> {
-        let name = candidate.path.display().to_string();
+        let name = candidate.name();
         if candidate.path.as_os_str() == "-" {
             read_csv(collector, &name, io::stdin().lock())?;
             return Ok(());
         }
+        let is_regular = std::fs::metadata(&candidate.path)
+            .with_context(|| name.clone())?
+            .is_file();
+        ensure!(
+            is_regular,
+            "{name}: not a regular file; give what a pipe holds on standard input, as -"
+        );
         let file = bar.wrap_read(File::open(&candidate.path).with_context(|| name.clone())?);
-        let plain: Box<dyn Read> = if name.to_lowercase().ends_with(".gz") {
+        let is_packed = candidate
+            .path
+            .extension()
+            .is_some_and(|suffix| suffix.eq_ignore_ascii_case("gz"));
+        let plain: Box<dyn Read> = if is_packed {
             Box::new(MultiGzDecoder::new(BufReader::new(file)))
         } else {
             Box::new(file)
@@ -195,9 +206,29 @@ impl Reader {
 
     /// Reads the files of one run: those that make it up, or the same in several formats, of which the richest counts.
     fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<Said> {
+        let format = match self.reading {
+            Reading::Report(format) => Some(format),
+            Reading::Auto | Reading::Csv => None,
+        };
+        let joined = candidates
+            .iter()
+            .all(|candidate| of_one_run(&candidate.path).is_some())
+            || format == Some(Format::Allure);
+        let room = Room::default();
         let mut files = Vec::new();
         for candidate in candidates {
-            files.push((candidate.found, candidate.read()?));
+            let is_recognised = |beginning: &[u8]| {
+                !candidate.found
+                    || joined
+                    || format.is_some()
+                    || assay_reports::looks_like_report(beginning).is_some()
+            };
+            match candidate.read_if(is_recognised, &room) {
+                Ok(Some(file)) => files.push((candidate.found, file)),
+                Ok(None) => {}
+                Err(error) if candidate.found => return Ok(Said::Unreadable(error)),
+                Err(error) => return Err(error),
+            }
         }
         if let [(false, only)] = files.as_slice()
             && only.name == "-"
@@ -206,20 +237,9 @@ impl Reader {
         {
             return Ok(Said::History(files.swap_remove(0).1.bytes));
         }
-        let format = match self.reading {
-            Reading::Report(format) => Some(format),
-            Reading::Auto | Reading::Csv => None,
-        };
         let known = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
-        let joined = candidates
-            .iter()
-            .all(|candidate| of_one_run(&candidate.path).is_some())
-            || format == Some(Format::Allure);
-        files.retain(|(found, file)| !found || joined || known(file).is_some());
         if files.is_empty() {
-            let name = candidates
-                .first()
-                .map(|candidate| candidate.path.display().to_string());
+            let name = candidates.first().map(Candidate::name);
             return Ok(Said::Nothing(name.unwrap_or_default()));
         }
         if !joined {

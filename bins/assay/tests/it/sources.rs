@@ -1,0 +1,150 @@
+//! Which files are read, how much of them, and how their names are shown.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use assay_testkit::Cli;
+
+use crate::{junit, world::said};
+
+const START: &str = "2026-11-20T10:00:00Z";
+
+/// Runs the program without a database, in little memory and time.
+fn bounded(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let program = Cli::new("postgres://nowhere.invalid/none").command(arguments);
+    Command::new("sh")
+        .args(["-c", "ulimit -v 2097152 && exec timeout 60 \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .env_clear()
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("PATH", "/usr/bin:/bin")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_may_have_no_end_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, link) = (folder.path().join("pipe.xml"), folder.path().join("link.xml"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    symlink("/dev/zero", &link).unwrap();
+    let matched = text(&folder.path().join("*.xml"));
+    let dry = ["import", "--dry-run", "--project", "web"].as_slice();
+    for command in [dry, &["analyze"], &["analyze", "--format", "csv"]] {
+        for path in ["/dev/zero", &text(&pipe), &text(&link), &matched] {
+            let output = bounded(&[command, &[path]].concat(), &[]);
+            assert_eq!(
+                output.status.code(),
+                Some(1),
+                "{command:?} {path}: {}",
+                said(&output)
+            );
+            assert!(
+                said(&output).contains("not a regular file; give what a pipe holds on standard input"),
+                "{command:?} {path}: {}",
+                said(&output)
+            );
+        }
+    }
+}
+
+#[test]
+fn large_files_beside_a_report_are_recognised_by_their_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..6 {
+        let file = File::create(folder.path().join(format!("{number}.json"))).unwrap();
+        // A file of zeros that takes no disk.
+        file.set_len(400 << 20).unwrap();
+    }
+    fs::write(
+        folder.path().join("r.xml"),
+        junit::report(START, &[("adds", true)]),
+    )
+    .unwrap();
+    for command in [
+        ["import", "--dry-run", "--project", "web"].as_slice(),
+        &["analyze"],
+    ] {
+        let output = bounded(&[command, &["--json", &text(folder.path())]].concat(), &[]);
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(
+            said(&output).contains("0.json: no test report"),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn an_event_file_without_an_end_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("r.xml");
+    fs::write(&report, junit::report(START, &[("adds", true)])).unwrap();
+    let pipe = folder.path().join("event.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for event in ["/dev/zero", &text(&pipe)] {
+        let output = bounded(
+            &["import", "--dry-run", "--project", "web", &text(&report)],
+            &[("GITHUB_ACTIONS", "true"), ("GITHUB_EVENT_PATH", event)],
+        );
+        assert!(output.status.success(), "{event}: {}", said(&output));
+        assert!(
+            said(&output).contains("it is not a regular file"),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn the_name_of_a_file_commands_neither_ci_nor_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let evil = "\n::error::gone ##vso[task.complete] \u{1b}[2J\u{202e}";
+    for (name, content) in [
+        ("foreign", "{}"),
+        ("broken", "<testsuite><a></b></testsuite>"),
+        ("cut", "<testsuite><testcase name='a'/>"),
+    ] {
+        let inner = folder.path().join(format!("{name}{evil}"));
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join(format!("{evil}.xml")), content).unwrap();
+    }
+    fs::write(
+        folder.path().join("r.xml"),
+        junit::report(START, &[("adds", true)]),
+    )
+    .unwrap();
+    let missing = format!("{}/missing{evil}", text(folder.path()));
+    let matched = format!("{}/broken*/*.xml", text(folder.path()));
+    let cut = format!("{}/cut*/*.xml", text(folder.path()));
+    let dry = ["import", "--dry-run", "--project", "web"].as_slice();
+    for command in [dry, &["analyze"]] {
+        for path in [&text(folder.path()), &missing, &matched, &cut] {
+            let output = bounded(&[command, &[path]].concat(), &[]);
+            let told = said(&output) + &String::from_utf8_lossy(&output.stdout);
+            assert!(
+                !told.contains("##vso[")
+                    && !told.contains(['\u{1b}', '\u{202e}'])
+                    && !told.contains("::error::"),
+                "{told:?}"
+            );
+            let names_it = told.contains(r"\u{a}\u{3a}:error");
+            assert!(names_it || command == ["analyze"] && path == &cut, "{told:?}");
+        }
+    }
+}

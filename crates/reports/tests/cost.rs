@@ -1,0 +1,151 @@
+//! What reports that were made to be costly cost: memory within a multiple of their unpacked size, time in proportion to
+//! it. A program of its own, since the memory is that of the whole process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::{
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
+use assay_reports::{KnownFiles, Options, ReadError, Report, SourceFile};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// What any report may take beside a multiple of its size, in megabytes: a test takes some 300 bytes, however short its
+/// name, 500,000 are taken, and lists grow by doubling.
+const BESIDE: usize = 512;
+/// The same for reports of few distinct tests.
+const LITTLE: usize = 16;
+
+fn file(name: &str, bytes: impl Into<Vec<u8>>) -> SourceFile {
+    SourceFile {
+        name: name.to_owned(),
+        bytes: bytes.into(),
+        modified: None,
+    }
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut archive = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    archive.write_all(bytes).unwrap();
+    archive.finish().unwrap()
+}
+
+/// Reads files that unpack to so many bytes, within the bounds.
+fn read(
+    what: &str,
+    files: Vec<SourceFile>,
+    (bytes, beside): (usize, usize),
+    options: &Options<'_>,
+) -> Result<Report, ReadError> {
+    MEMORY.reset_peak_usage();
+    let (before, began) = (MEMORY.current_usage(), Instant::now());
+    let report = assay_reports::read(files, options);
+    let (took, peak) = (began.elapsed(), MEMORY.peak_usage() - before);
+    eprintln!("{what}: {bytes} bytes took {} MB and {took:?}", peak >> 20);
+    assert!(
+        peak <= 4 * bytes + (beside << 20),
+        "{what}: {bytes} bytes took {peak} bytes"
+    );
+    // Without optimisation and beside other work; anything quadratic takes minutes.
+    assert!(took < Duration::from_secs(90), "{what}: {took:?}");
+    report
+}
+
+#[test]
+fn the_cost_of_a_report_is_in_proportion_to_its_size() {
+    let junit = |case: &str, times: usize| {
+        let text = format!("<testsuite name='s'>{}</testsuite>", case.repeat(times));
+        (text.len(), vec![file("r.xml.gz", packed(text.as_bytes()))])
+    };
+    let json = |before: &str, element: &str, times: usize, after: &str| {
+        let text = format!("{before}{}{after}", vec![element; times].join(","));
+        (text.len(), vec![file("r.json.gz", packed(text.as_bytes()))])
+    };
+    let cases = [
+        (
+            "one test many times",
+            LITTLE,
+            junit("<testcase name='a'/>", 400_000),
+        ),
+        (
+            "one failed test many times",
+            LITTLE,
+            junit("<testcase name='a'><failure/></testcase>", 200_000),
+        ),
+        ("one case with a million failures", LITTLE, {
+            let case = format!("<testcase name='a'>{}</testcase>", "<failure/>".repeat(1_000_000));
+            junit(&case, 1)
+        }),
+        (
+            "two million elements of CTRF without anything in them",
+            BESIDE,
+            json("{\"results\":{\"tool\":{},\"tests\":[", "{}", 2_000_000, "]}}"),
+        ),
+        (
+            "attempts that are only counted",
+            4 * LITTLE,
+            json(
+                "{\"results\":{\"tool\":{},\"tests\":[",
+                "{\"name\":\"a\",\"retries\":999999,\"status\":\"passed\"}",
+                100_000,
+                "]}}",
+            ),
+        ),
+        (
+            "lists in lists",
+            BESIDE,
+            json(
+                "{\"config\":{},\"suites\":[",
+                &format!("{{\"specs\":[{}]}}", vec!["{}"; 10_000].join(",")),
+                500,
+                "]}",
+            ),
+        ),
+        ("a message with a section a test", 2 * LITTLE, {
+            let section = |number: usize| format!("  ● t{number}\\n\\n    expected {number}\\n\\n");
+            let message: String = (0..20_000).map(section).collect();
+            let tests: Vec<String> = (0..20_000)
+                .map(|number| {
+                    format!("{{\"title\":\"t{number}\",\"status\":\"failed\",\"failureMessages\":[\"x\"]}}")
+                })
+                .collect();
+            let text = format!(
+                "{{\"numRuntimeErrorTestSuites\":0,\"testResults\":[{{\"name\":\"a.js\",\"message\":\"{message}\",\
+                 \"assertionResults\":[{}]}}]}}",
+                tests.join(",")
+            );
+            (text.len(), vec![file("r.json", text)])
+        }),
+        ("a Go test below two million others", LITTLE, {
+            let name = "/".repeat(2_000_000);
+            let text: String = ["run", "pass"]
+                .iter()
+                .map(|action| format!("{{\"Action\":\"{action}\",\"Package\":\"p\",\"Test\":\"{name}\"}}\n"))
+                .collect();
+            (text.len(), vec![file("r.jsonl", text)])
+        }),
+    ];
+    for (what, beside, (bytes, files)) in cases {
+        let _taken_or_refused = read(what, files, (bytes, beside), &Options::default());
+    }
+
+    let known: KnownFiles = (0..5_000)
+        .map(|number| format!("p{number}/src/index.ts"))
+        .collect();
+    let options = Options {
+        known_files: Some(&known),
+        ..Options::default()
+    };
+    let dots = "index.".repeat(2_000);
+    let text: String = (0..800)
+        .map(|number| format!("<testcase classname='{dots}{number}' name='a'/>"))
+        .collect();
+    let text = format!("<testsuite>{text}</testsuite>");
+    let bytes = text.len();
+    let files = vec![file("r.xml", text)];
+    let report = read("class names of many dots", files, (bytes, LITTLE), &options).unwrap();
+    assert_eq!(report.tests.len(), 800);
+}
