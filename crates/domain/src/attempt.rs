@@ -115,6 +115,9 @@ pub struct TestAttempts {
     pub verdict: Option<crate::verdict::VerdictStatus>,
     /// Oldest first, never empty.
     pub attempts: Vec<StoredAttempt>,
+    /// How many attempts between the oldest and the newest were left out, because their errors are too long for one
+    /// answer.
+    pub omitted: u32,
 }
 
 /// A stored attempt.

@@ -5,6 +5,8 @@
 //! a response. Nothing here does I/O, reads a clock or knows of HTTP or SQL.
 
 pub mod attempt;
+pub mod branch;
+pub mod excerpt;
 pub mod history;
 pub mod id;
 pub mod key;

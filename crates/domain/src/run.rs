@@ -238,6 +238,8 @@ pub struct Run {
     pub shards: Option<Shards>,
     /// Errors that belong to no test, such as a file that did not load.
     pub report_errors: Vec<ErrorDetail>,
+    /// How many more such errors there are: the list ends at about a megabyte.
+    pub omitted_report_errors: u32,
 }
 
 /// The shards of a run.
@@ -283,7 +285,8 @@ pub struct TestEntry {
     pub attempts: u32,
     /// The final attempt's duration in milliseconds.
     pub duration_ms: Option<u64>,
-    /// The final attempt's first error message.
+    /// The beginning of the final attempt's first error message: at most 2,000 characters. The attempts route has all
+    /// of it.
     pub error_message: Option<String>,
     /// The final attempt's error signature.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Za-z_-]{1,128}$"))]

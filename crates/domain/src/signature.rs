@@ -76,7 +76,7 @@ pub struct Signature {
     pub fingerprint: String,
     /// One line of at most 120 characters.
     pub title: String,
-    /// The latest occurrence's own text.
+    /// The beginning of the latest occurrence's own text: at most 2,000 characters.
     pub message: Option<String>,
     /// What kind of failure it is.
     pub category: Category,
@@ -88,6 +88,8 @@ pub struct Signature {
     pub test_count: u64,
     /// Their names, most occurrences first, each name once.
     pub test_names: Vec<String>,
+    /// Whether `testNames` shows only the names of the tests that it hits most.
+    pub truncated: bool,
     /// How many attempts ended with it.
     pub occurrence_count: u64,
     /// In how many runs.
@@ -113,6 +115,9 @@ pub struct SignatureDetail {
     pub tests: Vec<SignatureTest>,
     /// The runs and tests, newest first.
     pub runs: Vec<SignatureRun>,
+    /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are exact all
+    /// the same.
+    pub truncated: bool,
 }
 
 /// A test that a signature hits.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
+    branch::Branches,
     history::TestHistory,
     id::{KeyId, OrganizationId, ProjectId, RunId},
     key::{KeyEntry, KeyHash, NewKey, StoredKey},
@@ -71,8 +72,8 @@ pub trait Store: Send + Sync {
     /// The project's configuration.
     fn settings(&self, project: &Project) -> Result<Settings, StoreError>;
 
-    /// Every branch with a visible run, by code point.
-    fn branches(&self, project: &Project) -> Result<Vec<String>, StoreError>;
+    /// Every branch with a visible run, by code point. Of very many branches those with the newest runs.
+    fn branches(&self, project: &Project) -> Result<Branches, StoreError>;
 
     /// One page of the runs list.
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError>;

@@ -1,16 +1,19 @@
 //! The attempts of one test in one run.
 
+use std::collections::VecDeque;
+
 use assay_domain::{
     attempt::{ErrorDetail, ShardTag, StoredAttempt, TestAttempts},
     id::RunId,
     project::Project,
     run::RunTag,
     store::StoreError,
-    test::{TestLookup, TestName, TestSelector},
+    test::{FileSelector, TestLookup, TestName, TestSelector},
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, Queryable, RunQueryDsl, alias, define_sql_function,
+    PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl, alias, define_sql_function,
+    pg::PgRowByRowLoadingMode,
     sql_types::{Integer, Nullable, SmallInt},
 };
 use serde::Deserialize;
@@ -21,6 +24,7 @@ use crate::{
     column::{At, corrupt, count, duration, optional_word, short_hash, status},
     pool::Read,
     schema::{attempt, browser, result, run, shard, test, verdict},
+    shard::text_bytes,
     test::{choose, then},
 };
 
@@ -83,13 +87,11 @@ pub(crate) fn find(
     id: RunId,
     asked: &TestSelector,
 ) -> Read<Option<TestLookup<TestAttempts>>> {
-    let rows = rows(connection, project, id, &asked.name)?;
-    if rows.is_empty() {
-        return Ok(None);
-    }
     let mut candidates: Vec<(TestName, Found)> = Vec::new();
-    let mut last = None;
-    for row in rows {
+    let (mut last, mut has_run) = (None, false);
+    for row in rows(connection, project, id, &asked.name)? {
+        let row = row?;
+        has_run = true;
         let Some(ended) = &row.ended else { continue };
         if last != Some(ended.test) {
             last = Some(ended.test);
@@ -97,23 +99,80 @@ pub(crate) fn find(
                 name: asked.name.clone(),
                 file_path: ended.file_path.clone(),
             };
-            candidates.push((name, Vec::new()));
+            if let (FileSelector::Any, Some((_, found))) = (&asked.file, candidates.last_mut()) {
+                // The name is ambiguous: only the files are answered.
+                *found = Found::default();
+            }
+            candidates.push((name, Found::default()));
         }
-        if let Some((_, found)) = candidates.last_mut() {
+        if let Some((name, found)) = candidates.last_mut()
+            && is_asked_for(name, &asked.file)
+        {
             found.push(row);
         }
+    }
+    if !has_run {
+        return Ok(None);
     }
     let chosen = choose(candidates, &asked.file, |(name, _)| name);
     then(chosen, |(name, found)| Ok(attempts(name, found)?)).map(Some)
 }
 
-/// The rows of one test, never none.
-type Found = Vec<Row>;
+fn is_asked_for(name: &TestName, file: &FileSelector) -> bool {
+    match file {
+        FileSelector::Any => true,
+        FileSelector::Exactly(file) => name.file_path == *file,
+    }
+}
 
-/// What the run, the tests of the name that it has and their attempts come to in one statement, by file and retry.
-fn rows(connection: &mut PgConnection, project: &Project, id: RunId, name: &str) -> Read<Vec<Row>> {
+/// How many bytes of errors are kept of the oldest attempts, and of the newest: each as much as a whole answer may have.
+const ROOM: usize = 4 << 20;
+
+/// The rows of one test: of too many the oldest and the newest.
+#[derive(Debug, Default)]
+struct Found {
+    oldest: Vec<Row>,
+    oldest_bytes: usize,
+    newest: VecDeque<(Row, usize)>,
+    newest_bytes: usize,
+    omitted: u32,
+}
+
+impl Found {
+    fn push(&mut self, row: Row) {
+        let errors = row.attempt.as_ref().and_then(|attempt| attempt.errors.as_ref());
+        let bytes = errors.map_or(0, text_bytes);
+        if self.oldest_bytes <= ROOM && self.newest.is_empty() {
+            self.oldest_bytes += bytes;
+            self.oldest.push(row);
+            return;
+        }
+        self.newest_bytes += bytes;
+        self.newest.push_back((row, bytes));
+        while self.newest_bytes > ROOM && self.newest.len() > 1 {
+            if let Some((_, bytes)) = self.newest.pop_front() {
+                self.newest_bytes -= bytes;
+                self.omitted += 1;
+            }
+        }
+    }
+
+    fn rows(self) -> impl Iterator<Item = Row> {
+        let newest = self.newest.into_iter().map(|(row, _)| row);
+        self.oldest.into_iter().chain(newest)
+    }
+}
+
+/// What the run, the tests of the name that it has and their attempts come to in one statement, by file and retry. Read one
+/// after the other, because the errors of all attempts may take a gigabyte.
+fn rows<'a>(
+    connection: &'a mut PgConnection,
+    project: &Project,
+    id: RunId,
+    name: &'a str,
+) -> QueryResult<impl Iterator<Item = QueryResult<Row>> + use<'a>> {
     let project_id = project.id.0;
-    Ok(shard::table
+    shard::table
         .inner_join(
             run::table.on(run::project_id
                 .eq(project_id)
@@ -192,12 +251,12 @@ fn rows(connection: &mut PgConnection, project: &Project, id: RunId, name: &str)
             browser::name.nullable(),
             part.fields((shard::id, shard::index)).nullable(),
         ))
-        .load(connection)?)
+        .load_iter::<Row, PgRowByRowLoadingMode>(connection)
 }
 
 fn attempts(test: TestName, found: Found) -> Result<TestAttempts, StoreError> {
     let nothing = || corrupt("test without attempts", &test.name);
-    let first = found.first().ok_or_else(nothing)?;
+    let first = found.oldest.first().ok_or_else(nothing)?;
     let verdict = first.ended.as_ref().and_then(|ended| ended.verdict.as_deref());
     Ok(TestAttempts {
         run: RunTag {
@@ -207,7 +266,8 @@ fn attempts(test: TestName, found: Found) -> Result<TestAttempts, StoreError> {
         },
         tested_revision: first.run.tested_revision.clone(),
         verdict: optional_word("verdict", verdict)?,
-        attempts: found.into_iter().map(Row::shown).collect::<Result<_, _>>()?,
+        omitted: found.omitted,
+        attempts: found.rows().map(Row::shown).collect::<Result<_, _>>()?,
         test,
     })
 }

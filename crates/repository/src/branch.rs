@@ -1,30 +1,45 @@
 //! The branches of a project, each with its newest run's start, so that listing them follows their number and not that
 //! of the runs.
 
-use assay_domain::project::Project;
+use assay_domain::{branch::Branches, project::Project};
 use diesel::{
     ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    pg::PgRowByRowLoadingMode,
     sql_types::{Array, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use crate::{
-    column::{At, array_agg},
+    column::At,
     pool::Read,
     schema::{branch, run},
 };
 
-/// Every branch with a visible run, by code point.
-pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Vec<String>> {
-    // One row with all, to be sorted here: a plan that reads the table instead of its key spends a third of its time on that.
-    let names: Option<Vec<String>> = branch::table
+/// Most branches of an answer, and most bytes of their names.
+const MOST: usize = 10_000;
+const ROOM: usize = 2 << 20;
+
+/// Every branch with a visible run, by code point; of too many those with the newest runs.
+pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches> {
+    let rows = branch::table
         .filter(branch::project_id.eq(of.id.0))
         .filter(branch::newest.ge(At(of.visible_from)))
-        .select(array_agg(branch::name))
-        .first(connection)?;
-    let mut names = names.unwrap_or_default();
-    names.sort_unstable();
-    Ok(names)
+        .order((branch::newest.desc(), branch::name))
+        .limit(i64::try_from(MOST).unwrap_or(i64::MAX).saturating_add(1))
+        .select(branch::name)
+        .load_iter::<String, PgRowByRowLoadingMode>(connection)?;
+    let (mut branches, mut room) = (Branches::default(), ROOM);
+    for name in rows {
+        let name = name?;
+        let left = room.checked_sub(name.len());
+        branches.truncated |= left.is_none() || branches.names.len() == MOST;
+        if !branches.truncated {
+            room = left.unwrap_or(0);
+            branches.names.push(name);
+        }
+    }
+    branches.names.sort_unstable();
+    Ok(branches)
 }
 
 /// Makes the rows of these branches what the runs say, and says how many were something else. To be called under the

@@ -19,6 +19,17 @@ define_sql_function! {
     fn array_agg<T: SingleValue>(value: T) -> diesel::sql_types::Nullable<diesel::sql_types::Array<T>>;
 }
 
+define_sql_function! {
+    /// The first characters of a text.
+    #[sql_name = "left"]
+    fn beginning(text: diesel::sql_types::Nullable<diesel::sql_types::Text>, characters: diesel::sql_types::Integer)
+        -> diesel::sql_types::Nullable<diesel::sql_types::Text>;
+}
+
+/// How many characters of a message are read for a list: one more than [`assay_domain::excerpt`] leaves of a text that is
+/// too long.
+pub(crate) const LISTED: i32 = 2_001;
+
 /// A point in time in a `timestamptz` column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Timestamptz)]

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use assay_domain::{
+    attempt::ErrorDetail,
+    excerpt::excerpt,
     id::RunId,
     project::Project,
     run::{Run, RunDetail, Shards, TestEntry},
@@ -16,11 +18,11 @@ use uuid::Uuid;
 
 use crate::{
     browser::Browsers,
-    column::{At, count, duration, optional_word, status},
+    column::{At, LISTED, beginning, count, duration, optional_word, status},
     pool::Read,
     run::{StoredRun, outcome},
     schema::{attempt, result, run as runs, shard as shards, signature, test},
-    shard::{self, ShardTags, StoredShard},
+    shard::{self, ShardTags, ShownShard},
 };
 
 /// The logical run that this id, or the id of any of its shards, names.
@@ -28,11 +30,12 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
     };
-    let shards = shard::of_run(connection, project.id.0, stored.number)?;
+    let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
+    let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
     let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&shards)?)?;
     Ok(Some(RunDetail {
         counts: stored.counts.counts()?,
-        run: shown(stored, context, &shards)?,
+        run: shown(stored, context, &shards, report_errors)?,
         tests,
     }))
 }
@@ -76,12 +79,13 @@ fn run(
         .optional()
 }
 
-fn shown(stored: StoredRun, context: Context, shards: &[StoredShard]) -> Result<Run, StoreError> {
+fn shown(
+    stored: StoredRun,
+    context: Context,
+    shards: &[ShownShard],
+    (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
+) -> Result<Run, StoreError> {
     let (commit_message, author_name, pull_request_title, ci_provider, suite) = context;
-    let mut report_errors = Vec::new();
-    for shard in shards {
-        report_errors.append(&mut shard.report_errors()?);
-    }
     let received = shards
         .iter()
         .filter_map(|shard| shard.shown().transpose())
@@ -96,6 +100,7 @@ fn shown(stored: StoredRun, context: Context, shards: &[StoredShard]) -> Result<
         duration_ms: stored.duration_ms(),
         shards: stored.sharded.then_some(Shards { expected, received }),
         report_errors,
+        omitted_report_errors,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
         commit_message,
@@ -190,12 +195,12 @@ fn errors(
         .select((
             attempt::test,
             attempt::retry,
-            attempt::message,
+            beginning(attempt::message, LISTED),
             signature::fingerprint.nullable(),
         ))
         .load(connection)?;
     Ok(rows
         .into_iter()
-        .map(|(test, retry, message, fingerprint)| ((test, retry), (message, fingerprint)))
+        .map(|(test, retry, message, fingerprint)| ((test, retry), (message.map(excerpt), fingerprint)))
         .collect())
 }

@@ -1,27 +1,30 @@
 //! Error signatures: what they are called, when they were seen, and the figures of their occurrences.
+//!
+//! Postgres counts; what is read is bounded by what an answer shows.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
+    excerpt::{MOST_ENTRIES, excerpt},
     project::Project,
     signature::{Category, Signature, SignatureTest},
     store::StoreError,
-    test::TestName,
     timestamp::Timestamp,
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
     QueryDsl, QueryResult, RunQueryDsl,
     dsl::{max, min},
+    pg::PgRowByRowLoadingMode,
+    sql_types::{BigInt, Integer, Nullable, Text, Timestamptz},
 };
 use uuid::Uuid;
 
 use crate::{
-    column::{At, corrupt, long_count, word},
-    period::span,
+    column::{At, LISTED, long_count, word},
     pool::Read,
     schema::{attempt, signature, signature_alias},
-    test::named,
+    written::{Part, Written},
 };
 
 /// The signature that has a fingerprint now, or had it before errors were grouped anew.
@@ -84,65 +87,242 @@ pub(crate) struct Head {
     pub(crate) category: Category,
 }
 
-/// What the occurrences of a signature come to.
-pub(crate) struct Figures<'a> {
-    /// Most occurrences first.
-    pub(crate) tests: &'a [SignatureTest],
+/// Which occurrences count: those in a visible run of a period, and of a branch where one is named.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Within<'a> {
+    pub(crate) project: Uuid,
+    pub(crate) from: At,
+    pub(crate) to: At,
+    pub(crate) branch: Option<&'a str>,
+}
+
+impl<'a> Within<'a> {
+    /// That a row of `attempt` is such an occurrence.
+    pub(crate) fn condition(&self) -> Vec<Part<'a>> {
+        let period = [Part::At(self.from), Part::Sql(" AND "), Part::At(self.to)];
+        let mut parts = vec![
+            Part::Sql("attempt.project_id = "),
+            Part::Uuid(self.project),
+            Part::Sql(" AND attempt.started_at BETWEEN "),
+        ];
+        parts.extend(period);
+        if let Some(branch) = self.branch {
+            parts.extend([
+                Part::Sql(" AND attempt.run_number IN (SELECT run.number FROM run WHERE run.project_id = "),
+                Part::Uuid(self.project),
+                Part::Sql(" AND run.branch = "),
+                Part::Text(branch),
+                Part::Sql(" AND run.started_at BETWEEN "),
+            ]);
+            parts.extend(period);
+            parts.push(Part::Sql(")"));
+        }
+        parts
+    }
+}
+
+/// The tests that a signature hit, with counts over all of its occurrences.
+#[derive(Debug, Default)]
+pub(crate) struct TestsHit {
+    /// The first of them, most occurrences first.
+    pub(crate) first: Vec<SignatureTest>,
+    /// Whether there are more.
+    pub(crate) truncated: bool,
+    tests: u64,
+    files: u64,
+    occurrences: u64,
+}
+
+/// The tests that each of these signatures hit: the first [`MOST_ENTRIES`], or as many as have names of `room` bytes.
+pub(crate) fn tests_hit(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: &[i32],
+    room: usize,
+) -> Read<HashMap<i32, TestsHit>> {
+    type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
+    type Row = (i32, String, Option<String>, i64, i64, i64, i64);
+    // The name of each test is looked up by its key, whatever Postgres believes of the number of tests: OFFSET 0 keeps it
+    // from reading all tests instead.
+    let rows = Written::<Types>::new(
+        "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, placed.files, placed.total \
+         FROM (SELECT named.*, count(*) OVER whole AS tests, \
+             count(*) FILTER (WHERE named.of_file = 1 AND named.file_path IS NOT NULL) OVER whole AS files, \
+             (sum(named.occurrences) OVER whole)::bigint AS total \
+         FROM (SELECT hit.signature, hit.occurrences, named_test.name, named_test.file_path, \
+             row_number() OVER (PARTITION BY hit.signature \
+                 ORDER BY hit.occurrences DESC, named_test.name, named_test.file_path NULLS FIRST) AS place, \
+             row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
+         FROM (SELECT attempt.signature, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
+    )
+    .all(&within.condition())
+    .sql(" AND attempt.signature = ANY(")
+    .bind(signatures)
+    .sql(
+        ") GROUP BY attempt.signature, attempt.test) AS hit \
+         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
+    )
+    .bind(within.project)
+    .sql(
+        " AND test.ordinal = hit.test OFFSET 0) AS named_test) AS named \
+         WINDOW whole AS (PARTITION BY named.signature)) AS placed WHERE placed.place <= ",
+    )
+    .bind(i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX))
+    .sql(" ORDER BY placed.signature, placed.place")
+    .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+    let mut hit: HashMap<i32, (TestsHit, usize)> = HashMap::new();
+    for row in rows {
+        let (signature, test_name, file_path, occurrences, tests, files, total) = row?;
+        let (hit, taken) = hit.entry(signature).or_default();
+        hit.tests = long_count(tests)?;
+        hit.files = long_count(files)?;
+        hit.occurrences = long_count(total)?;
+        *taken += test_name.len() + file_path.as_ref().map_or(0, String::len);
+        if *taken <= room {
+            hit.first.push(SignatureTest {
+                test_name,
+                file_path,
+                occurrence_count: long_count(occurrences)?,
+            });
+        }
+    }
+    let whole = |(signature, (mut hit, _)): (i32, (TestsHit, usize))| {
+        hit.truncated = u64::try_from(hit.first.len()).unwrap_or(u64::MAX) < hit.tests;
+        (signature, hit)
+    };
+    Ok(hit.into_iter().map(whole).collect())
+}
+
+/// In how many runs each of these signatures occurred.
+pub(crate) fn runs_hit(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: &[i32],
+) -> Read<HashMap<i32, u64>> {
+    let rows: Vec<(i32, i64)> = Written::<(Integer, BigInt)>::new(
+        "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE ",
+    )
+    .all(&within.condition())
+    .sql(" AND attempt.signature = ANY(")
+    .bind(signatures)
+    .sql(") GROUP BY attempt.signature")
+    .load(connection)?;
+    let counted = |(signature, runs)| Ok((signature, long_count(runs)?));
+    Ok(rows.into_iter().map(counted).collect::<Result<_, StoreError>>()?)
+}
+
+/// The latest occurrence of a signature: of several at once that of the newest run, there of the last test.
+#[derive(Debug)]
+pub(crate) struct Latest {
+    pub(crate) signature: i32,
+    pub(crate) at: At,
+    /// What its test's last attempt of that time says.
     pub(crate) message: Option<String>,
+}
+
+/// Reads the latest occurrence of each of these signatures, or of all, with this much of its message, one after the other.
+pub(crate) fn each_latest(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: Option<&[i32]>,
+    characters: i32,
+    mut each: impl FnMut(Latest),
+) -> QueryResult<()> {
+    type Types = (Integer, Timestamptz, Nullable<Text>);
+    let mut statement = Written::<Types>::new("SELECT latest.signature, latest.occurred_at, left(whole.message, ")
+        .bind(characters)
+        .sql(
+            ") FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \
+                 attempt.run_number, attempt.test FROM attempt WHERE ",
+        )
+        .all(&within.condition());
+    statement = match signatures {
+        Some(signatures) => statement
+            .sql(" AND attempt.signature = ANY(")
+            .bind(signatures)
+            .sql(")"),
+        None => statement.sql(" AND attempt.signature IS NOT NULL"),
+    };
+    let rows = statement
+        .sql(
+            " ORDER BY attempt.signature, attempt.occurred_at DESC, attempt.run_number DESC, attempt.test DESC) AS latest \
+             CROSS JOIN LATERAL (SELECT attempt.message FROM attempt WHERE attempt.project_id = ",
+        )
+        .bind(within.project)
+        .sql(
+            " AND attempt.test = latest.test AND attempt.started_at = latest.started_at \
+             AND attempt.run_number = latest.run_number AND attempt.signature = latest.signature \
+             AND attempt.occurred_at = latest.occurred_at ORDER BY attempt.retry DESC LIMIT 1) AS whole",
+        )
+        .load_iter::<(i32, At, Option<String>), PgRowByRowLoadingMode>(connection)?;
+    for row in rows {
+        let (signature, at, message) = row?;
+        each(Latest {
+            signature,
+            at,
+            message,
+        });
+    }
+    Ok(())
+}
+
+/// The latest occurrences of these signatures, with messages as lists show them.
+pub(crate) fn latest(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: &[i32],
+) -> QueryResult<HashMap<i32, Latest>> {
+    let mut all = HashMap::new();
+    each_latest(connection, within, Some(signatures), LISTED, |mut latest| {
+        latest.message = latest.message.map(excerpt);
+        all.insert(latest.signature, latest);
+    })?;
+    Ok(all)
+}
+
+/// The figures of a signature.
+pub(crate) struct Figures<'a> {
+    pub(crate) tests: &'a TestsHit,
     pub(crate) runs: u64,
+    pub(crate) latest: Latest,
     pub(crate) first_seen: Timestamp,
-    pub(crate) last_seen: Timestamp,
     pub(crate) is_new: bool,
 }
 
 impl Figures<'_> {
     pub(crate) fn signature(self, head: Head) -> Signature {
         let mut known = HashSet::new();
-        let test_names = self
-            .tests
+        let shown = &self.tests.first;
+        let test_names = shown
             .iter()
             .map(|test| &test.test_name)
             .filter(|name| known.insert(*name))
             .cloned()
             .collect();
-        let files: HashSet<&String> = self
-            .tests
-            .iter()
-            .filter_map(|test| test.file_path.as_ref())
-            .collect();
         Signature {
             fingerprint: head.fingerprint,
             title: head.title,
-            message: self.message,
+            message: self.latest.message,
             category: head.category,
-            file_path: self.tests.first().and_then(|test| test.file_path.clone()),
-            file_count: u64::try_from(files.len()).unwrap_or(u64::MAX),
-            test_count: u64::try_from(self.tests.len()).unwrap_or(u64::MAX),
+            file_path: shown.first().and_then(|test| test.file_path.clone()),
+            file_count: self.tests.files,
+            test_count: self.tests.tests,
             test_names,
-            occurrence_count: self.tests.iter().map(|test| test.occurrence_count).sum(),
+            truncated: self.tests.truncated,
+            occurrence_count: self.tests.occurrences,
             run_count: self.runs,
             first_seen: self.first_seen,
-            last_seen: self.last_seen,
+            last_seen: self.latest.at.0,
             is_new: self.is_new,
         }
     }
 }
 
-/// The most occurrences first, then by name and file.
-pub(crate) fn order_tests(tests: &mut [SignatureTest]) {
-    tests.sort_unstable_by(|a, b| {
-        b.occurrence_count
-            .cmp(&a.occurrence_count)
-            .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
-    });
-}
-
 /// When a signature occurred among everything visible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    /// The earliest and the latest occurrence.
+    /// The earliest occurrence.
     pub(crate) first: At,
-    pub(crate) last: At,
     /// The earliest and the latest start of a run that it occurred in.
     pub(crate) first_run: At,
     pub(crate) last_run: At,
@@ -154,7 +334,7 @@ pub(crate) fn seen(
     project: &Project,
     signatures: &[i32],
 ) -> Read<HashMap<i32, Seen>> {
-    type Row = (Option<i32>, Option<At>, Option<At>, Option<At>, Option<At>);
+    type Row = (Option<i32>, Option<At>, Option<At>, Option<At>);
     let rows: Vec<Row> = attempt::table
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::signature.eq_any(signatures))
@@ -163,17 +343,15 @@ pub(crate) fn seen(
         .select((
             attempt::signature,
             min(attempt::occurred_at),
-            max(attempt::occurred_at),
             min(attempt::started_at),
             max(attempt::started_at),
         ))
         .load(connection)?;
-    let whole = |(signature, first, last, first_run, last_run): Row| {
+    let whole = |(signature, first, first_run, last_run): Row| {
         Some((
             signature?,
             Seen {
                 first: first?,
-                last: last?,
                 first_run: first_run?,
                 last_run: last_run?,
             },
@@ -181,79 +359,4 @@ pub(crate) fn seen(
     };
     // A group has at least one row, and none of the columns but the signature is ever null.
     Ok(rows.into_iter().filter_map(whole).collect())
-}
-
-/// The latest occurrence of a signature; of several at once that of the newest run, then of the last test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Latest {
-    pub(crate) at: At,
-    pub(crate) run_number: i32,
-    pub(crate) test: i32,
-}
-
-/// The messages of these occurrences, by signature, whose runs started then; of several attempts of one test that of the
-/// last.
-pub(crate) fn latest_messages(
-    connection: &mut PgConnection,
-    project: Uuid,
-    latest: &BTreeMap<i32, Latest>,
-    starts: &[At],
-) -> QueryResult<HashMap<i32, Option<String>>> {
-    let Some((oldest, newest)) = span(starts) else {
-        return Ok(HashMap::new());
-    };
-    type Row = (Option<i32>, At, i32, i32, Option<String>);
-    let rows: Vec<Row> = attempt::table
-        .filter(attempt::project_id.eq(project))
-        .filter(attempt::test.eq_any(latest.values().map(|latest| latest.test)))
-        // The bounds follow from the list; a plan for any list leaves out partitions by them alone.
-        .filter(attempt::started_at.between(oldest, newest))
-        .filter(attempt::started_at.eq_any(starts))
-        .filter(attempt::run_number.eq_any(latest.values().map(|latest| latest.run_number)))
-        .filter(attempt::signature.eq_any(latest.keys()))
-        .order(attempt::retry)
-        .select((
-            attempt::signature,
-            attempt::occurred_at,
-            attempt::run_number,
-            attempt::test,
-            attempt::message,
-        ))
-        .load(connection)?;
-    // More than these may have been read, and the last attempt of each comes last.
-    let messages = rows
-        .into_iter()
-        .filter_map(|(signature, at, run_number, test, message)| {
-            let signature = signature?;
-            let read = Latest { at, run_number, test };
-            (*latest.get(&signature)? == read).then_some((signature, message))
-        });
-    Ok(messages.collect())
-}
-
-/// Tests with these numbers of occurrences, most occurrences first.
-pub(crate) fn counted(
-    counts: impl IntoIterator<Item = (i32, i64)>,
-    names: &HashMap<i32, TestName>,
-) -> Result<Vec<SignatureTest>, StoreError> {
-    let mut tests = counts
-        .into_iter()
-        .map(|(test, occurrences)| {
-            let test = named(names, test)?;
-            Ok(SignatureTest {
-                test_name: test.name,
-                file_path: test.file_path,
-                occurrence_count: long_count(occurrences)?,
-            })
-        })
-        .collect::<Result<Vec<_>, StoreError>>()?;
-    order_tests(&mut tests);
-    Ok(tests)
-}
-
-/// The name of a signature that attempts speak of, and that therefore has one.
-pub(crate) fn head(heads: &mut HashMap<i32, Head>, ordinal: i32) -> Result<Head, StoreError> {
-    heads
-        .remove(&ordinal)
-        .ok_or_else(|| corrupt("attempt with an unknown signature", &ordinal.to_string()))
 }

@@ -1,34 +1,32 @@
-//! The list of error signatures: computed whole, then cut to a page.
+//! The list of error signatures of a period.
 //!
-//! A project has as many signatures in a period as it has kinds of failure, so the figures are read as one row for each
-//! signature, and put together here. Texts are read only for the page, unless a search needs them all.
+//! Postgres counts, orders and cuts the list to a page. A search goes before it: it reads the texts of all signatures of
+//! the period one after the other and keeps the numbers of those that match.
 
-mod texts;
-
-use std::collections::{BTreeMap, HashMap};
+mod search;
 
 use assay_domain::{
     attempt::AttemptStatus,
     page::Page,
     project::Project,
-    signature::{Category, Signature, SignaturePage, SignatureQuery, SignatureSort},
+    signature::{Signature, SignaturePage, SignatureQuery, SignatureSort},
     store::StoreError,
 };
 use diesel::{
-    BoolExpressionMethods, BoxableExpression, ExpressionMethods, NullableExpressionMethods, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl, pg::Pg, sql_types::Bool,
+    PgConnection, QueryResult, RunQueryDsl,
+    sql_types::{BigInt, Integer, Text},
 };
-use uuid::Uuid;
-
-use texts::Texts;
 
 use crate::{
-    column::{At, array_agg, long_count, status_code, word},
+    column::{At, corrupt, long_count, status_code, word},
     period::visible,
     pool::Read,
-    schema::{attempt, run, signature},
-    signature::{Figures, Head, Latest, counted, head, seen},
+    signature::{Figures, Head, Within, latest, runs_hit, seen, tests_hit},
+    written::{Part, Written},
 };
+
+/// How many bytes the names of the tests of each signature may have: a page has up to 50 signatures.
+const ROOM: usize = 128 << 10;
 
 /// One page of the signatures that occurred in a period.
 pub(crate) fn page(
@@ -44,225 +42,176 @@ pub(crate) fn page(
             unfingerprinted_count: 0,
         });
     }
-    let unfingerprinted: i64 = attempt::table
-        .filter(within(project, query))
-        .filter(attempt::signature.is_null())
-        .filter(attempt::status.eq_any(FAILURES.map(status_code)))
-        .count()
-        .get_result(connection)?;
-    let mut found = found(connection, project, query)?;
-    let ordinals: Vec<i32> = found.keys().copied().collect();
-    let mut heads = heads(connection, project.id.0, &ordinals)?;
-    if let Some(category) = query.category {
-        found.retain(|ordinal, _| heads.get(ordinal).is_some_and(|head| head.category == category));
-    }
-    if let Some(search) = &query.search {
-        let texts = Texts::load(connection, project, query, &found)?;
-        let search = search.to_lowercase();
-        found.retain(|ordinal, found| texts.contain(heads.get(ordinal), *ordinal, found, &search));
-    }
-    // When they were first seen is read for the page alone, unless it is what the order goes by.
-    let first_seen = match query.sort {
-        SignatureSort::FirstSeen => {
-            let all: Vec<i32> = found.keys().copied().collect();
-            seen(connection, project, &all)?
-        }
-        SignatureSort::Occurrences | SignatureSort::Tests | SignatureSort::LastSeen => HashMap::new(),
+    let (from, to) = visible(project, &query.window);
+    let within = Within {
+        project: project.id.0,
+        from,
+        to,
+        branch: query.branch.as_deref(),
     };
-    let mut ordered: Vec<Entry> = found
-        .into_iter()
-        .map(|(ordinal, found)| Entry {
-            ordinal,
-            found,
-            first: first_seen.get(&ordinal).map(|seen| seen.first),
-        })
-        .collect();
-    let fingerprint = |entry: &Entry| heads.get(&entry.ordinal).map(|head| head.fingerprint.as_str());
-    ordered.sort_by(|a, b| {
-        a.order(b, query.sort)
-            .then_with(|| fingerprint(a).cmp(&fingerprint(b)))
-    });
-    let page = Page::of(
-        query.page,
-        query.per_page,
-        u64::try_from(ordered.len()).unwrap_or(u64::MAX),
-    );
-    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
-    let size = usize::try_from(page.per_page).unwrap_or(usize::MAX);
-    let shown: Vec<Entry> = ordered.into_iter().skip(offset).take(size).collect();
-    let signatures = complete(connection, project, query, shown, &mut heads)?;
+    let unfingerprinted = unfingerprinted(connection, &within)?;
+    let matching = match &query.search {
+        Some(search) => Some(search::matching(connection, &within, search)?),
+        None => None,
+    };
+    let list = List {
+        project,
+        query,
+        within,
+        matching: matching.as_deref(),
+    };
+    let (page, listed) = list.page(connection)?;
     Ok(SignaturePage {
         page,
-        signatures,
-        unfingerprinted_count: long_count(unfingerprinted)?,
+        signatures: list.complete(connection, listed)?,
+        unfingerprinted_count: unfingerprinted,
     })
 }
 
 /// The statuses that count as a failure.
 const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
 
-type Condition<'a> = Box<dyn BoxableExpression<attempt::table, Pg, SqlType = Bool> + 'a>;
-
-/// That an attempt belongs to a visible run of the period and branch.
-fn within<'a>(project: &Project, query: &'a SignatureQuery) -> Condition<'a> {
-    let (from, to) = visible(project, &query.window);
-    let in_period = attempt::project_id
-        .eq(project.id.0)
-        .and(attempt::started_at.between(from, to));
-    match &query.branch {
-        None => Box::new(in_period),
-        Some(branch) => Box::new(
-            in_period.and(
-                attempt::run_number.eq_any(
-                    run::table
-                        .filter(run::project_id.eq(project.id.0))
-                        .filter(run::started_at.between(from, to))
-                        .filter(run::branch.assume_not_null().eq(branch))
-                        .select(run::number),
-                ),
-            ),
-        ),
-    }
+/// How many failed attempts have no signature.
+fn unfingerprinted(connection: &mut PgConnection, within: &Within<'_>) -> Read<u64> {
+    let codes = FAILURES.map(|status| i32::from(status_code(status)));
+    let count: i64 = Written::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
+        .all(&within.condition())
+        .sql(" AND attempt.signature IS NULL AND attempt.status = ANY(")
+        .bind(codes.as_slice())
+        .sql(")")
+        .get_result(connection)?;
+    Ok(long_count(count)?)
 }
 
-/// The occurrences of one signature in the period.
-#[derive(Debug)]
-struct Found {
-    /// Occurrences by test.
-    tests: BTreeMap<i32, i64>,
-    runs: u64,
-    latest: Latest,
+/// Number, fingerprint, title and category of a signature, and how many signatures the list has.
+type Row = (i32, String, String, String, i64);
+
+/// A list that pages are cut from.
+struct List<'a> {
+    project: &'a Project,
+    query: &'a SignatureQuery,
+    within: Within<'a>,
+    /// The signatures that a search found, ascending.
+    matching: Option<&'a [i32]>,
 }
 
-impl Found {
-    fn occurrences(&self) -> i64 {
-        self.tests.values().sum()
-    }
-}
-
-/// What occurred in the period, by signature.
-///
-/// A row for each signature, with the tests and runs of all its occurrences to be counted here: that takes a quarter of the time
-/// of having Postgres group by both.
-fn found(
-    connection: &mut PgConnection,
-    project: &Project,
-    query: &SignatureQuery,
-) -> QueryResult<BTreeMap<i32, Found>> {
-    type Row = (Option<i32>, Option<Vec<i32>>, Option<Vec<i32>>, Option<Vec<At>>);
-    let rows: Vec<Row> = attempt::table
-        .filter(within(project, query))
-        .filter(attempt::signature.is_not_null())
-        .group_by(attempt::signature)
-        .select((
-            attempt::signature,
-            array_agg(attempt::test),
-            array_agg(attempt::run_number),
-            array_agg(attempt::occurred_at),
-        ))
-        .load(connection)?;
-    let found = |(signature, tests, runs, times): Row| {
-        let (tests, mut runs) = (tests?, runs?);
-        let places = times?.into_iter().zip(&runs).zip(&tests);
-        let latest = places.map(|((at, run_number), test)| Latest {
-            at,
-            run_number: *run_number,
-            test: *test,
-        });
-        let latest = latest.max()?;
-        runs.sort_unstable();
-        runs.dedup();
-        let mut occurrences = BTreeMap::new();
-        for test in tests {
-            *occurrences.entry(test).or_default() += 1;
+impl List<'_> {
+    /// The page that is asked for, or the last one where that lies past the end.
+    fn page(&self, connection: &mut PgConnection) -> Read<(Page, Vec<Row>)> {
+        let per_page = i64::from(self.query.per_page.count());
+        let asked = i64::try_from(self.query.page).unwrap_or(i64::MAX);
+        let offset = asked.saturating_sub(1).saturating_mul(per_page);
+        let rows = self.rows(connection, offset, per_page)?;
+        if let Some((.., total)) = rows.first() {
+            let page = Page::of(self.query.page, self.query.per_page, long_count(*total)?);
+            return Ok((page, rows));
         }
-        let found = Found {
-            tests: occurrences,
-            runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
-            latest,
+        let total = match self.rows(connection, 0, 1)?.first() {
+            Some((.., total)) => long_count(*total)?,
+            None => 0,
         };
-        Some((signature?, found))
-    };
-    // A group has at least one row, and none of the columns is ever null in it.
-    Ok(rows.into_iter().filter_map(found).collect())
-}
+        let page = Page::of(self.query.page, self.query.per_page, total);
+        let offset = i64::try_from(page.offset()).unwrap_or(i64::MAX);
+        let rows = if total == 0 {
+            Vec::new()
+        } else {
+            self.rows(connection, offset, per_page)?
+        };
+        Ok((page, rows))
+    }
 
-fn heads(connection: &mut PgConnection, project: Uuid, ordinals: &[i32]) -> Read<HashMap<i32, Head>> {
-    let rows: Vec<(i32, String, String, String)> = signature::table
-        .filter(signature::project_id.eq(project))
-        .filter(signature::ordinal.eq_any(ordinals))
-        .select((
-            signature::ordinal,
-            signature::fingerprint,
-            signature::title,
-            signature::category,
-        ))
-        .load(connection)?;
-    let head = |(ordinal, fingerprint, title, category): (i32, String, String, String)| {
-        let category: Category = word("category", &category)?;
-        Ok((
-            ordinal,
-            Head {
+    fn rows(&self, connection: &mut PgConnection, offset: i64, limit: i64) -> QueryResult<Vec<Row>> {
+        type Types = (Integer, Text, Text, Text, BigInt);
+        let mut statement = Written::<Types>::new(
+            "SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, count(*) OVER () FROM (",
+        );
+        statement = self
+            .ordered_by(statement)
+            .sql(" AS found JOIN signature ON signature.project_id = ")
+            .bind(self.project.id.0)
+            .sql(" AND signature.ordinal = found.signature");
+        if let Some(category) = self.query.category {
+            statement = statement
+                .sql(" WHERE signature.category = ")
+                .all(&[Part::Text(category.as_str())]);
+        }
+        statement
+            .sql(" ORDER BY found.figure DESC, signature.fingerprint LIMIT ")
+            .bind(limit)
+            .sql(" OFFSET ")
+            .bind(offset)
+            .load(connection)
+    }
+
+    /// Appends a query of the signatures that occurred, each with the figure that the list is ordered by.
+    fn ordered_by<'a, T>(&'a self, statement: Written<'a, T>) -> Written<'a, T> {
+        let (figure, of_period) = match self.query.sort {
+            SignatureSort::Occurrences => ("count(*)", true),
+            SignatureSort::Tests => ("count(DISTINCT attempt.test)", true),
+            SignatureSort::LastSeen => ("max(attempt.occurred_at)", true),
+            // Of everything visible, for those that occurred in the period.
+            SignatureSort::FirstSeen => ("min(attempt.occurred_at)", false),
+        };
+        let statement = statement
+            .sql("SELECT attempt.signature, ")
+            .sql(figure)
+            .sql(" AS figure FROM attempt WHERE ");
+        let statement = if of_period {
+            statement.all(&self.within.condition())
+        } else {
+            statement
+                .sql("attempt.project_id = ")
+                .bind(self.project.id.0)
+                .sql(" AND attempt.started_at >= ")
+                .bind(At(self.project.visible_from))
+        };
+        let statement = match self.matching {
+            Some(matching) => statement
+                .sql(" AND attempt.signature = ANY(")
+                .bind(matching)
+                .sql(") GROUP BY attempt.signature"),
+            None => statement.sql(" AND attempt.signature IS NOT NULL GROUP BY attempt.signature"),
+        };
+        if of_period {
+            statement.sql(")")
+        } else {
+            statement
+                .sql(" HAVING bool_or(")
+                .all(&self.within.condition())
+                .sql("))")
+        }
+    }
+
+    /// The signatures of a page with their figures.
+    fn complete(&self, connection: &mut PgConnection, listed: Vec<Row>) -> Read<Vec<Signature>> {
+        let ordinals: Vec<i32> = listed.iter().map(|(ordinal, ..)| *ordinal).collect();
+        if ordinals.is_empty() {
+            return Ok(Vec::new());
+        }
+        let seen = seen(connection, self.project, &ordinals)?;
+        let tests = tests_hit(connection, &self.within, &ordinals, ROOM)?;
+        let runs = runs_hit(connection, &self.within, &ordinals)?;
+        let mut latest = latest(connection, &self.within, &ordinals)?;
+        let signature = |(ordinal, fingerprint, title, category, _): Row| {
+            let nowhere = || corrupt("signature that occurred nowhere", &fingerprint);
+            let seen = seen.get(&ordinal).ok_or_else(nowhere)?;
+            let figures = Figures {
+                tests: tests.get(&ordinal).ok_or_else(nowhere)?,
+                runs: runs.get(&ordinal).copied().ok_or_else(nowhere)?,
+                latest: latest.remove(&ordinal).ok_or_else(nowhere)?,
+                first_seen: seen.first.0,
+                is_new: seen.first_run >= self.within.from,
+            };
+            let category = word("category", &category)?;
+            Ok(figures.signature(Head {
                 fingerprint,
                 title,
                 category,
-            },
-        ))
-    };
-    Ok(rows.into_iter().map(head).collect::<Result<_, StoreError>>()?)
-}
-
-/// A signature of the list, before its texts are read.
-struct Entry {
-    ordinal: i32,
-    found: Found,
-    /// The earliest occurrence, where the order goes by it.
-    first: Option<At>,
-}
-
-impl Entry {
-    /// The largest or latest first.
-    fn order(&self, other: &Self, sort: SignatureSort) -> std::cmp::Ordering {
-        match sort {
-            SignatureSort::Occurrences => other.found.occurrences().cmp(&self.found.occurrences()),
-            SignatureSort::Tests => other.found.tests.len().cmp(&self.found.tests.len()),
-            SignatureSort::LastSeen => other.found.latest.at.cmp(&self.found.latest.at),
-            SignatureSort::FirstSeen => other.first.cmp(&self.first),
-        }
-    }
-}
-
-/// The signatures of the page, with their texts.
-fn complete(
-    connection: &mut PgConnection,
-    project: &Project,
-    query: &SignatureQuery,
-    shown: Vec<Entry>,
-    heads: &mut HashMap<i32, Head>,
-) -> Read<Vec<Signature>> {
-    let order: Vec<i32> = shown.iter().map(|entry| entry.ordinal).collect();
-    let seen = seen(connection, project, &order)?;
-    let mut found: BTreeMap<i32, Found> = shown
-        .into_iter()
-        .map(|entry| (entry.ordinal, entry.found))
-        .collect();
-    let mut texts = Texts::load(connection, project, query, &found)?;
-    let (from, _) = visible(project, &query.window);
-    let mut signatures = Vec::with_capacity(order.len());
-    for ordinal in order {
-        let (Some(found), Some(seen)) = (found.remove(&ordinal), seen.get(&ordinal)) else {
-            continue;
+            }))
         };
-        let tests = counted(found.tests, &texts.names)?;
-        let figures = Figures {
-            tests: &tests,
-            message: texts.messages.remove(&ordinal).flatten(),
-            runs: found.runs,
-            first_seen: seen.first.0,
-            last_seen: found.latest.at.0,
-            is_new: seen.first_run >= from,
-        };
-        signatures.push(figures.signature(head(heads, ordinal)?));
+        Ok(listed
+            .into_iter()
+            .map(signature)
+            .collect::<Result<_, StoreError>>()?)
     }
-    Ok(signatures)
 }

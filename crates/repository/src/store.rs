@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use assay_domain::{
     attempt::TestAttempts,
+    branch::Branches,
     history::TestHistory,
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -66,7 +67,7 @@ impl Store for Database {
         })
     }
 
-    fn branches(&self, project: &Project) -> Result<Vec<String>, StoreError> {
+    fn branches(&self, project: &Project) -> Result<Branches, StoreError> {
         self.data("reading branches", |connection| branch::list(connection, project))
     }
 

@@ -81,6 +81,7 @@ values!(
     Uuid(Uuid),
     At(At),
     BigInt(i64),
+    Integer(i32),
     Integers(&'a [i32]),
     Ats(&'a [At])
 );

@@ -185,7 +185,7 @@ pub(crate) fn shard_tag(run: &Run, test: &Stored) -> Value {
 /// A test entry of the run detail.
 pub(crate) fn test_entry(run: &Run, test: &Stored, fingerprints: &Fingerprints) -> Value {
     let last = test.last();
-    let message = last.faults.first().map(message);
+    let message = last.faults.first().map(message).map(excerpt);
     json!({
         "testName": test.name,
         "filePath": test.file,
@@ -209,6 +209,14 @@ pub(crate) fn class(attempt: &Attempt) -> Option<&str> {
         .first()
         .filter(|_| is_failure(attempt.status))
         .map(|fault| fault.class.as_str())
+}
+
+/// What lists show of a message: at most 2,000 characters.
+pub(crate) fn excerpt(message: String) -> String {
+    if message.chars().count() <= 2_000 {
+        return message;
+    }
+    message.chars().take(1_999).chain(['…']).collect()
 }
 
 /// A message as it is to be shown.

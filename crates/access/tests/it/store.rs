@@ -113,7 +113,7 @@ impl Store for Keys {
         unreachable!()
     }
 
-    fn branches(&self, _: &Project) -> Result<Vec<String>, StoreError> {
+    fn branches(&self, _: &Project) -> Result<assay_domain::branch::Branches, StoreError> {
         unreachable!()
     }
 

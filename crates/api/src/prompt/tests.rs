@@ -44,6 +44,7 @@ fn recovered(error: ErrorDetail) -> TestAttempts {
             attempt(0, AttemptStatus::Failed, vec![error]),
             attempt(1, AttemptStatus::Passed, Vec::new()),
         ],
+        omitted: 0,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The attempts of one test in one run.
 
+use std::io;
+
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, ShardTag, StoredAttempt, TestAttempts},
     project::ProjectTag,
@@ -21,12 +23,13 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
     let attempts = found(lookup.ok_or(ApiError::RunNotFound)?)?;
-    Answer::tagged(&AttemptList::new(project.tag(), &attempts))
+    Answer::tagged(&AttemptList::new(project.tag(), &attempts)?)
 }
 
 /// The attempts of one test in one run.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct AttemptList<'a> {
     /// The project.
     project: ProjectTag,
@@ -36,6 +39,8 @@ pub(crate) struct AttemptList<'a> {
     test: &'a TestName,
     /// Oldest first, never empty.
     attempts: Vec<AttemptEntry<'a>>,
+    /// How many attempts were left out between the oldest and the newest: an answer has at most 4 MB.
+    omitted_attempts: u32,
 }
 
 /// One attempt.
@@ -55,6 +60,8 @@ pub(crate) struct AttemptEntry<'a> {
     browser_name: Option<&'a str>,
     /// What went wrong, the first error first.
     errors: &'a [ErrorDetail],
+    /// How many further errors were left out of an attempt that would fill half an answer.
+    omitted_errors: u32,
     /// A ready-made prompt for an assistant that has the repository open; none for an attempt that did not fail.
     copy_prompt: Option<String>,
     /// The shard that ran it; none in a run without shards.
@@ -62,7 +69,7 @@ pub(crate) struct AttemptEntry<'a> {
 }
 
 impl<'a> AttemptList<'a> {
-    fn new(project: ProjectTag, found: &'a TestAttempts) -> Self {
+    fn new(project: ProjectTag, found: &'a TestAttempts) -> Result<Self, ApiError> {
         let entry = |attempt: &'a StoredAttempt| AttemptEntry {
             retry: attempt.retry,
             label: prompt::label(attempt.retry),
@@ -70,14 +77,139 @@ impl<'a> AttemptList<'a> {
             duration_ms: attempt.duration_ms,
             browser_name: attempt.browser_name.as_deref(),
             errors: &attempt.errors,
+            omitted_errors: 0,
             copy_prompt: prompt::of(&project.name, found, attempt),
             shard: attempt.shard,
         };
-        Self {
-            attempts: found.attempts.iter().map(entry).collect(),
+        let (attempts, omitted) = fit(found.attempts.iter().map(entry).collect())?;
+        Ok(Self {
+            attempts,
+            omitted_attempts: found.omitted.saturating_add(omitted),
             run: &found.run,
             test: &found.test,
             project,
+        })
+    }
+}
+
+/// Most bytes of the attempts of an answer; what stands around them has a few kilobytes more.
+const ROOM: usize = 3_900_000;
+
+/// The attempts that an answer has room for, half of it for the oldest and half for the newest, and how many are left out.
+fn fit(mut attempts: Vec<AttemptEntry<'_>>) -> Result<(Vec<AttemptEntry<'_>>, u32), ApiError> {
+    let mut lengths = attempts.iter().map(json_length).collect::<Result<Vec<_>, _>>()?;
+    if lengths.iter().sum::<usize>() <= ROOM {
+        return Ok((attempts, 0));
+    }
+    for (attempt, length) in attempts.iter_mut().zip(&mut lengths) {
+        while *length > ROOM / 2
+            && let Some((_, shown)) = attempt.errors.split_last()
+        {
+            attempt.errors = shown;
+            attempt.omitted_errors += 1;
+            *length = json_length(&*attempt)?;
         }
+    }
+    let fitting = |lengths: &mut dyn Iterator<Item = &usize>| {
+        let mut room = ROOM / 2;
+        lengths
+            .take_while(|length| match room.checked_sub(**length) {
+                Some(left) => {
+                    room = left;
+                    true
+                }
+                None => false,
+            })
+            .count()
+    };
+    let oldest = fitting(&mut lengths.iter());
+    let newest = fitting(&mut lengths.iter().skip(oldest).rev());
+    let omitted = attempts.len() - oldest - newest;
+    attempts.drain(oldest..oldest + omitted);
+    Ok((attempts, u32::try_from(omitted).unwrap_or(u32::MAX)))
+}
+
+/// How many bytes something has as JSON.
+fn json_length(value: &impl Serialize) -> Result<usize, serde_json::Error> {
+    struct Length(usize);
+    impl io::Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, value)?;
+    Ok(length.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::run::RunTag;
+
+    use super::*;
+
+    fn list(attempts: Vec<Vec<usize>>) -> (Vec<(u32, usize, u32)>, u32, usize) {
+        let error = |length: usize| ErrorDetail {
+            message: Some("\n".repeat(length)),
+            ..ErrorDetail::default()
+        };
+        let attempt = |(retry, errors): (u32, Vec<usize>)| StoredAttempt {
+            retry,
+            status: AttemptStatus::Failed,
+            duration_ms: None,
+            browser_name: None,
+            errors: errors.into_iter().map(error).collect(),
+            shard: None,
+        };
+        let found = TestAttempts {
+            run: RunTag {
+                id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
+                run_number: 1,
+                branch: None,
+            },
+            tested_revision: None,
+            test: TestName {
+                name: "t".to_owned(),
+                file_path: None,
+            },
+            verdict: None,
+            attempts: (0..).zip(attempts).map(attempt).collect(),
+            omitted: 3,
+        };
+        let project = ProjectTag {
+            id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
+            name: "shop".to_owned(),
+        };
+        let list = AttemptList::new(project, &found).unwrap();
+        let length = serde_json::to_vec(&list).unwrap().len();
+        let shown = list
+            .attempts
+            .iter()
+            .map(|attempt| (attempt.retry, attempt.errors.len(), attempt.omitted_errors));
+        (shown.collect(), list.omitted_attempts, length)
+    }
+
+    #[test]
+    fn an_answer_keeps_the_oldest_and_the_newest_attempts_within_four_megabytes() {
+        // Each line break takes two bytes.
+        let (shown, omitted, _) = list(vec![vec![400_000]; 4]);
+        assert_eq!((shown.len(), omitted), (4, 3));
+        let (shown, omitted, length) = list(vec![vec![400_000]; 12]);
+        assert_eq!(shown, [(0, 1, 0), (1, 1, 0), (10, 1, 0), (11, 1, 0)]);
+        assert_eq!(omitted, 8 + 3);
+        assert!((3_000_000..4_000_000).contains(&length), "{length}");
+    }
+
+    #[test]
+    fn an_attempt_that_would_fill_half_an_answer_keeps_its_first_errors() {
+        let (shown, omitted, length) = list(vec![vec![1_000], vec![200_000; 20], vec![1_000]]);
+        assert_eq!(shown, [(0, 1, 0), (1, 4, 16), (2, 1, 0)]);
+        assert_eq!(omitted, 3);
+        assert!(length < 4_000_000, "{length}");
     }
 }

@@ -11,7 +11,8 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let branches = call.store.branches(&project)?;
     Answer::tagged(&BranchList {
         project: project.tag(),
-        branches,
+        branches: branches.names,
+        truncated: branches.truncated,
     })
 }
 
@@ -23,4 +24,6 @@ pub(crate) struct BranchList {
     project: ProjectTag,
     /// By code point.
     branches: Vec<String>,
+    /// Whether there are more: of more than 10,000 branches those with the newest runs are listed.
+    truncated: bool,
 }

@@ -62,7 +62,7 @@ async fn run_detail() {
             "id": RUN, "runNumber": 41, "branch": null, "commitSha": null, "commitMessage": null, "authorName": null,
             "testedRevision": null, "pullRequestNumber": null, "pullRequestTitle": null, "ciProvider": null,
             "suite": null, "status": "incomplete", "startedAt": NOW.plus_ms(-5).to_string(), "finishedAt": null,
-            "durationMs": null, "reportErrors": [],
+            "durationMs": null, "reportErrors": [], "omittedReportErrors": 0,
             "shards": {
                 "expected": 2,
                 "received": [{"runId": SHARD, "index": 1, "runState": "completed", "status": "passed"}],
@@ -81,7 +81,7 @@ async fn run_detail() {
 #[actix_web::test]
 async fn attempts() {
     let mut body = get(&format!("/projects/{PROJECT}/runs/{RUN}/tests/{TEST_ENCODED}")).await;
-    assert_eq!(fields(&body), "attempts project run test");
+    assert_eq!(fields(&body), "attempts omittedAttempts project run test");
     assert_eq!(body["run"], json!({"id": RUN, "runNumber": 41, "branch": "main"}));
     assert_eq!(body["test"], json!({"name": TEST, "filePath": FILE}));
     let prompt = body["attempts"][0]["copyPrompt"].take();
@@ -97,11 +97,11 @@ async fn attempts() {
                     {"message": "expected 3, got 4", "stack": null, "snippet": null, "location": location},
                     {"message": null, "stack": null, "snippet": null, "location": null},
                 ],
-                "copyPrompt": null, "shard": shard,
+                "omittedErrors": 0, "copyPrompt": null, "shard": shard,
             },
             {
                 "retry": 1, "label": "retry #1", "status": "passed", "durationMs": 1200, "browserName": null,
-                "errors": [], "copyPrompt": null, "shard": shard,
+                "errors": [], "omittedErrors": 0, "copyPrompt": null, "shard": shard,
             },
         ])
     );
@@ -124,7 +124,10 @@ async fn signature_list_and_detail() {
     );
 
     let detail = get(&format!("/projects/{PROJECT}/errors/{FINGERPRINT}")).await;
-    assert_eq!(fields(&detail), "project runs signature tests window windowEmpty");
+    assert_eq!(
+        fields(&detail),
+        "project runs signature tests truncated window windowEmpty"
+    );
     assert_eq!(detail["signature"], list["errors"][0]);
     assert_eq!(
         detail["signature"],
@@ -132,7 +135,7 @@ async fn signature_list_and_detail() {
             "fingerprint": FINGERPRINT, "title": "expected 3, got 4", "message": null, "category": "assertion",
             "filePath": null, "fileCount": 0, "testCount": 1, "testNames": [TEST], "occurrenceCount": 1,
             "runCount": 1, "firstSeen": NOW.plus_ms(-5).to_string(), "lastSeen": NOW.plus_ms(-5).to_string(),
-            "isNew": true,
+            "isNew": true, "truncated": false,
         })
     );
     assert_eq!(
@@ -190,6 +193,6 @@ async fn settings_and_branches() {
     assert_eq!(fields(&body), "project settings");
 
     let body = get(&format!("/projects/{PROJECT}/branches")).await;
-    assert_eq!(fields(&body), "branches project");
+    assert_eq!(fields(&body), "branches project truncated");
     assert_eq!(body["branches"], json!(["Main", "main"]));
 }

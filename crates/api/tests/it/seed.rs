@@ -290,6 +290,7 @@ pub(crate) fn run_detail(padding: usize) -> RunDetail {
                 }],
             }),
             report_errors: Vec::new(),
+            omitted_report_errors: 0,
         },
         counts: COUNTS,
         tests: tests().into_iter().chain(padded).map(entry).collect(),
@@ -329,6 +330,7 @@ pub(crate) fn signature() -> SignatureDetail {
             file_count: 0,
             test_count: 1,
             test_names: vec![TEST.to_owned()],
+            truncated: false,
             occurrence_count: 1,
             run_count: 1,
             first_seen: NOW.plus_ms(-5),
@@ -352,6 +354,7 @@ pub(crate) fn signature() -> SignatureDetail {
             occurrences: 1,
             final_status: AttemptStatus::Passed,
         }],
+        truncated: false,
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
+    branch::Branches,
     history::TestHistory,
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -160,9 +161,12 @@ impl Store for Seed {
         })
     }
 
-    fn branches(&self, _: &Project) -> Result<Vec<String>, StoreError> {
+    fn branches(&self, _: &Project) -> Result<Branches, StoreError> {
         self.read()?;
-        Ok(vec!["Main".to_owned(), "main".to_owned()])
+        Ok(Branches {
+            names: vec!["Main".to_owned(), "main".to_owned()],
+            truncated: false,
+        })
     }
 
     /// Ten runs, numbered by their start, three a page whatever was asked.
@@ -210,6 +214,7 @@ impl Store for Seed {
             test,
             verdict: Some(VerdictStatus::Flaky),
             attempts: seed::attempts(),
+            omitted: 0,
         };
         Ok(is_the_run(run).then(|| map(select(test), found)))
     }

@@ -8,6 +8,7 @@
 )]
 
 mod administration;
+mod bounds;
 mod concurrency;
 mod distribution;
 mod explain;

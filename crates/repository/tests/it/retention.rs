@@ -43,7 +43,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
         (Plan::Pro, vec!["gone", "kept", "main"], 3),
     ] {
         let project = on(&world, plan);
-        assert_eq!(world.store.branches(&project).unwrap(), {
+        assert_eq!(world.store.branches(&project).unwrap().names, {
             let mut branches = branches.clone();
             branches.sort_unstable();
             branches

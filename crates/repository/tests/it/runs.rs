@@ -256,7 +256,7 @@ fn branches_are_ordered_by_code_point() {
     without.context.branch = None;
     world.import(&without);
     assert_eq!(
-        world.store.branches(&world.project).unwrap(),
+        world.store.branches(&world.project).unwrap().names,
         ["Zeta", "_x", "alpha", "main", "ärger"]
     );
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Scene, window};
 use crate::{
     clock::{self, DAY},
-    oracle::Occurrence,
+    oracle::{Occurrence, excerpt},
     tally::{ANY, TEXT, Tally},
     world::MENDED_CLASS,
 };
@@ -204,7 +204,7 @@ pub(crate) fn figures(tally: &mut Tally, what: &str, got: &Value, class: &str, c
         tally.same(
             &format!("{what}: message"),
             &message,
-            &newest.message.trim().to_owned(),
+            &excerpt(newest.message.trim().to_owned()),
         );
     }
     let mut names: BTreeMap<String, usize> = BTreeMap::new();

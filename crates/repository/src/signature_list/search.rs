@@ -1,0 +1,73 @@
+//! The search of signatures, here rather than in the database, whose idea of case depends on its locale.
+//!
+//! Texts are read one after the other and only the numbers of signatures and tests are kept, so that a search takes
+//! little memory however many signatures there are.
+
+use std::collections::BTreeSet;
+
+use diesel::{
+    PgConnection, RunQueryDsl,
+    pg::PgRowByRowLoadingMode,
+    sql_types::{Integer, Text},
+};
+
+use crate::{
+    pool::Read,
+    signature::{Within, each_latest},
+    written::Written,
+};
+
+/// More than any message has, in characters.
+const WHOLE: i32 = 1_000_000;
+
+/// The signatures whose title, latest message or file contains a text, whatever the case; ascending.
+pub(super) fn matching(connection: &mut PgConnection, within: &Within<'_>, search: &str) -> Read<Vec<i32>> {
+    let search = search.to_lowercase();
+    let holds = |text: &str| text.to_lowercase().contains(&search);
+    let mut found = BTreeSet::new();
+    let titles = Written::<(Integer, Text)>::new(
+        "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = ",
+    )
+    .bind(within.project)
+    .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    for row in titles {
+        let (signature, title) = row?;
+        if holds(&title) {
+            found.insert(signature);
+        }
+    }
+    each_latest(connection, within, None, WHOLE, |latest| {
+        if latest.message.as_deref().is_some_and(holds) {
+            found.insert(latest.signature);
+        }
+    })?;
+    let mut tests = Vec::new();
+    let files = Written::<(Integer, Text)>::new(
+        "SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT attempt.test FROM attempt WHERE ",
+    )
+    .all(&within.condition())
+    .sql(
+        " AND attempt.signature IS NOT NULL) AS hit \
+         CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = ",
+    )
+    .bind(within.project)
+    .sql(" AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test")
+    .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    for row in files {
+        let (test, file) = row?;
+        if holds(&file) {
+            tests.push(test);
+        }
+    }
+    if !tests.is_empty() {
+        let of_files: Vec<i32> =
+            Written::<Integer>::new("SELECT DISTINCT attempt.signature FROM attempt WHERE ")
+                .all(&within.condition())
+                .sql(" AND attempt.signature IS NOT NULL AND attempt.test = ANY(")
+                .bind(tests.as_slice())
+                .sql(")")
+                .load(connection)?;
+        found.extend(of_files);
+    }
+    Ok(found.into_iter().collect())
+}

@@ -1,0 +1,250 @@
+//! What an answer shows of very long texts and very long lists.
+
+use assay_domain::{
+    attempt::ErrorDetail,
+    excerpt::EXCERPT_CHARS,
+    recording::Recording,
+    signature::{SignatureQuery, SignatureSort},
+    store::Store,
+    test::TestLookup,
+    window::Days,
+};
+
+use crate::{
+    fixture::*,
+    signatures::{query, said},
+};
+
+fn long_message(characters: usize) -> String {
+    let mut message = "wrong: ".to_owned();
+    message.extend(std::iter::repeat_n('é', characters - 7));
+    message
+}
+
+/// What lists show of such a message.
+fn shown(message: &str) -> String {
+    let beginning: String = message.chars().take(EXCERPT_CHARS - 1).collect();
+    beginning + "…"
+}
+
+#[test]
+fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
+    let world = World::new();
+    let message = long_message(16_000);
+    let mut recording = said(report("a"), "long", None, &[&message]);
+    let fits = long_message(EXCERPT_CHARS);
+    recording = said(recording, "fits", None, &[&fits]);
+    let imported = world.import(&recording);
+    let detail = world.detail(&imported);
+    let messages: Vec<_> = detail
+        .tests
+        .iter()
+        .map(|test| test.error_message.clone().unwrap())
+        .collect();
+    assert_eq!(messages, [fits.clone(), shown(&message)]);
+    let found = world
+        .store
+        .signature(&world.project, &fingerprint(&message), &window(Days::Seven))
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.signature.message, Some(shown(&message)));
+    let listed = world.store.signatures(&world.project, &query()).unwrap();
+    let mut messages: Vec<_> = listed
+        .signatures
+        .into_iter()
+        .map(|signature| signature.message.unwrap())
+        .collect();
+    messages.sort();
+    let mut expected = [fits, shown(&message)];
+    expected.sort();
+    assert_eq!(messages, expected);
+    let attempts = world
+        .store
+        .attempts(&world.project, imported.run_id, &any_file("long"))
+        .unwrap();
+    let Some(TestLookup::Found(attempts)) = attempts else {
+        panic!("it is there")
+    };
+    assert_eq!(attempts.attempts[0].errors[0].message, Some(message));
+    assert_eq!(attempts.omitted, 0);
+}
+
+#[test]
+fn a_search_looks_at_the_whole_message() {
+    let world = World::new();
+    let message = long_message(3_000) + " Needle";
+    world.import(&said(report("a"), "long", None, &[&message]));
+    for (search, found) in [("needLE", 1), ("needles", 0)] {
+        let query = SignatureQuery {
+            search: Some(search.to_owned()),
+            ..query()
+        };
+        let page = world.store.signatures(&world.project, &query).unwrap();
+        assert_eq!(page.page.total, found, "{search}");
+    }
+}
+
+/// 1,003 tests that fail with one error, in a run on the stable branch and the last three in another.
+fn many() -> World {
+    let world = World::new();
+    let fail = |recording: Recording, tests: std::ops::Range<usize>| {
+        tests.fold(recording, |recording, test| {
+            said(recording, &format!("test {test:04}"), Some("a.ts"), &["boom"])
+        })
+    };
+    world.import(&fail(report("first").at(2 * HOUR), 0..1_003));
+    world.import(&fail(report("second"), 1_000..1_003));
+    world
+}
+
+#[test]
+fn a_signature_counts_everything_and_lists_the_first_thousand() {
+    let world = many();
+    let found = world
+        .store
+        .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
+        .unwrap()
+        .unwrap();
+    let signature = &found.signature;
+    assert_eq!(
+        (
+            signature.occurrence_count,
+            signature.test_count,
+            signature.run_count
+        ),
+        (1_006, 1_003, 2)
+    );
+    assert_eq!(signature.file_count, 1);
+    assert!(found.truncated && signature.truncated);
+    assert_eq!((found.tests.len(), found.runs.len()), (1_000, 1_000));
+    assert_eq!(signature.test_names.len(), 1_000);
+    // Most occurrences first, then by name.
+    let tests: Vec<_> = found.tests.iter().map(|test| test.test_name.as_str()).collect();
+    assert_eq!(tests[..4], ["test 1000", "test 1001", "test 1002", "test 0000"]);
+    assert_eq!(tests[999], "test 0996");
+    // Newest first, then by name.
+    let runs: Vec<_> = found
+        .runs
+        .iter()
+        .map(|run| (run.run_number, &*run.test_name))
+        .collect();
+    assert_eq!(runs[2..4], [(2, "test 1002"), (1, "test 0000")]);
+    assert_eq!(runs[999], (1, "test 0996"));
+    let listed = world
+        .store
+        .signatures(&world.project, &query())
+        .unwrap()
+        .signatures;
+    assert_eq!(listed[0], found.signature);
+}
+
+#[test]
+fn a_signature_with_a_thousand_of_each_is_shown_whole() {
+    let world = World::new();
+    let recording = (0..1_000).fold(report("a"), |recording, test| {
+        said(recording, &format!("test {test}"), None, &["boom"])
+    });
+    world.import(&recording);
+    let found = world
+        .store
+        .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
+        .unwrap()
+        .unwrap();
+    assert_eq!((found.tests.len(), found.runs.len()), (1_000, 1_000));
+    assert!(!found.truncated && !found.signature.truncated);
+}
+
+#[test]
+fn names_have_a_megabyte_in_a_signature_and_less_in_the_list() {
+    let world = World::new();
+    let recording = (0..900).fold(report("a"), |recording, test| {
+        said(
+            recording,
+            &format!("{test:03} {}", "n".repeat(1_900)),
+            None,
+            &["boom"],
+        )
+    });
+    world.import(&recording);
+    let found = world
+        .store
+        .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (found.signature.test_count, found.tests.len()),
+        (900, (1 << 20) / 1_904)
+    );
+    assert_eq!(found.runs.len(), (1 << 20) / (1_904 + "main".len()));
+    assert!(found.truncated && found.signature.truncated);
+    for sort in SignatureSort::ALL {
+        let query = SignatureQuery {
+            sort: *sort,
+            ..query()
+        };
+        let listed = world.store.signatures(&world.project, &query).unwrap().signatures;
+        assert_eq!(listed[0].test_names.len(), (128 << 10) / 1_904);
+        assert!(listed[0].truncated);
+    }
+}
+
+#[test]
+fn of_very_many_branches_those_with_the_newest_runs_are_listed() {
+    let world = World::new();
+    world.import(&report("a").branch("zz").test("x", "p"));
+    let count = |count: u32| {
+        world.database.execute(&format!(
+            "INSERT INTO branch SELECT project_id, 'branch ' || lpad(n::text, 5, '0'), newest - n * interval '1 minute' \
+             FROM branch, generate_series(1, {count}) AS n WHERE name = 'zz' ON CONFLICT DO NOTHING"
+        ));
+        world.store.branches(&world.project).unwrap()
+    };
+    let all = count(9_999);
+    assert_eq!((all.names.len(), all.truncated), (10_000, false));
+    let newest = count(10_050);
+    assert_eq!((newest.names.len(), newest.truncated), (10_000, true));
+    assert_eq!(newest.names, all.names);
+}
+
+#[test]
+fn of_attempts_with_very_long_errors_the_oldest_and_the_newest_are_read() {
+    let world = World::new();
+    let message = long_message(15_000);
+    let messages = vec![message.as_str(); 1_000];
+    let imported = world.import(&said(report("a"), "x", None, &messages));
+    let attempts = world
+        .store
+        .attempts(&world.project, imported.run_id, &any_file("x"))
+        .unwrap();
+    let Some(TestLookup::Found(attempts)) = attempts else {
+        panic!("it is there")
+    };
+    let retries: Vec<u32> = attempts.attempts.iter().map(|attempt| attempt.retry).collect();
+    let bytes = message.len();
+    let (oldest, newest) = ((4 << 20) / bytes + 1, (4 << 20) / bytes);
+    let expected: Vec<u32> = (0..1_000)
+        .filter(|retry| *retry < oldest as u32 || *retry >= 1_000 - newest as u32)
+        .collect();
+    assert_eq!(retries, expected);
+    assert_eq!(attempts.omitted as usize, 1_000 - oldest - newest);
+}
+
+#[test]
+fn a_run_shows_a_megabyte_of_the_errors_of_its_reports() {
+    let world = World::new();
+    let error = |message: &str| ErrorDetail {
+        message: Some(message.to_owned()),
+        ..ErrorDetail::default()
+    };
+    let mut recording = report("a").shard(1, 2).test("x", "p");
+    recording.report_errors = vec![error("first"), error(&long_message(16_000))];
+    world.import(&recording);
+    let mut recording = report("a").shard(2, 2).test("y", "p");
+    recording.report_errors = vec![error(&long_message(16_000)); 50];
+    let detail = world.detail(&world.import(&recording));
+    let bytes = long_message(16_000).len();
+    let shown = 1 + ((1 << 20) - "first".len()) / bytes;
+    assert_eq!(detail.run.report_errors.len(), shown);
+    assert_eq!(detail.run.report_errors[0], error("first"));
+    assert_eq!(detail.run.omitted_report_errors as usize, 52 - shown);
+}
