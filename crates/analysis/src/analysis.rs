@@ -23,7 +23,7 @@ use crate::{
     strip::{self, Outcome, Strip},
 };
 
-/// The verdicts on every test of a history's window, broken and flaky ones first.
+/// The verdicts on every test of a history's window: broken and flaky ones first, then those that fail now.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
@@ -39,7 +39,8 @@ pub struct Analysis {
     pub runs_read: usize,
     /// The branch that releases are made from.
     pub stable_branch: Arc<str>,
-    /// The tests with a result in the window: broken and flaky ones first, in the order of the flaky list by time lost.
+    /// The tests with a result in the window: broken and flaky ones first, then those that fail now, then the others. Each
+    /// group is in the order of the flaky list by time lost.
     pub tests: Vec<Judged>,
     #[serde(skip)]
     history: History,
@@ -237,36 +238,61 @@ impl LastResults<'_> {
     }
 }
 
-/// Broken and flaky tests first; then the flaky list's order by time lost, which is total.
+/// By group; within it the flaky list's order by time lost, which is total.
 fn rank(a: &VerdictEntry, b: &VerdictEntry) -> Ordering {
-    let key = |entry: &VerdictEntry| (!is_reported(entry), Reverse(entry.figures.time_lost_ms));
+    let key = |entry: &VerdictEntry| (Group::of(entry), Reverse(entry.figures.time_lost_ms));
     key(a)
         .cmp(&key(b))
         .then_with(|| b.figures.flake_score.total_cmp(&a.figures.flake_score))
         .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
 }
 
-fn is_reported(entry: &VerdictEntry) -> bool {
-    match entry.status {
-        VerdictStatus::Broken | VerdictStatus::Flaky => true,
-        VerdictStatus::Healthy | VerdictStatus::InsufficientData => false,
+/// The groups of the list, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    /// Broken or flaky.
+    Reported,
+    /// Failing now, without being broken or flaky.
+    Failing,
+    /// Healthy, or with too few runs.
+    Other,
+}
+
+impl Group {
+    const fn of(entry: &VerdictEntry) -> Self {
+        match entry.status {
+            VerdictStatus::Broken | VerdictStatus::Flaky => Self::Reported,
+            VerdictStatus::Failing => Self::Failing,
+            VerdictStatus::Healthy | VerdictStatus::InsufficientData => Self::Other,
+        }
     }
 }
 
 impl Analysis {
     /// The broken and flaky tests.
     pub fn reported(&self) -> &[Judged] {
-        let count = self
-            .tests
-            .iter()
-            .take_while(|judged| is_reported(&judged.entry))
-            .count();
-        self.tests.get(..count).unwrap_or_default()
+        self.group(Group::Reported)
+    }
+
+    /// The tests whose newest runs failed and that are neither broken nor flaky.
+    pub fn failing(&self) -> &[Judged] {
+        self.group(Group::Failing)
     }
 
     /// All other tests.
     pub fn others(&self) -> &[Judged] {
-        self.tests.get(self.reported().len()..).unwrap_or_default()
+        self.group(Group::Other)
+    }
+
+    /// The tests of a group; [`rank`] has put them side by side.
+    fn group(&self, group: Group) -> &[Judged] {
+        let start = self
+            .tests
+            .partition_point(|judged| Group::of(&judged.entry) < group);
+        let end = self
+            .tests
+            .partition_point(|judged| Group::of(&judged.entry) <= group);
+        self.tests.get(start..end).unwrap_or_default()
     }
 
     /// How many tests have this verdict.

@@ -41,6 +41,7 @@ pub fn page(analysis: &Analysis) -> String {
                     (head(analysis))
                     (overview(analysis, &bars, folder))
                     (ranking(analysis, reported, folder))
+                    (failing(analysis, folder))
                     (others(analysis, folder))
                     (reading())
                 }
@@ -109,6 +110,9 @@ fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
         section.tiles aria-label="Summary" {
             (tile("broken", &analysis.count(VerdictStatus::Broken).to_string(), "broken", "their code fails, run after run"))
             (tile("flaky", &analysis.count(VerdictStatus::Flaky).to_string(), "flaky", "fail although the code is good"))
+            @if !analysis.failing().is_empty() {
+                (tile("failing", &analysis.failing().len().to_string(), "failing now", "red in their newest runs, the cause not known yet"))
+            }
             (tile("healthy", &analysis.count(VerdictStatus::Healthy).to_string(), "healthy", "nothing wrong, or no longer"))
             (tile("few", &analysis.count(VerdictStatus::InsufficientData).to_string(), "gathering data", "too few runs to say"))
             (tile("lost", lost.as_deref().unwrap_or("–"), "lost", lost_hint))
@@ -170,6 +174,25 @@ fn ranking(analysis: &Analysis, reported: &[Judged], folder: &str) -> Markup {
     }
 }
 
+/// The tests whose newest runs failed and that are neither broken nor flaky.
+fn failing(analysis: &Analysis, folder: &str) -> Markup {
+    let failing = analysis.failing();
+    html! {
+        @if !failing.is_empty() {
+            section.failing aria-labelledby="failing" {
+                h2 #failing { "Failing now" }
+                p.sub { "Their newest runs failed. Further runs decide whether they are broken or flaky." }
+                ul.noted {
+                    @for judged in failing.iter().take(MOST_OTHERS) { (card::line(analysis, judged, folder)) }
+                }
+                @if failing.len() > MOST_OTHERS {
+                    p.empty { "And " (failing.len() - MOST_OTHERS) " more." }
+                }
+            }
+        }
+    }
+}
+
 fn others(analysis: &Analysis, folder: &str) -> Markup {
     let others = analysis.others();
     let noted: Vec<&Judged> = others
@@ -189,7 +212,7 @@ fn others(analysis: &Analysis, folder: &str) -> Markup {
             }
             @if !noted.is_empty() {
                 details {
-                    summary { (words::count(noted.len(), "test")) " of them failed, without being broken or flaky" }
+                    summary { (words::count(noted.len(), "test")) " of them failed before, without being broken or flaky" }
                     ul.noted {
                         @for judged in noted.iter().take(MOST_OTHERS) { (card::line(analysis, judged, folder)) }
                     }
@@ -212,6 +235,8 @@ fn reading() -> Markup {
                 dd { "The code that the test checks is very probably bad: it fails run after run on the stable branch. Broken goes before flaky." }
                 dt { "Flaky" }
                 dd { "The test fails although the code is good: it passed on retry, or both passed and failed on one revision, or fails in episodes that a break and its fix do not explain." }
+                dt { "Failing now" }
+                dd { "The newest runs failed, and they do not show yet whether the code or the test is at fault." }
                 dt { "Flake score" }
                 dd { "From 0 to 1, a score rather than a percentage: low below 0.5, likely below 0.9, near certain above." }
                 dt { "Failure rate, flip rate" }

@@ -20,6 +20,8 @@ vocabulary!(
         InsufficientData = "insufficient_data",
         /// Nothing wrong, or no longer.
         Healthy = "healthy",
+        /// Its newest runs failed, and they do not show yet whether the test or the code is at fault.
+        Failing = "failing",
         /// It fails although the code is good.
         Flaky = "flaky",
         /// The code that it tests is broken.
@@ -99,10 +101,27 @@ pub struct Verdict {
     pub signals: Vec<Signal>,
     /// Short labels for a list.
     pub labels: Vec<Label>,
+    /// The branches other than the stable one on which it fails now.
+    pub failing_on: Vec<FailingOn>,
     /// The figures.
     pub figures: Figures,
     /// The newest run of the window in which the test was not skipped: its place in [`History::runs`].
     pub last_run: Option<usize>,
+}
+
+/// A branch other than the stable one whose newest runs failed a test. At most 20 are listed for each test, the longest
+/// streak first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FailingOn {
+    /// The branch; null for runs that report none.
+    pub branch: Option<String>,
+    /// How many of its newest runs failed, mass failures aside.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub streak: u32,
+    /// The number of the first of these runs.
+    pub since_run: i32,
 }
 
 /// The figures of a verdict. Rates and scores lie within 0..=1.
@@ -229,6 +248,8 @@ pub struct VerdictEntry {
     pub also_active: Vec<Signal>,
     /// Short labels.
     pub labels: Vec<Label>,
+    /// The branches other than the stable one on which it fails now.
+    pub failing_on: Vec<FailingOn>,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
@@ -259,6 +280,7 @@ impl VerdictEntry {
             explanation: verdict.explanation,
             also_active,
             labels: verdict.labels,
+            failing_on: verdict.failing_on,
             figures: verdict.figures,
             last_seen_at,
             last_run,
@@ -316,6 +338,8 @@ pub struct StoredVerdict {
     pub signals: Vec<Signal>,
     /// Short labels.
     pub labels: Vec<Label>,
+    /// The branches other than the stable one on which it failed.
+    pub failing_on: Vec<FailingOn>,
     /// The figures.
     pub figures: Figures,
     /// When it was judged.

@@ -69,5 +69,7 @@ pub(crate) const RESOLVED_CHANCE: f64 = 0.002;
 pub(crate) const MASS_FAILURE: f64 = 0.1;
 /// Failures on one variant that it takes to call them specific to it.
 pub(crate) const VARIANT_FAILURES: u32 = 2;
+/// Branches named in a verdict.
+pub(crate) const NAMED_BRANCHES: usize = 20;
 /// Runs named in a piece of evidence.
 pub(crate) const NAMED_RUNS: usize = 20;

@@ -1,9 +1,11 @@
 //! Where a failing test stands today: the ends of its chains.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use assay_domain::timestamp::Timestamp;
 
 use crate::{
-    config::{SILENCE_MS, STREAK},
+    config::{NAMED_BRANCHES, SILENCE_MS, STREAK},
     filter::{Belief, Filter},
     sheet::Sheet,
     tally::{FailingEnd, Tally},
@@ -11,7 +13,7 @@ use crate::{
 };
 
 /// What the chains of a test say at their ends.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Ends {
     /// The failing streak at the end of a live stable chain that is most probably a breakage.
     pub(crate) breakage: Option<Breakage>,
@@ -19,6 +21,13 @@ pub(crate) struct Ends {
     pub(crate) broken_probability: Option<f64>,
     /// The longest failing streak of a live chain off the stable branch, where the live stable ones pass.
     pub(crate) off_stable: Option<FailingEnd>,
+    /// The failing streak for which the test counts as failing now: that of `breakage`, else the longest one that ends a
+    /// live stable chain. For a test that never ran on a stable chain, the longest one among its newest chains.
+    pub(crate) failing_now: Option<FailingEnd>,
+    /// How many chains end in such a streak.
+    pub(crate) open_episodes: u32,
+    /// The failing streaks of live chains off the stable branch, one for each branch, the longest first.
+    pub(crate) failing_on: Vec<FailingEnd>,
 }
 
 /// A failing streak that may be a breakage.
@@ -39,37 +48,62 @@ impl Ends {
         belief: &Belief,
     ) -> Self {
         let mut ends = Self::default();
-        let stable_fails = ends.read_stable(sheet, tally, filter, belief);
-        if stable_fails {
-            return ends;
-        }
+        ends.read_stable(sheet, tally, filter, belief);
+        ends.read_others(sheet, tally);
+        ends
+    }
+
+    /// Reads the chains off the stable branch.
+    fn read_others(&mut self, sheet: Sheet<'_, '_>, tally: &Tally) {
+        let stable_fails = self.failing_now.is_some();
+        let ran_on_stable = sheet.column.presence.on_stable_chain;
         let last_run = sheet.column.presence.last_run;
         let newest = last_run
             .and_then(|run| sheet.timeline.history.runs.get(run))
             .map(|last| last.run.started_at);
+        let mut by_branch: BTreeMap<Option<&str>, FailingEnd> = BTreeMap::new();
         for end in tally.failing_ends.iter().filter(|end| !end.stable) {
-            let longest = ends.off_stable.map_or(STREAK - 1, |longest| longest.streak);
-            if end.streak > longest && is_live(newest_of_chain(sheet, end.chain), newest) {
-                ends.off_stable = Some(*end);
+            let newest_here = newest_of_chain(sheet, end.chain);
+            if !is_live(newest_here, newest) {
+                continue;
+            }
+            let branch = sheet
+                .timeline
+                .chains
+                .get(end.chain)
+                .and_then(|chain| chain.branch);
+            let longest = by_branch.entry(branch).or_insert(*end);
+            if end.streak > longest.streak {
+                *longest = *end;
+            }
+            let longest = self.off_stable.map_or(STREAK - 1, |longest| longest.streak);
+            if !stable_fails && end.streak > longest {
+                self.off_stable = Some(*end);
+            }
+            if !ran_on_stable && newest_here == newest {
+                self.note_failing_now(*end);
             }
         }
-        ends
+        self.failing_on = by_branch.into_values().collect();
+        self.failing_on.sort_by_key(|end| Reverse(end.streak));
+        self.failing_on.truncate(NAMED_BRANCHES);
     }
 
-    /// Whether a live stable chain ends in a failure.
-    fn read_stable(
-        &mut self,
-        sheet: Sheet<'_, '_>,
-        tally: &Tally,
-        filter: &Filter<'_, '_>,
-        belief: &Belief,
-    ) -> bool {
+    /// Takes in the failing end of a chain that says how the test stands now.
+    fn note_failing_now(&mut self, end: FailingEnd) {
+        self.open_episodes += 1;
+        if self.failing_now.is_none_or(|longest| end.streak > longest.streak) {
+            self.failing_now = Some(end);
+        }
+    }
+
+    /// Reads the live stable chains.
+    fn read_stable(&mut self, sheet: Sheet<'_, '_>, tally: &Tally, filter: &Filter<'_, '_>, belief: &Belief) {
         let lanes = &sheet.timeline.lanes;
         let newest_stable = lanes
             .iter()
             .filter_map(|lane| newest_on_stable(sheet, lane))
             .max();
-        let mut fails = false;
         for lane in lanes {
             let Some(chain) = lane.stable else { continue };
             if !is_live(newest_on_stable(sheet, lane), newest_stable) {
@@ -86,7 +120,7 @@ impl Ends {
             let Some(end) = tally.failing_ends.iter().find(|end| end.chain == chain) else {
                 continue;
             };
-            fails = true;
+            self.note_failing_now(*end);
             let worst = self.breakage.map_or(f64::NEG_INFINITY, |worst| worst.probability);
             if end.streak >= STREAK && probability > worst {
                 self.breakage = Some(Breakage {
@@ -95,7 +129,9 @@ impl Ends {
                 });
             }
         }
-        fails
+        if let Some(breakage) = self.breakage {
+            self.failing_now = Some(breakage.end);
+        }
     }
 }
 

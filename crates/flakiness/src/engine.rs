@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The version of the model: raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "1";
+pub const ENGINE_VERSION: &str = "2";
 
 /// The flakiness engine.
 ///
@@ -65,6 +65,7 @@ impl Engine {
             None,
             |suspects: &mut Suspects, examined| match examined.status() {
                 VerdictStatus::Flaky | VerdictStatus::Broken => suspects.verdicts.push(examined.verdict()),
+                VerdictStatus::Failing => suspects.failing += 1,
                 VerdictStatus::InsufficientData => suspects.gathering += 1,
                 VerdictStatus::Healthy => {}
             },

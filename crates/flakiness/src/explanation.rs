@@ -2,7 +2,12 @@
 
 use assay_domain::verdict::{Signal, VerdictStatus};
 
-use crate::{block::Presence, config::ENOUGH_RUNS, status::Case, tally::FailingEnd, timeline::Timeline};
+use crate::{
+    block::Presence,
+    config::ENOUGH_RUNS,
+    status::Case,
+    streak::{self, on_stable_branch},
+};
 
 /// The sentence of a failing test's verdict.
 pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
@@ -22,16 +27,19 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
             case.found.runs.failing
         );
     }
-    match case.found.ends.breakage {
-        Some(breakage) => format!(
-            "{}; broken code is not yet certain enough ({:.2})",
-            streak(case.sheet.timeline, &breakage.end),
-            breakage.probability
-        ),
-        None => format!(
-            "A failed attempt in {} of {}, no sign of a flaky test",
-            case.found.runs.failing,
-            runs(case.sheet.column.presence.considered)
+    if let Some(end) = &case.found.ends.failing_now {
+        return streak::sentence(case.sheet, end);
+    }
+    let failed = format!(
+        "A failed attempt in {} of {}",
+        case.found.runs.failing,
+        runs(case.sheet.column.presence.considered)
+    );
+    match case.incidents() {
+        0 => format!("{failed}; breakages and their fixes explain them"),
+        incidents => format!(
+            "{failed}; passed and failed on the same code {}, too little evidence of a flaky test",
+            times(incidents)
         ),
     }
 }
@@ -60,14 +68,14 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             .found
             .ends
             .breakage
-            .map(|breakage| streak(timeline, &breakage.end))
+            .map(|breakage| streak::sentence(case.sheet, &breakage.end))
             .unwrap_or_default(),
         Signal::FailureRateBroken => case
             .found
             .ends
             .breakage
             .map(|breakage| {
-                let streak = streak(timeline, &breakage.end);
+                let streak = streak::sentence(case.sheet, &breakage.end);
                 format!(
                     "{streak}; the code is broken with a probability of {:.2}",
                     breakage.probability
@@ -116,7 +124,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             .found
             .ends
             .off_stable
-            .map(|end| streak(timeline, &end))
+            .map(|end| streak::sentence(case.sheet, &end))
             .unwrap_or_default(),
         Signal::VariantSpecific => format!(
             "All {} failures are on {}, one of {} variants",
@@ -169,36 +177,6 @@ fn isolated(case: &Case<'_, '_>) -> String {
             runs(crate::numbers::count(numbers.len()))
         ),
         [] => String::new(),
-    }
-}
-
-fn streak(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
-    let chain = timeline.chains.get(end.chain);
-    let branch = match chain.and_then(|chain| chain.branch) {
-        _ if end.stable => on_stable_branch(timeline),
-        Some(branch) => format!(" on {branch}"),
-        None => " off the stable branch".to_owned(),
-    };
-    let variant = match chain.map(|chain| chain.variant) {
-        Some(variant) if timeline.lanes.len() > 1 && !variant.is_empty() => format!(" ({variant})"),
-        Some(_) | None => String::new(),
-    };
-    let since = timeline
-        .entries
-        .get(end.since)
-        .map_or(0, |entry| entry.observed.run.number);
-    match end.streak {
-        1 => format!("Failed the last run{branch}{variant}, run {since}"),
-        many => format!("Failed the last {many} runs{branch}{variant} since run {since}"),
-    }
-}
-
-/// Named only where the history names branches at all.
-fn on_stable_branch(timeline: &Timeline<'_>) -> String {
-    if timeline.branches_named {
-        format!(" on {}", timeline.history.stable_branch)
-    } else {
-        String::new()
     }
 }
 

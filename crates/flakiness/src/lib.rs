@@ -40,6 +40,7 @@ mod row;
 mod sheet;
 mod signals;
 mod status;
+mod streak;
 mod suspects;
 mod tally;
 mod timeline;

@@ -5,6 +5,7 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 use crate::{
     config::{BROKEN, EXCESS_FLIPS, PLAIN_STREAK, VARIANT_FAILURES},
     status::Case,
+    tally::FailingEnd,
 };
 
 /// Every active signal, in their fixed order.
@@ -29,7 +30,7 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
         Signal::RetryRate => case.found.runs.recovered > 0,
         Signal::FailureRateFlaky => is_episodic(case),
         Signal::FlipRate => tally.excess_flips >= EXCESS_FLIPS,
-        // A failure at the end of a streak is no isolated one, and neither is that of a test called broken.
+        // A failure that lasts is no isolated one.
         Signal::IsolatedFailure => {
             tally.episodes == 1
                 && case.incidents() == 0
@@ -51,7 +52,7 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
 /// Whether the test fails in episodes that a break and its fix do not explain.
 fn is_episodic(case: &Case<'_, '_>) -> bool {
     case.found.tally.episodes >= case.thresholds.episodes
-        && case.found.tally.episodes > 0
+        && case.closed_episodes() > 0
         && case.found.belief.flake_score >= case.thresholds.episodic_score
 }
 
@@ -80,6 +81,19 @@ pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
         });
     }
     is_episodic(case).then_some(Signal::FailureRateFlaky)
+}
+
+/// The signal that tells how long a test has been failing that is neither broken nor flaky: none after a single failure.
+pub(crate) fn failing(case: &Case<'_, '_>) -> Option<Signal> {
+    let ends = &case.found.ends;
+    let is_now = |end: FailingEnd| ends.failing_now.is_some_and(|now| now.chain == end.chain);
+    if ends.breakage.is_some() {
+        Some(Signal::ConsecutiveFailures)
+    } else if ends.off_stable.is_some_and(is_now) {
+        Some(Signal::FailingOffStable)
+    } else {
+        None
+    }
 }
 
 /// The signal that explains why a healthy test failed all the same, if one does.

@@ -2,7 +2,7 @@
 
 use assay_domain::{
     test::TestOrdinal,
-    verdict::{Figures, Label, Signal, Verdict, VerdictStatus},
+    verdict::{FailingOn, Figures, Label, Signal, Verdict, VerdictStatus},
 };
 
 use crate::{
@@ -39,6 +39,7 @@ impl Case<'_, '_> {
             reason,
             explanation: explanation::of(self, status, reason),
             labels: labels(&signals),
+            failing_on: self.failing_on(),
             signals,
             figures: self.figures(),
             last_run: self.sheet.column.presence.last_run,
@@ -55,14 +56,48 @@ impl Case<'_, '_> {
         {
             return (VerdictStatus::Broken, Some(signals::breaking(self)));
         }
+        let fails_now = self.found.ends.failing_now.is_some();
+        let failing = || (VerdictStatus::Failing, signals::failing(self));
         if self.sheet.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
-            return (VerdictStatus::InsufficientData, None);
+            return if fails_now {
+                failing()
+            } else {
+                (VerdictStatus::InsufficientData, None)
+            };
         }
         match signals::flaking(self) {
-            Some(_) if self.found.runs.is_resolved() => (VerdictStatus::Healthy, Some(Signal::Resolved)),
-            Some(reason) => (VerdictStatus::Flaky, Some(reason)),
+            Some(reason) if !self.found.runs.is_resolved() => (VerdictStatus::Flaky, Some(reason)),
+            _ if fails_now => failing(),
+            Some(_) => (VerdictStatus::Healthy, Some(Signal::Resolved)),
             None => (VerdictStatus::Healthy, signals::excusing(self)),
         }
+    }
+
+    /// Failing episodes that ended in a pass, or on a branch that says nothing of how the test stands now. An episode
+    /// that still lasts may be a breakage, so it is no evidence of a flaky test.
+    pub(crate) const fn closed_episodes(&self) -> u32 {
+        self.found
+            .tally
+            .episodes
+            .saturating_sub(self.found.ends.open_episodes)
+    }
+
+    fn failing_on(&self) -> Vec<FailingOn> {
+        let timeline = self.sheet.timeline;
+        let ends = self.found.ends.failing_on.iter();
+        ends.map(|end| FailingOn {
+            branch: timeline
+                .chains
+                .get(end.chain)
+                .and_then(|chain| chain.branch)
+                .map(str::to_owned),
+            streak: end.streak,
+            since_run: timeline
+                .entries
+                .get(end.since)
+                .map_or(0, |entry| entry.observed.run.number),
+        })
+        .collect()
     }
 
     /// Contradictions that the state of the code does not explain.
@@ -114,6 +149,7 @@ pub(crate) fn clean(test: TestOrdinal, presence: Presence) -> Verdict {
         explanation: explanation::of_clean(presence),
         signals: Vec::new(),
         labels: Vec::new(),
+        failing_on: Vec::new(),
         figures: Figures {
             time_lost_ms: presence.timed.then_some(0),
             failure_rate: share(0, presence.considered),

@@ -12,7 +12,7 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{
-        ENGINE_WINDOW_DAYS, Figures, Judge, Label, LastRun, Signal, StoredEvidence, StoredVerdict,
+        ENGINE_WINDOW_DAYS, FailingOn, Figures, Judge, Label, LastRun, Signal, StoredEvidence, StoredVerdict,
         TestVerdict,
     },
 };
@@ -40,6 +40,9 @@ struct Body<E> {
     explanation: String,
     signals: Vec<Signal>,
     labels: Vec<Label>,
+    /// Absent from verdicts that were stored before the field existed.
+    #[serde(default)]
+    failing_on: Vec<FailingOn>,
     figures: Figures,
     /// With a `now` of 1970: the time of the judgement is the project's, so that a row stays as it is while
     /// nothing but time goes by. The last of all, as its lists are the last of it: [`parsed`] relies on that.
@@ -152,6 +155,7 @@ fn stored(
         explanation: body.explanation,
         signals: body.signals,
         labels: body.labels,
+        failing_on: body.failing_on,
         figures: body.figures,
         evaluated_at,
         last: last.transpose()?,
@@ -282,6 +286,7 @@ mod tests {
             explanation: r#"it said ,"dropped":[1]}}"#.into(),
             signals: vec![Signal::MassFailure],
             labels: Vec::new(),
+            failing_on: Vec::new(),
             figures: Figures::default(),
             evidence: evidence.clone(),
         })
@@ -294,5 +299,7 @@ mod tests {
         assert_eq!(lists["dropped"], serde_json::to_value(&evidence.dropped).unwrap());
         assert!(lists["signals"].as_array().unwrap().is_empty());
         assert!(parsed(&body.replace("dropped", "lost")).is_err());
+        let older = body.replace(r#""failing_on":[],"#, "");
+        assert!(older != body && parsed(&older).unwrap().failing_on.is_empty());
     }
 }

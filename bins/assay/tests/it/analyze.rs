@@ -275,6 +275,25 @@ fn the_table_tells_what_is_broken_and_flaky_first() {
 }
 
 #[test]
+fn the_table_lists_what_fails_now_on_its_own() {
+    let mut rows = String::from("test,run,started_at,status\n");
+    for run in 1..=12 {
+        let status = if run == 12 { "failed" } else { "passed" };
+        rows += &format!(
+            "late,{run},{},{status}\nsteady,{run},{},passed\n",
+            days(run),
+            days(run)
+        );
+    }
+    let history = folder(&[("h.csv", rows)]);
+    let output = cli().run(&["analyze", &path(&history, "h.csv")]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let place = |text: &str| table.find(text).unwrap_or_else(|| panic!("{text} in {table}"));
+    assert!(place("Failing now") < place("late"));
+    assert!(place("0 broken, 0 flaky, 1 failing now, and 1 other test: 1 healthy") > place("late"));
+}
+
+#[test]
 fn the_page_is_one_document() {
     let reports = report_folder();
     let output = cli().run(&["analyze", &path(&reports, ""), "--output", "html"]);

@@ -114,7 +114,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     let contradictions = recount.contradictions();
     let episodes = recount.episodes();
     let incidents = recovered.len() + contradictions.len();
-    let episodic = episodes > 0 && score >= 0.7;
+    let episodic = episodes > recount.open_episodes() && score >= 0.7;
     let breakage = recount.breakage(&told("consecutive_failures", "runs"));
     if !recovered.is_empty() {
         let value = real(recovered.len()) / considered;
@@ -160,7 +160,8 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     let (passes, needed) = recount.passes_since();
     let broken = verdict["status"] == "broken";
     let enough = recount.considered.len() >= 5 || incidents > 0;
-    if flaky && !broken && enough && passes.len() >= needed {
+    let fails_now = recount.open_episodes() > 0;
+    if flaky && !broken && !fails_now && enough && passes.len() >= needed {
         signals.insert("resolved", (real(passes.len()), real(needed), passes));
     }
     signals
@@ -201,6 +202,12 @@ fn check_figures(recount: &Recount, verdict: &Value) {
         .map(|(label, _)| label)
         .collect();
     assert_eq!(verdict["labels"], json!(labels), "{what}");
+    let failing_on: Vec<Value> = recount
+        .failing_on()
+        .into_iter()
+        .map(|(branch, streak, since)| json!({"branch": branch, "streak": streak, "sinceRun": since}))
+        .collect();
+    assert_eq!(verdict["failingOn"], json!(failing_on), "{what}");
     check_status(recount, verdict, &signals);
 }
 
@@ -211,11 +218,17 @@ fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
     let expected = if signals.contains("failure_rate_broken") {
         "broken"
     } else if recount.considered.len() < 5 && !incident {
-        "insufficient_data"
+        if recount.open_episodes() > 0 {
+            "failing"
+        } else {
+            "insufficient_data"
+        }
     } else if signals.contains("resolved") {
         "healthy"
     } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.35) {
         "flaky"
+    } else if recount.open_episodes() > 0 {
+        "failing"
     } else {
         "healthy"
     };

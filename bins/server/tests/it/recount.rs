@@ -215,6 +215,54 @@ impl Recount {
             .collect()
     }
 
+    /// How many failing episodes last to this day: the failing ends of the live stable chains, or of the newest ones for a
+    /// test that never ran on a stable chain.
+    pub(crate) fn open_episodes(&self) -> usize {
+        let stable = Some(self.stable_branch.as_str());
+        if self
+            .seen
+            .iter()
+            .any(|seen| seen.revision_branch.as_deref() == stable)
+        {
+            return self.stable_ends().len();
+        }
+        let newest = self.seen.iter().map(|seen| seen.started_at).max();
+        let chains = self.chains();
+        chains
+            .iter()
+            .filter(|((suite, branch), _)| Some(self.newest(*suite, *branch)) == newest)
+            .filter(|(_, chain)| chain.last().is_some_and(|seen| seen.failed()))
+            .count()
+    }
+
+    /// The branches other than the stable one that end in failures: branch, streak and the number of its first run.
+    pub(crate) fn failing_on(&self) -> Vec<(Option<String>, usize, i64)> {
+        let newest = self.seen.iter().map(|seen| seen.started_at).max();
+        let mut named: BTreeMap<Option<String>, (usize, i64)> = BTreeMap::new();
+        for ((suite, branch), chain) in self.chains() {
+            let failed = chain.iter().rev().take_while(|seen| seen.failed());
+            let streak: Vec<i64> = failed.map(|seen| seen.number).collect();
+            let is_live = newest.is_some_and(|newest| newest - self.newest(suite, branch) <= 3 * DAY_MS);
+            let (Some(since), true) = (streak.last(), is_live) else {
+                continue;
+            };
+            if branch == Some(self.stable_branch.as_str()) {
+                continue;
+            }
+            let known = named.entry(branch.map(str::to_owned)).or_default();
+            if streak.len() > known.0 {
+                *known = (streak.len(), *since);
+            }
+        }
+        let mut named: Vec<_> = named
+            .into_iter()
+            .map(|(branch, (streak, since))| (branch, streak, since))
+            .collect();
+        named.sort_by_key(|(_, streak, _)| std::cmp::Reverse(*streak));
+        named.truncate(20);
+        named
+    }
+
     /// The streak of two or more failures that ends a stable chain. Where several suites end so, only the model tells
     /// which is the worst, and the evidence which it chose.
     pub(crate) fn breakage(&self, told: &Value) -> Option<Vec<String>> {

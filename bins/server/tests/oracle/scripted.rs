@@ -15,7 +15,7 @@ use crate::{
 const UNTIMED: &str = "recovered without durations";
 
 /// Title, results on main oldest first, verdict, and one of the reasons it may name.
-const SCRIPTS: [(&str, &str, &str, &[&str]); 12] = [
+const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
     ("always green", "PPPPPPPPPPPPPPPPPPPP", "healthy", &[]),
     (
         "broken for six runs",
@@ -42,6 +42,7 @@ const SCRIPTS: [(&str, &str, &str, &[&str]); 12] = [
         "flaky",
         &["failure_rate_flaky", "same_sha_flip", "flip_rate"],
     ),
+    ("red in its last run", "PPPPPPPPPPPPPPPPPPPF", "failing", &[]),
     ("seen thrice", "-----------------PPP", "insufficient_data", &[]),
     ("seen five times", "---------------PPPPP", "healthy", &[]),
     ("mostly skipped", "SSSSSSSSSSSSSSSSSSPP", "insufficient_data", &[]),

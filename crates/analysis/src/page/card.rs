@@ -226,6 +226,7 @@ const fn status(status: VerdictStatus) -> &'static str {
     match status {
         VerdictStatus::Broken => "Broken",
         VerdictStatus::Flaky => "Flaky",
+        VerdictStatus::Failing => "Failing now",
         VerdictStatus::Healthy => "Healthy",
         VerdictStatus::InsufficientData => "Gathering data",
     }

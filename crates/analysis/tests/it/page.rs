@@ -103,6 +103,30 @@ fn the_page_of_a_small_history_is_whole() {
 }
 
 #[test]
+fn tests_that_fail_now_have_a_group_of_their_own() {
+    let mut rows = String::from("test,run,started_at,status\n");
+    for run in 1..=12 {
+        let status = if run == 12 { "failed" } else { "passed" };
+        rows += &format!("late,{run},2026-11-{run:02}T08:00:00Z,{status}\n");
+    }
+    let analysis = analysed(&rows);
+    assert_eq!(
+        (
+            analysis.reported().len(),
+            analysis.failing().len(),
+            analysis.others().len()
+        ),
+        (0, 1, 0)
+    );
+    let text = well_formed(&page(&analysis));
+    assert!(
+        text.contains("Failing now") && text.contains("Failed the last run, run 12."),
+        "{text}"
+    );
+    assert!(!well_formed(&page(&analysed(&small_history()))).contains("Their newest runs failed"));
+}
+
+#[test]
 fn nothing_is_loaded_from_anywhere() {
     let html = page(&analysed(&small_history()));
     for loader in [

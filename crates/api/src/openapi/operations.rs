@@ -148,7 +148,7 @@ pub(super) const OPERATIONS: [Operation; 11] = [
         tag: "Tests",
         cost: "cheap (a single look-up, no engine pass)",
         summary: "Show the stored verdict on a test",
-        description: "The verdict as of the last import. `awaitingFirstWrite` is true for a known test on which none was ever stored: its status is then `insufficient_data` and the figures are null. It speaks of all branches; the signal `failing_off_stable` says that the test fails elsewhere than on the stable one. The attempts in a run of `evidence` have its errors.",
+        description: "The verdict as of the last import. `awaitingFirstWrite` is true for a known test on which none was ever stored: its status is then `insufficient_data` and the figures are null. `failing` says that the newest runs failed while it is still open whether the test or the code is at fault. The verdict covers all branches; `failingOn` names those besides the stable one on which the test fails. The attempts in a run of `evidence` have its errors.",
         query: &["filePath"],
         tagged: false,
         answer: register::<verdict::VerdictAnswer>,
@@ -160,7 +160,7 @@ pub(super) const OPERATIONS: [Operation; 11] = [
         tag: "Flakiness",
         cost: "expensive (runs the flakiness engine live on every call)",
         summary: "List flaky and broken tests",
-        description: "Flaky and broken tests as the engine judges them now, over its fixed window of 14 days. Call it once per question, not in a loop; for a single test use its status.",
+        description: "Flaky and broken tests as the engine judges them now, over its fixed window of 14 days. `failingCount` counts the tests whose newest runs failed and that are neither; the list leaves them out. Call it once per question, not in a loop; for a single test use its status.",
         query: &[
             "flakyStatus",
             "flakySort",

@@ -31,6 +31,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         sort: asked.sort,
         page,
         tests: entries(call, &project, &history, shown, asked.explain)?,
+        failing_count: suspects.failing,
         gathering_data_count: suspects.gathering,
     })
 }
@@ -50,6 +51,8 @@ pub(crate) struct FlakyList {
     page: Page,
     /// The tests of this page.
     tests: Vec<VerdictEntry>,
+    /// Tests whose newest runs failed and that are neither flaky nor broken; the list leaves them out.
+    failing_count: u64,
     /// Tests of the window with too few runs for a verdict.
     gathering_data_count: u64,
 }

@@ -4,7 +4,7 @@ use assay_domain::{
     project::ProjectTag,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
+    verdict::{FailingOn, Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
 };
 use serde::Serialize;
 
@@ -44,6 +44,8 @@ pub(crate) struct VerdictAnswer {
     active_signals: Vec<ActiveSignal>,
     /// Short labels.
     labels: Vec<Label>,
+    /// The branches other than the stable one on which it failed, as of the last import.
+    failing_on: Vec<FailingOn>,
     /// The signal that decided; none for a test without signals.
     status_reason: Option<Signal>,
     /// One sentence with the counts behind the verdict.
@@ -96,6 +98,7 @@ impl VerdictAnswer {
             awaiting_first_write: true,
             active_signals: Vec::new(),
             labels: Vec::new(),
+            failing_on: Vec::new(),
             status_reason: None,
             explanation: None,
             flake_score: None,
@@ -121,6 +124,7 @@ impl VerdictAnswer {
             awaiting_first_write: false,
             active_signals: stored.signals.into_iter().map(active).collect(),
             labels: stored.labels,
+            failing_on: stored.failing_on,
             status_reason: stored.reason,
             explanation: Some(stored.explanation),
             flake_score: Some(stored.figures.flake_score),

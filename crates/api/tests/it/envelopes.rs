@@ -173,7 +173,7 @@ async fn verdict_that_awaits_its_first_write() {
         body,
         json!({
             "project": {"id": PROJECT, "name": "shop"}, "test": {"name": TEST, "filePath": FILE},
-            "status": "insufficient_data", "awaitingFirstWrite": true, "activeSignals": [], "labels": [],
+            "status": "insufficient_data", "awaitingFirstWrite": true, "activeSignals": [], "labels": [], "failingOn": [],
             "statusReason": null, "explanation": null, "flakeScore": null, "flipRate": null, "failureRate": null,
             "runsConsidered": null, "failureStreak": null, "evaluatedAt": null, "lastRun": null, "evidence": null,
         })

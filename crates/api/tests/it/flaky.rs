@@ -31,6 +31,7 @@ async fn has_exactly_the_documented_fields() {
     assert_eq!(
         top,
         [
+            "failingCount",
             "gatheringDataCount",
             "page",
             "project",
@@ -41,6 +42,7 @@ async fn has_exactly_the_documented_fields() {
     );
     assert_eq!(body["windowDays"], 14);
     assert_eq!(body["gatheringDataCount"], 1);
+    assert_eq!(body["failingCount"], 1);
     assert_eq!(
         body["page"],
         json!({"page": 1, "perPage": 10, "total": 4, "pageCount": 1})
@@ -59,6 +61,7 @@ async fn has_exactly_the_documented_fields() {
             "alsoActive",
             "brokenProbability",
             "explanation",
+            "failingOn",
             "failureRate",
             "failureStreak",
             "filePath",

@@ -102,6 +102,7 @@ impl Seed {
             explanation: verdict.explanation,
             signals: verdict.signals,
             labels: verdict.labels,
+            failing_on: verdict.failing_on,
             figures: verdict.figures,
             evaluated_at: NOW,
             last: Some((NOW, last)),
@@ -134,7 +135,7 @@ pub(crate) fn tests() -> Vec<TestName> {
     ]
 }
 
-/// Twenty runs of six tests: flaky on retry in various degrees, broken, healthy, and one just begun.
+/// Twenty runs of seven tests: flaky on retry in various degrees, broken, healthy, red in the last run, and one just begun.
 fn history() -> (History, Vec<TestName>) {
     use AttemptStatus::{Failed, Passed};
     let mut builder = HistoryBuilder::new("main");
@@ -179,6 +180,11 @@ fn history() -> (History, Vec<TestName>) {
             Some(500),
         );
         observe("healthy", &[Passed], Some(5));
+        observe(
+            "failing",
+            if index == 19 { &[Failed] } else { &[Passed] },
+            Some(5),
+        );
         if index >= 18 {
             observe("new", &[Passed], Some(5));
         }

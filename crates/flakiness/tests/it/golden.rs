@@ -39,7 +39,7 @@ fn check(text: &str, status: &str, cautious: &str, score: f64, broken: f64) {
 
 #[test]
 fn the_golden_vectors_hold_to_the_digit() {
-    check("29P F", "healthy", "healthy", 0.236, 0.767);
+    check("29P F", "failing", "failing", 0.236, 0.767);
     check("20P FF", "broken", "broken", 0.048, 0.979);
     check("15P F 14P", "flaky", "healthy", 0.807, 0.0);
     check("15P [FP] 13P", "flaky", "flaky", 0.930, 0.0);
@@ -49,7 +49,7 @@ fn the_golden_vectors_hold_to_the_digit() {
     check("8P 4F 8P 4F 6P", "healthy", "healthy", 0.155, 0.0);
     check("PPFPPPFPFPPPPFPPPPPP", "flaky", "flaky", 1.000, 0.0);
     check("6F", "broken", "broken", 0.087, 0.972);
-    check("2F", "insufficient_data", "insufficient_data", 0.247, 0.801);
+    check("2F", "failing", "failing", 0.247, 0.801);
     check("PRP", "flaky", "flaky", 0.994, 0.0);
     check("PPRPRPRP 60P", "healthy", "healthy", 1.000, 0.0);
 }
@@ -68,7 +68,18 @@ fn each_verdict_says_why() {
         ConsecutiveFailures, FailureRateBroken, FailureRateFlaky, FlipRate, IsolatedFailure, Resolved,
         RetryRate, SameShaFlip,
     };
-    explains("29P F", Some(IsolatedFailure), &[], "Failed once, in run 30");
+    explains(
+        "29P F",
+        None,
+        &[IsolatedFailure],
+        "Failed the last run on main, run 30",
+    );
+    explains(
+        "3P F",
+        None,
+        &[IsolatedFailure],
+        "Failed the last run on main, run 4",
+    );
     explains(
         "20P FF",
         Some(FailureRateBroken),
@@ -109,7 +120,7 @@ fn each_verdict_says_why() {
         "8P 4F 8P 4F 6P",
         None,
         &[FlipRate],
-        "A failed attempt in 8 of 30 runs, no sign of a flaky test",
+        "A failed attempt in 8 of 30 runs; breakages and their fixes explain them",
     );
     explains(
         "PPFPPPFPFPPPPFPPPPPP",
@@ -119,9 +130,9 @@ fn each_verdict_says_why() {
     );
     explains(
         "2F",
-        None,
-        &[ConsecutiveFailures],
-        "Only 2 runs, 2 with a failure; 5 are needed",
+        Some(ConsecutiveFailures),
+        &[],
+        "Failed the last 2 runs on main since run 1",
     );
     explains(
         "PPRPRPRP 60P",

@@ -11,16 +11,16 @@ use assay_flakiness::{
 
 use crate::history::{START_MS, add, letters, run};
 
-const HOUR_MS: i64 = 3_600_000;
+pub(crate) const HOUR_MS: i64 = 3_600_000;
 
 /// A history of runs an hour apart, written down line by line: branch, variant and the letters of test 0.
-struct Story {
-    history: History,
-    hours: i64,
+pub(crate) struct Story {
+    pub(crate) history: History,
+    pub(crate) hours: i64,
 }
 
 impl Story {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             history: History {
                 stable_branch: "main".into(),
@@ -31,7 +31,7 @@ impl Story {
         }
     }
 
-    fn on(mut self, branch: &str, variant: &str, text: &str) -> Self {
+    pub(crate) fn on(mut self, branch: &str, variant: &str, text: &str) -> Self {
         for (revision, letter) in letters(text) {
             self.hours += 1;
             let number = i32::try_from(self.history.runs.len()).unwrap() + 1;
@@ -64,7 +64,7 @@ impl Story {
         self
     }
 
-    fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let now = Timestamp::from_unix_ms(START_MS + self.hours * HOUR_MS);
         Engine::default().verdicts(&self.history, now).swap_remove(0)
     }
@@ -99,7 +99,10 @@ fn a_branch_cannot_be_broken() {
         "Failed the last 5 runs on feature since run 33"
     );
     let nowhere_stable = Story::new().on("feature", "", "PP 5F").verdict();
-    assert_eq!(nowhere_stable.status, VerdictStatus::Healthy);
+    assert_eq!(
+        (nowhere_stable.status, nowhere_stable.reason),
+        (VerdictStatus::Failing, Some(Signal::FailingOffStable))
+    );
     assert_eq!(nowhere_stable.figures.broken_probability, None);
     assert_eq!(nowhere_stable.figures.failure_streak, 5);
 }

@@ -9,6 +9,7 @@
 )]
 
 mod evidence;
+mod failing;
 mod golden;
 mod history;
 mod judgements;

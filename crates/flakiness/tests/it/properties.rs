@@ -143,6 +143,8 @@ proptest! {
         prop_assert_eq!(suspects.verdicts, lean.iter().filter(|verdict| is_suspect(verdict)).cloned().collect::<Vec<_>>());
         let gathering = lean.iter().filter(|verdict| verdict.status == VerdictStatus::InsufficientData).count();
         prop_assert_eq!(suspects.gathering, gathering as u64);
+        let failing = lean.iter().filter(|verdict| verdict.status == VerdictStatus::Failing).count();
+        prop_assert_eq!(suspects.failing, failing as u64);
         prop_assert_eq!(judged.iter().map(|j| j.verdict.clone()).collect::<Vec<_>>(), lean);
         let some: Vec<u32> = (0..history.tests).filter(|test| test % 3 == 1).collect();
         let expected: Vec<Judgement> = judged.into_iter().filter(|j| j.verdict.test % 3 == 1).collect();

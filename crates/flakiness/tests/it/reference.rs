@@ -39,6 +39,8 @@ pub(crate) struct Plain {
     pub(crate) flip_rate: f64,
     pub(crate) streak: u32,
     pub(crate) impact: f64,
+    /// Branch, streak and first run.
+    pub(crate) failing_on: Vec<(Option<String>, u32, i32)>,
 }
 
 fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32>) {
@@ -228,6 +230,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
         .max();
     let (mut contradictions, mut episodes, mut flips, mut pairs) = (0, 0, 0, 0);
     let (mut broken, mut is_broken) = (None, false);
+    let mut open = 0;
+    let newest_of_all = own.iter().map(|(row, ..)| row.at).max();
+    let mut failing_on: BTreeMap<Option<String>, (u32, i32)> = BTreeMap::new();
     for chain in own.iter().map(|(_, chain, ..)| *chain).collect::<BTreeSet<_>>() {
         let here: Vec<_> = own
             .iter()
@@ -257,6 +262,23 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
             .filter(|(_, c, ..)| *c == chain)
             .map(|(row, ..)| row.at)
             .max();
+        let streak = here
+            .iter()
+            .rev()
+            .take_while(|(_, _, letter, _)| *letter == 'F')
+            .count();
+        let is_live =
+            |newest_of_kind: Option<i64>| newest_of_kind.unwrap() - newest.unwrap() <= 3 * 86_400_000;
+        if is_stable(chain) && is_live(newest_stable) || newest_stable.is_none() && newest == newest_of_all {
+            open += usize::from(streak > 0);
+        }
+        if !is_stable(chain) && is_live(newest_of_all) && streak > 0 {
+            let since = here[here.len() - streak].0.number;
+            let known = failing_on.entry(chain.1.clone()).or_insert((0, 0));
+            if streak as u32 > known.0 {
+                *known = (streak as u32, since);
+            }
+        }
         if is_stable(chain) && newest_stable.unwrap() - newest.unwrap() <= 3 * 86_400_000 {
             let p: f64 = if failed_ever {
                 (0..10).map(|k| w[k] * b[chain][k]).sum()
@@ -264,11 +286,6 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
                 0.0
             };
             broken = Some(broken.map_or(p, |other: f64| other.max(p)));
-            let streak = here
-                .iter()
-                .rev()
-                .take_while(|(_, _, letter, _)| *letter == 'F')
-                .count();
             is_broken |= streak >= 2 && p >= 0.9;
         }
     }
@@ -323,15 +340,17 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
     }
 
     let incidents = recovered + contradictions;
-    let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes >= 1 && score >= 0.7);
+    let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes > open && score >= 0.7);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 20 && (1.0 - r).powi(passes as i32) < 0.002;
     let status = if is_broken {
         "broken"
-    } else if n < 5 && incidents == 0 {
+    } else if n < 5 && incidents == 0 && open == 0 {
         "insufficient_data"
-    } else if is_flaky && !is_resolved {
+    } else if is_flaky && !is_resolved && (n >= 5 || incidents > 0) {
         "flaky"
+    } else if open > 0 {
+        "failing"
     } else {
         "healthy"
     };
@@ -350,6 +369,14 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
         },
         streak,
         impact,
+        failing_on: {
+            let mut named: Vec<_> = failing_on
+                .into_iter()
+                .map(|(branch, (streak, since))| (branch, streak, since))
+                .collect();
+            named.sort_by_key(|(_, streak, _)| std::cmp::Reverse(*streak));
+            named
+        },
     }
 }
 
@@ -366,6 +393,11 @@ fn of(verdict: &Verdict) -> Plain {
         flip_rate: figures.flip_rate,
         streak: figures.failure_streak,
         impact: figures.impact,
+        failing_on: verdict
+            .failing_on
+            .iter()
+            .map(|on| (on.branch.clone(), on.streak, on.since_run))
+            .collect(),
     }
 }
 
@@ -376,6 +408,7 @@ fn near(a: &Plain, b: &Plain) -> bool {
         (a, b) => a == b,
     };
     (a.status, a.considered, a.seen, a.streak) == (b.status, b.considered, b.seen, b.streak)
+        && a.failing_on == b.failing_on
         && close(a.score, b.score)
         && close(a.rate, b.rate)
         && option(a.broken, b.broken)

@@ -41,6 +41,7 @@ impl Rows {
             explanation: verdict.explanation,
             signals: verdict.signals,
             labels: verdict.labels,
+            failing_on: verdict.failing_on,
             figures: verdict.figures,
             evidence,
         };
@@ -59,6 +60,7 @@ impl Rows {
             explanation: format!("No runs in the last {ENGINE_WINDOW_DAYS} days"),
             signals: Vec::new(),
             labels: Vec::new(),
+            failing_on: Vec::new(),
             figures: Figures {
                 time_lost_ms: None,
                 flake_score: 0.0,

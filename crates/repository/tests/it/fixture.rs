@@ -318,6 +318,7 @@ fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> 
             } else {
                 Vec::new()
             },
+            failing_on: Vec::new(),
             figures: Figures {
                 time_lost_ms: None,
                 flake_score: failures as f64 / 3.0,

@@ -11,7 +11,7 @@ use crate::{
 /// How many of a test's newest runs are drawn.
 const DRAWN_RUNS: usize = 24;
 
-/// Broken and flaky tests, and how many others there are.
+/// Broken and flaky tests, those that fail now, and how many others there are.
 pub(super) fn table(analysis: &Analysis) -> String {
     let reported = analysis.reported();
     let count = |status| analysis.count(status);
@@ -23,16 +23,27 @@ pub(super) fn table(analysis: &Analysis) -> String {
         analysis.now,
         analysis.stable_branch,
     );
+    let failing = analysis.failing();
+    let header = ["VERDICT", "TEST", "SCORE", "FAILED", "LOST", "LAST RUNS", "WHY"];
     if !reported.is_empty() {
         text.push('\n');
-        let header = ["VERDICT", "TEST", "SCORE", "FAILED", "LOST", "LAST RUNS", "WHY"];
         text += &output::table(&header, reported.iter().map(|judged| row(analysis, judged)));
+    }
+    if !failing.is_empty() {
+        text += "\nFailing now\n";
+        text += &output::table(&header, failing.iter().map(|judged| row(analysis, judged)));
+    }
+    if !reported.is_empty() || !failing.is_empty() {
         text += "\nA run is ▁ passed, ▄ passed on retry, █ failed, · skipped; the newest stands right.\n";
     }
     text + &format!(
-        "\n{} broken, {} flaky, and {}: {} healthy, {} with too few runs to say\n",
+        "\n{} broken, {} flaky, {}and {}: {} healthy, {} with too few runs to say\n",
         count(VerdictStatus::Broken),
         count(VerdictStatus::Flaky),
+        match failing.len() {
+            0 => String::new(),
+            failing => format!("{failing} failing now, "),
+        },
         output::count(number(analysis.others().len()), "other test"),
         count(VerdictStatus::Healthy),
         count(VerdictStatus::InsufficientData),
@@ -75,6 +86,7 @@ const fn tone(status: VerdictStatus) -> Tone {
     match status {
         VerdictStatus::Broken => Tone::Bad,
         VerdictStatus::Flaky => Tone::Doubtful,
+        VerdictStatus::Failing => Tone::Bad,
         VerdictStatus::Healthy => Tone::Good,
         VerdictStatus::InsufficientData => Tone::Faint,
     }

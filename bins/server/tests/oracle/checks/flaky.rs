@@ -33,6 +33,10 @@ pub(crate) fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
         .values()
         .filter(|verdict| verdict["status"] == "insufficient_data" && verdict["awaitingFirstWrite"] == false)
         .count();
+    let failing = verdicts
+        .values()
+        .filter(|verdict| verdict["status"] == "failing")
+        .count();
     let answer = scene.get(tally, &base);
     tally.matches(
         &format!("GET {base}"),
@@ -42,6 +46,7 @@ pub(crate) fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
             "windowDays": 14,
             "sort": "timeLost",
             "gatheringDataCount": young,
+            "failingCount": failing,
         }),
     );
     for listed in &entries {
@@ -112,6 +117,7 @@ fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdict
     for field in [
         "status",
         "statusReason",
+        "failingOn",
         "runsConsidered",
         "failureStreak",
         "failureRate",

@@ -165,12 +165,13 @@ fn verdict(
             "awaitingFirstWrite": if in_window && !judged { json!(BOOL) } else { json!(!in_window) },
             "statusReason": ANY,
             "evidence": ANY,
+            "failingOn": ANY,
             "lastRun": figures.last.as_ref().map(|(run, _)| run),
         }),
     );
     let status = answer["status"].as_str().unwrap_or_default();
     tally.that(
-        ["insufficient_data", "healthy", "flaky", "broken"].contains(&status),
+        ["insufficient_data", "healthy", "failing", "flaky", "broken"].contains(&status),
         || format!("{what}: status {status:?}"),
     );
     let labels = answer["labels"].as_array().cloned().unwrap_or_default();
@@ -275,6 +276,12 @@ fn clear_cut(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
             &status,
             &expected,
         );
+    }
+    // Without reruns the order of revisions is that of time.
+    if figures.streak > 0 && figures.flip_rate.is_some() && dropped == 0 {
+        tally.that(["failing", "flaky", "broken"].contains(&status), || {
+            format!("{what}: {status} though its newest run failed")
+        });
     }
     if count < 5 && dropped == 0 && recovered == 0 && figures.failing == 1 && figures.streak == 0 {
         tally.same(

@@ -1,0 +1,137 @@
+//! A failing streak in words.
+//!
+//! The model orders a chain by revision, so that a rerun of an old revision sits beside its siblings. `failureStreak` and
+//! a reader's eye go by time. Where both orders agree the sentence is the plain one; where they do not it names the order
+//! and the run that passed since.
+
+use crate::{numbers::count, sheet::Sheet, tally::FailingEnd, timeline::Timeline};
+
+/// A sentence such as `Failed the last 3 runs on main since run 86`.
+pub(crate) fn sentence(sheet: Sheet<'_, '_>, end: &FailingEnd) -> String {
+    let timeline = sheet.timeline;
+    let place = place(timeline, end);
+    let latest = Latest::of(sheet, end);
+    if latest.is_whole {
+        return plain(
+            count(latest.failed.len()),
+            &place,
+            number(timeline, latest.since()),
+        );
+    }
+    let by_revision = plain(end.streak, &place, number(timeline, Some(end.since)));
+    let Some(passed) = latest.passed else {
+        return format!("{by_revision}, in the order of revisions");
+    };
+    let run = number(timeline, Some(passed));
+    if sheet.background.is_mass_failure(passed) {
+        format!("{by_revision}; run {run}, in which many tests failed together, does not count")
+    } else {
+        format!("{by_revision}, in the order of revisions; run {run} passed on an older one")
+    }
+}
+
+/// The results of a chain's own branch, the latest by time first.
+struct Latest {
+    /// The positions of the failures behind which none passed, the latest first. Mass failures are among them.
+    failed: Vec<usize>,
+    /// The latest result before them that is no failure, where it came after the streak began by revision.
+    passed: Option<usize>,
+    /// Whether all of the streak by revision is among the failures.
+    is_whole: bool,
+}
+
+impl Latest {
+    fn of(sheet: Sheet<'_, '_>, end: &FailingEnd) -> Self {
+        let timeline = sheet.timeline;
+        let entry = |position: usize| timeline.entries.get(position);
+        let chain = timeline.chains.get(end.chain);
+        let positions = chain.map_or(0..0, |chain| chain.positions.clone());
+        // A revision belongs to the branch on which it was first seen, or to the stable one: it may have run on others.
+        let is_own = |position: &usize| {
+            entry(*position).is_some_and(|entry| {
+                if end.stable {
+                    entry.on_stable_branch
+                } else {
+                    entry.observed.run.branch.as_deref() == chain.and_then(|chain| chain.branch)
+                }
+            })
+        };
+        let failed = |position: &usize| {
+            sheet
+                .outcomes
+                .get(*position)
+                .is_some_and(|outcome| outcome.failed())
+        };
+        let mut results: Vec<usize> = positions
+            .clone()
+            .filter(|position| sheet.column.contains(*position))
+            .filter(is_own)
+            .collect();
+        results.sort_by_key(|position| {
+            entry(*position).map(|entry| {
+                let run = &entry.observed.run;
+                (run.started_at, run.number, *position)
+            })
+        });
+        let latest = || results.iter().rev().copied();
+        let streak: Vec<usize> = latest().take_while(failed).collect();
+        let by_revision = (end.since..positions.end)
+            .filter(|position| sheet.considered(*position).is_some())
+            .filter(is_own);
+        let mut is_whole = !streak.is_empty();
+        for position in by_revision {
+            is_whole &= streak.contains(&position);
+        }
+        let began = entry(end.since).map(|entry| entry.observed.run.started_at);
+        let passed = latest()
+            .find(|position| !failed(position))
+            .filter(|position| entry(*position).map(|entry| entry.observed.run.started_at) >= began);
+        Self {
+            failed: streak,
+            passed,
+            is_whole,
+        }
+    }
+
+    /// The first failure by time.
+    fn since(&self) -> Option<usize> {
+        self.failed.last().copied()
+    }
+}
+
+fn plain(runs: u32, place: &str, since: i32) -> String {
+    match runs {
+        1 => format!("Failed the last run{place}, run {since}"),
+        many => format!("Failed the last {many} runs{place} since run {since}"),
+    }
+}
+
+/// The branch and variant of a streak, as far as the history names several.
+fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
+    let chain = timeline.chains.get(end.chain);
+    let branch = match chain.and_then(|chain| chain.branch) {
+        _ if end.stable => on_stable_branch(timeline),
+        Some(branch) => format!(" on {branch}"),
+        None => " off the stable branch".to_owned(),
+    };
+    let variant = chain.map(|chain| chain.variant);
+    match variant.filter(|variant| timeline.lanes.len() > 1 && !variant.is_empty()) {
+        Some(variant) => format!("{branch} ({variant})"),
+        None => branch,
+    }
+}
+
+/// Named only where the history names branches at all.
+pub(crate) fn on_stable_branch(timeline: &Timeline<'_>) -> String {
+    if timeline.branches_named {
+        format!(" on {}", timeline.history.stable_branch)
+    } else {
+        String::new()
+    }
+}
+
+fn number(timeline: &Timeline<'_>, position: Option<usize>) -> i32 {
+    position
+        .and_then(|position| timeline.entries.get(position))
+        .map_or(0, |entry| entry.observed.run.number)
+}

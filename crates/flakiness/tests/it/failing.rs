@@ -1,0 +1,179 @@
+//! Tests that are red now, and the words about their streaks.
+
+use assay_flakiness::{
+    Engine,
+    domain::{
+        timestamp::Timestamp,
+        verdict::{FailingOn, Signal, Verdict, VerdictStatus},
+    },
+};
+
+use crate::{
+    history::{START_MS, add, run},
+    judgements::{HOUR_MS, Story},
+};
+
+fn on(branch: &str, streak: u32, since_run: i32) -> FailingOn {
+    FailingOn {
+        branch: Some(branch.to_owned()),
+        streak,
+        since_run,
+    }
+}
+
+/// Runs the revision of an earlier run again, at the end.
+fn rerun(mut story: Story, earlier: usize, letter: char) -> Story {
+    story.hours += 1;
+    let number = i32::try_from(story.history.runs.len()).unwrap() + 1;
+    let at = START_MS + story.hours * HOUR_MS;
+    let revision = story.history.runs[earlier - 1].run.revision.clone();
+    let branch = story.history.runs[earlier - 1].run.branch.clone();
+    let mut rerun = run(number, at, branch.as_deref(), None);
+    rerun.run.revision = revision;
+    add(&mut rerun, 0, letter);
+    story.history.runs.push(rerun);
+    story
+}
+
+#[test]
+fn a_test_that_is_red_now_is_failing_or_broken() {
+    for text in [
+        "12P 3F",
+        "29P F",
+        "12P FF",
+        "5P F",
+        "F",
+        "2F",
+        "3P F",
+        "20P 6F 10P F",
+    ] {
+        let verdict = Story::new().on("main", "", text).verdict();
+        assert!(
+            matches!(verdict.status, VerdictStatus::Failing | VerdictStatus::Broken),
+            "{text}: {verdict:?}"
+        );
+        assert_eq!(verdict.failing_on, [], "{text}: main is the stable branch");
+    }
+}
+
+#[test]
+fn a_flaky_test_that_is_red_now_stays_flaky() {
+    let verdict = Story::new().on("main", "", "10P R 5P R 5P F").verdict();
+    assert_eq!(verdict.status, VerdictStatus::Flaky);
+}
+
+#[test]
+fn a_test_that_fails_on_branches_only_stays_what_main_says_and_names_them() {
+    let verdict = Story::new()
+        .on("main", "", "30P")
+        .on("one", "", "PF")
+        .on("two", "", "3F")
+        .verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Healthy, Some(Signal::FailingOffStable))
+    );
+    assert_eq!(verdict.failing_on, [on("two", 3, 33), on("one", 1, 32)]);
+    assert_eq!(verdict.figures.failure_streak, 0);
+}
+
+#[test]
+fn a_branch_that_fell_silent_is_not_failing_now() {
+    let verdict = Story::new().on("one", "", "2F").on("main", "", "74P").verdict();
+    assert_eq!(verdict.failing_on, []);
+}
+
+#[test]
+fn a_test_without_stable_runs_is_failing_where_its_newest_branch_is_red() {
+    let red = Story::new().on("old", "", "5P").on("new", "", "PPF").verdict();
+    assert_eq!((red.status, red.reason), (VerdictStatus::Failing, None));
+    assert_eq!(red.explanation, "Failed the last run on new, run 8");
+    assert_eq!(red.failing_on, [on("new", 1, 8)]);
+    let green = Story::new().on("old", "", "5P F").on("new", "", "3P").verdict();
+    assert_eq!(green.status, VerdictStatus::Healthy);
+    assert_eq!(green.failing_on, [on("old", 1, 6)]);
+}
+
+#[test]
+fn two_variants_of_a_branch_are_one_entry() {
+    let verdict = Story::new()
+        .on("main", "chrome", "20P")
+        .on("main", "firefox", "20P")
+        .on("topic", "chrome", "PF")
+        .on("topic", "firefox", "FF")
+        .verdict();
+    assert_eq!(verdict.failing_on, [on("topic", 2, 43)]);
+}
+
+#[test]
+fn the_suspects_count_what_fails_now() {
+    let story = Story::new().on("main", "", "29P F");
+    let now = Timestamp::from_unix_ms(START_MS + story.hours * HOUR_MS);
+    let suspects = Engine::default().suspects(&story.history, now);
+    assert_eq!(
+        (suspects.verdicts.len(), suspects.failing, suspects.gathering),
+        (0, 1, 0)
+    );
+}
+
+/// Where a sentence says "the last N runs", the test's newest runs by time are N failures, and N is the figure.
+fn says(verdict: &Verdict, explanation: &str, streak: u32) {
+    assert_eq!(verdict.explanation, explanation);
+    assert_eq!(verdict.figures.failure_streak, streak);
+}
+
+#[test]
+fn the_sentence_of_a_streak_goes_by_time_as_the_figure_does() {
+    // An older revision passed again after the failures.
+    let passed = rerun(Story::new().on("main", "", "20P 4F"), 5, 'P').verdict();
+    assert_eq!(passed.status, VerdictStatus::Broken);
+    says(
+        &passed,
+        "Failed the last 4 runs on main since run 21, in the order of revisions; run 25 passed on an older one",
+        0,
+    );
+    // An older revision failed again before the others did.
+    let failed = rerun(Story::new().on("main", "", "20P 4F"), 5, 'F').verdict();
+    says(&failed, "Failed the last 5 runs on main since run 21", 5);
+    // A mass failure in which the test passed lies between.
+    let mut story = Story::new().on("main", "", "20P FFF P F");
+    story.history.tests = 61;
+    for run in &mut story.history.runs {
+        for test in 1..=60 {
+            add(run, test, if run.run.number == 24 { 'F' } else { 'P' });
+        }
+    }
+    says(
+        &story.verdict(),
+        "Failed the last 4 runs on main since run 21; run 24, in which many tests failed together, does not count",
+        1,
+    );
+}
+
+#[test]
+fn a_streak_on_main_counts_the_runs_of_main() {
+    // Each revision runs on its own branch first, then on main.
+    let mut story = Story::new().on("main", "", "20P");
+    for revision in 0..4 {
+        for branch in ["topic", "main"] {
+            story.hours += 1;
+            let number = i32::try_from(story.history.runs.len()).unwrap() + 1;
+            let at = START_MS + story.hours * HOUR_MS;
+            let mut run = run(number, at, Some(branch), Some(format!("both {revision}")));
+            add(&mut run, 0, 'F');
+            story.history.runs.push(run);
+        }
+    }
+    says(&story.verdict(), "Failed the last 4 runs on main since run 22", 4);
+}
+
+#[test]
+fn a_contradiction_is_no_lack_of_signs() {
+    let verdict = Story::new().on("main", "", "100P [FFP] 100P").verdict();
+    assert!(verdict.signals.contains(&Signal::SameShaFlip));
+    assert!(
+        !verdict.explanation.contains("no sign"),
+        "{}",
+        verdict.explanation
+    );
+}
