@@ -14,7 +14,7 @@ use crate::key;
 const NOTICE_DAYS: i64 = 7;
 
 /// The hash of a read key that a request presented: of the right shape, not yet looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PresentedKey(KeyHash);
 
 impl PresentedKey {

@@ -9,16 +9,15 @@ use actix_web::{
 };
 
 use crate::{
+    admission::{AdmissionControl, TimeLimits},
     app::App,
     error::ApiError,
     exposition::Exposition,
     reference,
-    turnstile::{Bounds, Turnstile},
 };
 
 /// A platform that asks whether the server is ready waits a few seconds at most.
-const READINESS: Bounds = Bounds {
-    late: Duration::from_secs(1),
+const READINESS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(1),
     answering: Duration::from_secs(3),
 };
@@ -28,7 +27,7 @@ const READINESS: Bounds = Bounds {
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         let ready = app.clone();
-        let turnstile = Arc::new(Turnstile::new(1, READINESS));
+        let admission = Arc::new(AdmissionControl::new(1, READINESS));
         config
             .route(
                 "/healthz",
@@ -36,7 +35,7 @@ pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
             )
             .route(
                 "/readyz",
-                web::get().to(move || readiness(ready.clone(), Arc::clone(&turnstile))),
+                web::get().to(move || readiness(ready.clone(), Arc::clone(&admission))),
             )
             .route(
                 "/metrics",
@@ -48,11 +47,11 @@ pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     }
 }
 
-async fn readiness(app: App, turnstile: Arc<Turnstile>) -> HttpResponse {
-    match turnstile.pass(move || app.store.ready()).await {
+async fn readiness(app: App, admission: Arc<AdmissionControl<()>>) -> HttpResponse {
+    match admission.run((), move || app.store.ready()).await {
         Ok(Ok(())) => HttpResponse::Ok().body("ready\n"),
         Ok(Err(error)) => not_ready(&error),
-        Err(turned) => not_ready(&ApiError::from(turned)),
+        Err(rejected) => not_ready(&ApiError::from(rejected)),
     }
 }
 

@@ -2,20 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use assay_access::{directory::Directory, limit::RateLimiter, usage::KeyUsage};
+use assay_access::{check::PresentedKey, directory::Directory, limit::RateLimiter, usage::KeyUsage};
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Engine;
 
 use crate::{
+    admission::{AdmissionControl, TimeLimits},
     metrics::Metrics,
-    turnstile::{Bounds, Turnstile},
 };
 
 /// How many threads may block, unless the program says so.
 const THREADS: usize = 512;
 /// Longer than any answer takes, and short enough for a client to wait.
-const BOUNDS: Bounds = Bounds {
-    late: Duration::from_secs(1),
+const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
@@ -33,7 +32,7 @@ pub struct App {
     pub(crate) clock: Clock,
     pub(crate) usage: Arc<KeyUsage>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) turnstile: Arc<Turnstile>,
+    pub(crate) admission: Arc<AdmissionControl<PresentedKey>>,
 }
 
 impl App {
@@ -48,16 +47,15 @@ impl App {
             clock,
             usage: Arc::default(),
             metrics: Arc::default(),
-            turnstile: Arc::new(Turnstile::new(THREADS, BOUNDS)),
+            admission: Arc::new(AdmissionControl::new(THREADS, LIMITS)),
         }
     }
 
-    /// With so many threads that may block, which all workers share. What comes while they are busy waits its turn, and
-    /// is turned away at once where that would take too long. Clones made before keep the threads that they had.
+    /// With this many threads that may block, which all workers share. Clones made before keep theirs.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self {
-            turnstile: Arc::new(Turnstile::new(threads, BOUNDS)),
+            admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
             ..self
         }
     }

@@ -80,11 +80,11 @@ async fn respond(
         Ok(key) => {
             let ask = Ask::of(request);
             let app = Arc::clone(app);
-            let turnstile = Arc::clone(&app.turnstile);
-            turnstile
-                .pass(move || read(&app, route, &key, &ask, now))
+            let admission = Arc::clone(&app.admission);
+            admission
+                .run(key, move || read(&app, route, &key, &ask, now))
                 .await
-                .unwrap_or_else(|turned| Err(turned.into()))
+                .unwrap_or_else(|rejected| Err(rejected.into()))
         }
         Err(refusal) => Err(refusal.into()),
     };

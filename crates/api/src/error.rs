@@ -13,7 +13,7 @@ use assay_access::check::{CheckError, Refusal};
 use assay_domain::{plan::Plan, store::StoreError};
 use serde::Serialize;
 
-use crate::{answer::Caching, request::RequestId, turnstile::Turned};
+use crate::{admission::Rejected, answer::Caching, request::RequestId};
 
 /// After how many seconds to ask again where the server could not answer for now.
 const RETRY_AFTER_S: &str = "1";
@@ -68,12 +68,12 @@ impl From<CheckError> for ApiError {
     }
 }
 
-impl From<Turned> for ApiError {
-    fn from(turned: Turned) -> Self {
-        match turned {
-            Turned::Away => Self::Overloaded,
-            Turned::Slow => Self::TookTooLong,
-            Turned::Over => Self::Aborted,
+impl From<Rejected> for ApiError {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::Overloaded => Self::Overloaded,
+            Rejected::TimedOut => Self::TookTooLong,
+            Rejected::Panicked => Self::Aborted,
         }
     }
 }
@@ -120,8 +120,8 @@ impl ApiError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of ours with its causes. A refusal is the client's and is not logged; nor is each request that
-    /// was turned away, which would cost more than turning it away: the turnstile tells of all.
+    /// Logs a failure of the server with its causes. A refusal is the client's and is not logged. Nor is each rejection under
+    /// overload, which would cost more than the rejection: the admission control logs their number.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded) {
             return;

@@ -7,6 +7,7 @@
 
 mod access;
 mod admin;
+mod admission;
 mod answer;
 mod app;
 mod call;
@@ -22,7 +23,6 @@ mod prompt;
 mod reference;
 mod request;
 mod routes;
-mod turnstile;
 
 pub use self::{
     admin::admin,

@@ -12,7 +12,7 @@ use crate::{
     quiet,
     raw::{self, Answer, Connection},
     server,
-    world::{Report, Source, World},
+    world::{Report, Source, World, text},
 };
 
 /// How much the server's memory may grow in a flood, in megabytes.
@@ -74,34 +74,18 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
 fn requests_that_hang_keep_no_others_waiting_while_a_thread_is_free() {
     let _shared = quiet::shared();
     let mut world = World::new();
-    world.import(&Report::whole(1, 10, 60));
-    let Source::Shared(database) = &world.database else {
-        unreachable!()
-    };
-    // Four threads that wait for the database.
-    let environment = [
-        ("ASSAY_DATABASE_URL", database.url()),
-        ("ASSAY_WORKERS", "2"),
-        ("ASSAY_POOL_SIZE", "5"),
-    ];
-    let command = Command::new(program("assay-server"));
-    world.server = server::start_with(command, world.folder.path(), &environment);
-    let mut lock = database.connection();
-    lock.batch_execute("BEGIN; LOCK TABLE signature IN ACCESS EXCLUSIVE MODE")
-        .unwrap();
-    let hanging = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let slow = raw::request(&world.path("/errors"), &world.key);
-    let quick = raw::request(&world.path("/branches"), &world.key);
+    let mut lock = lock_signatures(&mut world);
+    let other = another_key(&world);
+    let slow = |key: &str| raw::request(&world.path("/errors"), key);
+    let quick = raw::request(&world.path("/branches"), &other);
     raw::run(async {
         let address = || world.server.address().to_owned();
-        let held: Vec<_> = (0..3)
-            .map(|_| tokio::spawn(once(address(), slow.clone())))
+        // One key may hold two of the four threads.
+        let held: Vec<_> = [&world.key, &world.key, &other]
+            .map(|key| tokio::spawn(once(address(), slow(key))))
+            .into_iter()
             .collect();
-        let began = Instant::now();
-        while database.text(hanging).as_deref() != Some("3") {
-            assert!(began.elapsed() < PATIENCE, "they do not hang");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_hanging(&world, 3).await;
         // Whichever worker they come to.
         for _ in 0..8 {
             let answer = once(address(), quick.clone()).await;
@@ -112,6 +96,80 @@ fn requests_that_hang_keep_no_others_waiting_while_a_thread_is_free() {
             assert_eq!(held.await.unwrap().status, 200);
         }
     });
+}
+
+#[test]
+fn a_flood_of_one_keys_slow_requests_leaves_half_of_the_threads_to_other_keys() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let mut lock = lock_signatures(&mut world);
+    let other = another_key(&world);
+    let slow = raw::request(&world.path("/errors"), &world.key);
+    let quick = raw::request(&world.path("/branches"), &other);
+    raw::run(async {
+        let address = || world.server.address().to_owned();
+        let flood: Vec<_> = (0..400)
+            .map(|_| tokio::spawn(once(address(), slow.clone())))
+            .collect();
+        until_hanging(&world, 2).await;
+        let quick: Vec<_> = (0..40)
+            .map(|_| tokio::spawn(once(address(), quick.clone())))
+            .collect();
+        for quick in quick {
+            let answer = quick.await.unwrap();
+            assert_eq!(answer.status, 200, "{}", answer.head);
+        }
+        assert_eq!(hanging(&world), "2", "more than half of the threads");
+        lock.batch_execute("ROLLBACK").unwrap();
+        for flood in flood {
+            let answer = flood.await.unwrap();
+            assert!(answer.status == 200 || answer.turned_away(), "{}", answer.head);
+        }
+    });
+}
+
+/// Gives the world a server with four threads that wait for the database, and locks what `/errors` reads.
+fn lock_signatures(world: &mut World) -> diesel::PgConnection {
+    world.import(&Report::whole(1, 10, 60));
+    let Source::Shared(database) = &world.database else {
+        unreachable!()
+    };
+    let environment = [
+        ("ASSAY_DATABASE_URL", database.url()),
+        ("ASSAY_WORKERS", "2"),
+        ("ASSAY_POOL_SIZE", "5"),
+    ];
+    let command = Command::new(program("assay-server"));
+    world.server = server::start_with(command, world.folder.path(), &environment);
+    let mut lock = database.connection();
+    lock.batch_execute("BEGIN; LOCK TABLE signature IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    lock
+}
+
+/// How many statements wait for a lock.
+fn hanging(world: &World) -> String {
+    let Source::Shared(database) = &world.database else {
+        unreachable!()
+    };
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    database.text(count).unwrap()
+}
+
+async fn until_hanging(world: &World, count: u32) {
+    let began = Instant::now();
+    while hanging(world) != count.to_string() {
+        assert!(began.elapsed() < PATIENCE, "they do not hang");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn another_key(world: &World) -> String {
+    text(
+        &world
+            .cli
+            .json(&["key", "create", "--org", "Shop", "--days", "90"])["key"],
+    )
 }
 
 #[test]

@@ -1,0 +1,178 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use actix_web::rt::{
+    spawn,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use super::*;
+
+/// Limits that a slow machine does not come near to where nothing is held.
+const LIMITS: TimeLimits = TimeLimits {
+    waiting: Duration::from_secs(3),
+    answering: Duration::from_secs(4),
+};
+
+type Admission = Arc<AdmissionControl<u8>>;
+
+fn admission(threads: usize) -> Admission {
+    Arc::new(AdmissionControl::new(threads, LIMITS))
+}
+
+/// Work that holds its thread until the sender is dropped.
+fn hold(admission: &Admission, key: u8) -> (JoinHandle<Result<(), Rejected>>, Sender<()>) {
+    let (sender, receiver): (_, Receiver<()>) = channel();
+    let admission = Arc::clone(admission);
+    let held = spawn(async move {
+        let work = move || {
+            // Ends with an error when the sender is dropped.
+            let _ = receiver.recv();
+        };
+        admission.run(key, work).await
+    });
+    (held, sender)
+}
+
+fn wait(admission: &Admission, key: u8) -> JoinHandle<Result<(), Rejected>> {
+    let admission = Arc::clone(admission);
+    spawn(async move { admission.run(key, || ()).await })
+}
+
+fn taken(admission: &Admission) -> usize {
+    admission.0.state().places_taken
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), waiting).await.unwrap();
+}
+
+#[actix_web::test]
+async fn work_is_done_and_leaves_nothing_behind() {
+    let admission = admission(2);
+    assert_eq!(admission.run(1, || 7).await, Ok(7));
+    let panicking: fn() = || panic!("on purpose");
+    assert_eq!(admission.run(1, panicking).await, Err(Rejected::Panicked));
+    until(|| taken(&admission) == 0 && admission.0.threads.available_permits() == 2).await;
+    assert!(admission.0.state().lanes.is_empty());
+}
+
+#[actix_web::test]
+async fn work_that_hangs_is_answered_for_and_the_rest_is_rejected_at_once() {
+    let admission = admission(1);
+    let (hanging, thread) = hold(&admission, 1);
+    assert_eq!(hanging.await.unwrap(), Err(Rejected::TimedOut));
+    let began = Instant::now();
+    for key in [1, 2] {
+        assert_eq!(admission.run(key, || ()).await, Err(Rejected::Overloaded));
+    }
+    assert!(began.elapsed() < LIMITS.waiting, "they waited");
+    drop(thread);
+    until(|| taken(&admission) == 0).await;
+    assert_eq!(admission.run(2, || ()).await, Ok(()));
+}
+
+#[actix_web::test]
+async fn a_request_that_waits_for_too_long_is_rejected_and_leaves_the_queue() {
+    let admission = admission(1);
+    let (_held, thread) = hold(&admission, 1);
+    until(|| admission.0.threads.available_permits() == 0).await;
+    assert_eq!(admission.run(2, || ()).await, Err(Rejected::Overloaded));
+    assert_eq!(taken(&admission), 1);
+    drop(thread);
+}
+
+#[actix_web::test]
+async fn a_client_that_hangs_up_while_it_waits_costs_no_work() {
+    let admission = admission(1);
+    let (held, thread) = hold(&admission, 1);
+    until(|| admission.0.threads.available_permits() == 0).await;
+    let (done, was_done) = channel();
+    let waiting = {
+        let admission = Arc::clone(&admission);
+        spawn(async move { admission.run(1, move || done.send(())).await.map(drop) })
+    };
+    until(|| taken(&admission) == 2).await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    drop(thread);
+    assert_eq!(held.await.unwrap(), Ok(()));
+    until(|| taken(&admission) == 0).await;
+    // The work was dropped, its sender with it.
+    assert!(was_done.recv().is_err());
+}
+
+#[actix_web::test]
+async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
+    let admission = admission(4);
+    let held: Vec<_> = (0..5).map(|_| hold(&admission, 1)).collect();
+    until(|| taken(&admission) == 5).await;
+    until(|| admission.0.threads.available_permits() == 2).await;
+    for key in 2..20 {
+        assert_eq!(admission.run(key, || ()).await, Ok(()), "{key}");
+    }
+    let other = hold(&admission, 2);
+    until(|| admission.0.threads.available_permits() == 1).await;
+    assert_eq!(admission.run(3, || ()).await, Ok(()));
+    drop(other);
+    for (held, thread) in held {
+        drop(thread);
+        assert_eq!(held.await.unwrap(), Ok(()));
+    }
+}
+
+#[actix_web::test]
+async fn a_key_takes_a_quarter_of_the_queue_and_all_keys_take_no_more_than_all_of_it() {
+    let admission = admission(2);
+    let queue = 2 * QUEUE_PER_THREAD;
+    let held = [hold(&admission, 1), hold(&admission, 2)];
+    until(|| admission.0.threads.available_permits() == 0).await;
+    let mut waiting = Vec::new();
+    for key in [1, 2, 3, 4] {
+        // The first two have one more place, that of the request which has a thread.
+        let places = if key <= 2 { queue / 4 } else { queue / 4 + 1 };
+        let before = taken(&admission);
+        waiting.extend((0..places).map(|_| wait(&admission, key)));
+        until(|| taken(&admission) == before + places || waiting.iter().any(JoinHandle::is_finished)).await;
+        if key <= 3 {
+            assert_eq!(
+                admission.run(key, || ()).await,
+                Err(Rejected::Overloaded),
+                "{key}"
+            );
+        }
+    }
+    assert_eq!(taken(&admission), 2 + queue);
+    assert_eq!(admission.run(5, || ()).await, Err(Rejected::Overloaded));
+    for (held, thread) in held {
+        drop(thread);
+        assert_eq!(held.await.unwrap(), Ok(()));
+    }
+    let mut rejected = 0;
+    for waiting in waiting {
+        rejected += usize::from(waiting.await.unwrap().is_err());
+    }
+    // Four quarters and two places of the third and fourth key for a request with a thread are two more than there are.
+    assert_eq!(rejected, 2);
+}
+
+#[actix_web::test]
+async fn threads_do_the_work_of_many_at_once() {
+    let admission = admission(3);
+    let many: Vec<_> = (0..200)
+        .map(|number: u8| {
+            let admission = Arc::clone(&admission);
+            spawn(async move { admission.run(number % 7, move || number).await })
+        })
+        .collect();
+    for (number, one) in (0..200).zip(many) {
+        assert_eq!(one.await.unwrap(), Ok(number));
+    }
+    until(|| taken(&admission) == 0).await;
+    assert_eq!(admission.0.threads.available_permits(), 3);
+}
