@@ -326,3 +326,31 @@ assay project create --org Elsewhere storefront
         run(&format!("{before}{script}"), folder.path(), &database);
     }
 }
+
+#[test]
+fn every_function_and_file_of_the_architecture_page_exists() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut functions = 0;
+    for (before, after) in page
+        .match_indices("` in `")
+        .map(|(at, between)| (&page[..at], &page[at + between.len()..]))
+    {
+        let name = before.rsplit(['`', ':']).next().unwrap();
+        let file = after.split('`').next().unwrap();
+        let code = fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("{file}"));
+        assert!(
+            [format!("fn {name}("), format!("fn {name}<")]
+                .iter()
+                .any(|text| code.contains(text)),
+            "{file} has no function {name}"
+        );
+        functions += 1;
+    }
+    assert!(functions > 15, "{functions}");
+    for quoted in page.split('`').skip(1).step_by(2) {
+        if ["crates/", "bins/"].iter().any(|top| quoted.starts_with(top)) {
+            assert!(root().join(quoted).exists(), "{quoted}");
+        }
+    }
+}
