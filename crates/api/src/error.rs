@@ -10,7 +10,7 @@ use actix_web::{
     },
 };
 use assay_access::check::{CheckError, Refusal};
-use assay_domain::{plan::Plan, store::StoreError};
+use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
 use serde::Serialize;
 
 use crate::{admission::Rejected, answer::Caching, request::RequestId};
@@ -44,7 +44,7 @@ pub(crate) enum ApiError {
     #[error("no such signature")]
     SignatureNotFound,
     #[error("several tests have the name")]
-    AmbiguousTest(Vec<Option<String>>),
+    AmbiguousTest(CandidateFiles),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the answer could not be written as JSON")]
@@ -212,13 +212,48 @@ fn bad_period(plan: Plan) -> String {
     )
 }
 
-fn ambiguous(files: &[Option<String>]) -> String {
-    let files: Vec<_> = files
+/// The files are quoted as JSON strings, so that a client reads back the stored text.
+fn ambiguous(files: &CandidateFiles) -> String {
+    let named: Vec<_> = files
+        .named
         .iter()
-        .map(|file| format!("{:?}", file.as_deref().unwrap_or("")))
+        .map(|file| serde_json::Value::from(file.as_deref().unwrap_or("")).to_string())
         .collect();
-    format!(
+    let mut sentence = format!(
         "Several tests have this name; repeat the request with filePath set to one of: {}",
-        files.join(", ")
-    )
+        named.join(", ")
+    );
+    if files.others > 0 {
+        // Writing to a String does not fail.
+        let _ = write!(sentence, "; and {} others", files.others);
+    }
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ambiguous_name_lists_the_stored_files_as_json() {
+        let stored = [
+            "",
+            "e\u{301}.py",
+            "a \"quoted\" \\ file.ts",
+            "l\u{200b}ine\nbreak.js",
+        ];
+        let files = stored.map(|file| (!file.is_empty()).then(|| file.to_owned()));
+        let sentence = ApiError::AmbiguousTest(CandidateFiles::first_of(files.into_iter())).sentence();
+        let (_, listed) = sentence.split_once("one of: ").unwrap();
+        let read: Vec<String> = serde_json::from_str(&format!("[{listed}]")).unwrap();
+        assert_eq!(read, stored);
+    }
+
+    #[test]
+    fn an_ambiguous_name_lists_50_files_and_the_number_of_the_others() {
+        let files: Vec<_> = (0..53).map(|file| Some(format!("{file}.ts"))).collect();
+        let sentence = ApiError::AmbiguousTest(CandidateFiles::first_of(files.into_iter())).sentence();
+        assert_eq!(sentence.matches(".ts\"").count(), 50);
+        assert!(sentence.ends_with("\"49.ts\"; and 3 others"), "{sentence}");
+    }
 }

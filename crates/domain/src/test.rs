@@ -38,8 +38,32 @@ pub enum TestLookup<T> {
     Found(T),
     /// No test of this name (and file).
     Missing,
-    /// Several tests of this name: their files, ordered, none first.
-    Ambiguous(Vec<Option<String>>),
+    /// Several tests of this name.
+    Ambiguous(CandidateFiles),
+}
+
+/// The files of several tests that share a name. Only the first are named, so that an answer stays short however many
+/// tests there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CandidateFiles {
+    /// The first files by code point, no file before all others. At most [`Self::NAMED`].
+    pub named: Vec<Option<String>>,
+    /// The number of the files that are not named.
+    pub others: u64,
+}
+
+impl CandidateFiles {
+    /// The number of files that are named at most.
+    pub const NAMED: usize = 50;
+
+    /// Names the first of `files`, which are in order.
+    pub fn first_of(files: impl ExactSizeIterator<Item = Option<String>>) -> Self {
+        let others = files.len().saturating_sub(Self::NAMED);
+        Self {
+            named: files.take(Self::NAMED).collect(),
+            others: u64::try_from(others).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// A test's number within its project: dense from 0, never reused. Bit positions of [`crate::observation`].

@@ -115,7 +115,11 @@ impl Database {
     }
 }
 
-fn in_one_state<T>(connection: &mut PgConnection, work: impl FnMut(&mut PgConnection) -> Read<T>) -> Read<T> {
+/// Runs several reads in one repeatable-read transaction, so that they see one state of the database.
+pub(crate) fn in_one_state<T>(
+    connection: &mut PgConnection,
+    work: impl FnMut(&mut PgConnection) -> Read<T>,
+) -> Read<T> {
     connection
         .build_transaction()
         .read_only()

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use assay_domain::{
     project::Project,
     store::StoreError,
-    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
@@ -14,7 +14,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    column::{At, corrupt, int, short_hash},
+    column::{At, corrupt, file_hash, int, short_hash},
     pool::Read,
     schema::{project as projects, result, test, verdict},
 };
@@ -28,13 +28,57 @@ pub(crate) struct FoundTest {
     pub(crate) stable_branch: String,
 }
 
-/// The test that is asked for, among those with a visible result.
+/// The test that is asked for, among those with a visible result. Takes several statements where a name is shared.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     asked: &TestSelector,
 ) -> Read<TestLookup<FoundTest>> {
-    let mut candidates: Vec<Candidate> = test::table
+    let mut candidates = candidates(connection, project, &Asked::Named(asked))?;
+    if candidates.len() > 1 {
+        let visible = visible_ordinals(connection, project, &asked.name)?;
+        let [only] = visible.as_slice() else {
+            return files(connection, project, &visible);
+        };
+        candidates = self::candidates(connection, project, &Asked::Numbered(*only))?;
+    } else {
+        let known: Vec<_> = candidates
+            .iter()
+            .map(|(ordinal, .., newest)| (*ordinal, *newest))
+            .collect();
+        let visible = visible(connection, project, &known)?;
+        candidates.retain(|(ordinal, ..)| visible.contains(ordinal));
+    }
+    Ok(match candidates.pop() {
+        None => TestLookup::Missing,
+        Some((ordinal, file_path, stable_branch, _)) => TestLookup::Found(FoundTest {
+            ordinal,
+            name: TestName {
+                name: asked.name.clone(),
+                file_path,
+            },
+            stable_branch,
+        }),
+    })
+}
+
+/// How a test is looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    Named(&'a TestSelector),
+    Numbered(i32),
+}
+
+/// Ordinal, file, the project's stable branch, and when the newest run with a result started.
+type Candidate = (i32, Option<String>, String, Option<At>);
+
+/// At most two of the tests that are asked for: more are not needed to know that a name is shared.
+fn candidates(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &Asked<'_>,
+) -> QueryResult<Vec<Candidate>> {
+    let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(
             verdict::table.on(verdict::project_id
@@ -42,71 +86,92 @@ pub(crate) fn find(
                 .and(verdict::test.eq(test::ordinal))),
         )
         .filter(projects::id.eq(project.id.0))
-        .filter(
-            test::project_id
-                .eq(project.id.0)
-                .and(test::name_hash.eq(short_hash(&asked.name))),
-        )
-        .order(test::file_path.asc().nulls_first())
+        .filter(test::project_id.eq(project.id.0))
         .select((
             test::ordinal,
             test::file_path,
             projects::stable_branch,
             verdict::newest.nullable(),
         ))
-        .load(connection)?;
-    let unsure: Vec<i32> = candidates
-        .iter()
-        .filter(|(.., newest)| newest.is_none())
-        .map(|(ordinal, ..)| *ordinal)
-        .collect();
-    let seen = seen(connection, project, &unsure)?;
-    candidates.retain(|(ordinal, .., newest)| {
-        newest.map_or_else(
-            || seen.contains(ordinal),
-            |newest| newest.0 >= project.visible_from,
-        )
-    });
-    let candidates = candidates
-        .into_iter()
-        .map(|(ordinal, file_path, stable_branch, _)| FoundTest {
-            ordinal,
-            name: TestName {
-                name: asked.name.clone(),
-                file_path,
-            },
-            stable_branch,
-        });
-    Ok(choose(candidates.collect(), &asked.file, |found| &found.name))
+        .limit(2)
+        .into_boxed();
+    match asked {
+        Asked::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
+        Asked::Named(TestSelector { name, file }) => {
+            let query = query.filter(test::name_hash.eq(short_hash(name)));
+            match file {
+                FileSelector::Any => query,
+                FileSelector::Exactly(file) => query.filter(test::file_hash.eq(file_hash(file.as_deref()))),
+            }
+        }
+    }
+    .load(connection)
 }
 
-/// Ordinal, file, the project's stable branch, and when the newest run with a result started.
-type Candidate = (i32, Option<String>, String, Option<At>);
+/// The tests of this name that have a visible result, by file. Reads no text: a name may stand in very many files.
+fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str) -> QueryResult<Vec<i32>> {
+    let known: Vec<(i32, Option<At>)> = test::table
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project.id.0)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .filter(test::project_id.eq(project.id.0))
+        .filter(test::name_hash.eq(short_hash(name)))
+        .order(test::file_path.asc().nulls_first())
+        .select((test::ordinal, verdict::newest.nullable()))
+        .load(connection)?;
+    let visible = visible(connection, project, &known)?;
+    Ok(known
+        .into_iter()
+        .map(|(ordinal, _)| ordinal)
+        .filter(|ordinal| visible.contains(ordinal))
+        .collect())
+}
 
-/// The files of the tests with this name that have a visible result.
-pub(crate) fn files(
+/// Those of the tests that have a visible result. Each comes with the start of its newest run, where its verdict says.
+fn visible(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestSelector,
-) -> Read<Vec<Option<String>>> {
-    let any = TestSelector {
-        name: asked.name.clone(),
-        file: FileSelector::Any,
-    };
-    Ok(match find(connection, project, &any)? {
-        TestLookup::Ambiguous(files) => files,
-        TestLookup::Found(only) => vec![only.name.file_path],
-        TestLookup::Missing => Vec::new(),
-    })
+    known: &[(i32, Option<At>)],
+) -> QueryResult<HashSet<i32>> {
+    let unsure: Vec<i32> = known
+        .iter()
+        .filter(|(_, newest)| newest.is_none())
+        .map(|(ordinal, _)| *ordinal)
+        .collect();
+    let mut visible = seen(connection, project, &unsure)?;
+    visible.extend(
+        known
+            .iter()
+            .filter(|(_, newest)| newest.is_some_and(|newest| newest.0 >= project.visible_from))
+            .map(|(ordinal, _)| *ordinal),
+    );
+    Ok(visible)
+}
+
+/// The answer for several tests that share a name, given by file: the first files, and the number of the others.
+fn files<T>(connection: &mut PgConnection, project: &Project, ordinals: &[i32]) -> Read<TestLookup<T>> {
+    if ordinals.is_empty() {
+        return Ok(TestLookup::Missing);
+    }
+    let first: Vec<i32> = ordinals.iter().copied().take(CandidateFiles::NAMED).collect();
+    let named = test::table
+        .filter(test::project_id.eq(project.id.0))
+        .filter(test::ordinal.eq_any(&first))
+        .order(test::file_path.asc().nulls_first())
+        .select(test::file_path)
+        .load(connection)?;
+    let others = ordinals.len().saturating_sub(first.len());
+    Ok(TestLookup::Ambiguous(CandidateFiles {
+        named,
+        others: u64::try_from(others).unwrap_or(u64::MAX),
+    }))
 }
 
 /// Those of the tests that have a visible result. Only for tests that no verdict tells it of: those that came with
 /// reports older than the engine's window, or of a time yet to come.
-pub(crate) fn seen(
-    connection: &mut PgConnection,
-    project: &Project,
-    tests: &[i32],
-) -> QueryResult<HashSet<i32>> {
+fn seen(connection: &mut PgConnection, project: &Project, tests: &[i32]) -> QueryResult<HashSet<i32>> {
     if tests.is_empty() {
         return Ok(HashSet::new());
     }
@@ -134,12 +199,11 @@ pub(crate) fn choose<T>(
         (Some(only), true) => TestLookup::Found(only),
         (Some(last), false) => {
             candidates.push(last);
-            TestLookup::Ambiguous(
+            TestLookup::Ambiguous(CandidateFiles::first_of(
                 candidates
                     .iter()
-                    .map(|candidate| name(candidate).file_path.clone())
-                    .collect(),
-            )
+                    .map(|candidate| name(candidate).file_path.clone()),
+            ))
         }
     }
 }

@@ -18,7 +18,7 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
-    RunQueryDsl,
+    QueryResult, Queryable, RunQueryDsl,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -29,8 +29,9 @@ use crate::{
     column::{At, corrupt, file_hash, short_hash, status, word},
     observation::{self, Ended, final_start},
     pool::Read,
+    replica::in_one_state,
     schema::{project as projects, run, test, verdict},
-    test::{files, seen},
+    test::{Asked, find as find_test, then},
 };
 
 /// What the column `body` holds: all of a verdict that nothing searches for.
@@ -49,14 +50,48 @@ struct Body<E> {
     evidence: E,
 }
 
-/// A test's stored verdict, in one statement unless the name is ambiguous or the test has no verdict.
+/// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no verdict.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     asked: &TestSelector,
 ) -> Read<TestLookup<TestVerdict>> {
+    let mut rows = rows(connection, project, &Asked::Named(asked))?;
+    match (rows.pop(), rows.is_empty()) {
+        (None, _) => Ok(TestLookup::Missing),
+        (Some(row), true) if row.newest().is_some() => {
+            let (file_path, stored) = row.stored()?;
+            let name = asked.name.clone();
+            Ok(TestLookup::Found(TestVerdict {
+                test: TestName { name, file_path },
+                stored,
+            }))
+        }
+        (Some(_), _) => in_one_state(connection, |connection| {
+            let found = find_test(connection, project, asked)?;
+            then(found, |found| {
+                Ok(TestVerdict {
+                    stored: of_test(connection, project, found.ordinal)?,
+                    test: found.name,
+                })
+            })
+        }),
+    }
+}
+
+/// The stored verdict on the test of this number.
+fn of_test(connection: &mut PgConnection, project: &Project, ordinal: i32) -> Read<Option<StoredVerdict>> {
+    let row = rows(connection, project, &Asked::Numbered(ordinal))?.pop();
+    let stored = row.map(|row| Ok::<_, StoreError>(row.stored()?.1)).transpose()?;
+    Ok(stored.flatten())
+}
+
+/// At most two of the tests that are asked for, with their verdicts. Tests whose newest result is not visible are left
+/// out; whether a test without a verdict has a visible result is not known here. Results are not looked at: a statement
+/// that names their many partitions costs about as much as all the rest, whether it reads them or not.
+fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> QueryResult<Vec<Row>> {
     let project_id = project.id.0;
-    let candidates = test::table
+    let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(
             verdict::table.on(verdict::project_id
@@ -71,14 +106,13 @@ pub(crate) fn find(
         )
         .filter(test::project_id.eq(project_id))
         .filter(projects::id.eq(project_id))
-        .filter(test::name_hash.eq(short_hash(&asked.name)))
         .filter(
             verdict::newest
                 .ge(At(project.visible_from))
                 .or(verdict::newest.is_null()),
         )
         .select((
-            (test::ordinal, test::file_path, verdict::newest.nullable()),
+            (test::file_path, verdict::newest.nullable()),
             projects::evaluated_at,
             (
                 verdict::status,
@@ -88,53 +122,50 @@ pub(crate) fn find(
             )
                 .nullable(),
             (run::id, run::number, run::started_at).nullable(),
-        ));
-    let mut rows: Vec<Row> = match &asked.file {
-        FileSelector::Any => candidates.load(connection)?,
-        FileSelector::Exactly(file) => candidates
-            .filter(test::file_hash.eq(file_hash(file.as_deref())))
-            .load(connection)?,
-    };
-    // Results are looked at for a test without a verdict only: a statement that names their many partitions costs
-    // about as much as all the rest, whether it comes to read them or not.
-    let unsure: Vec<i32> = rows
-        .iter()
-        .filter(|((.., newest), ..)| newest.is_none())
-        .map(|((ordinal, ..), ..)| *ordinal)
-        .collect();
-    let seen = seen(connection, project, &unsure)?;
-    rows.retain(|((ordinal, _, newest), ..)| newest.is_some() || seen.contains(ordinal));
-    match (rows.pop(), rows.is_empty()) {
-        (None, _) => Ok(TestLookup::Missing),
-        (Some(row), true) => Ok(TestLookup::Found(found(row, asked)?)),
-        (Some(_), false) => Ok(TestLookup::Ambiguous(files(connection, project, asked)?)),
+        ))
+        .limit(2)
+        .into_boxed();
+    match asked {
+        Asked::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
+        Asked::Named(TestSelector { name, file }) => {
+            let query = query.filter(test::name_hash.eq(short_hash(name)));
+            match file {
+                FileSelector::Any => query,
+                FileSelector::Exactly(file) => query.filter(test::file_hash.eq(file_hash(file.as_deref()))),
+            }
+        }
     }
+    .load(connection)
 }
 
-/// The test's number, its file and when its newest run started, when the project was judged, what is stored of its verdict, and the verdict's last run.
-type Row = (
-    (i32, Option<String>, Option<At>),
-    Option<At>,
-    Option<StoredRow>,
-    Option<RunRow>,
-);
+/// A test with what is stored of its verdict.
+#[derive(Debug, Queryable)]
+struct Row {
+    /// The test's file, and when its newest run started.
+    test: (Option<String>, Option<At>),
+    /// When the project was judged.
+    evaluated_at: Option<At>,
+    verdict: Option<StoredRow>,
+    last_run: Option<RunRow>,
+}
+
 /// Status, body, and how the last run ended: the final attempt's status, and its start from the run's.
 type StoredRow = (String, String, Option<i16>, Option<i32>);
 /// Id, number and start of a run.
 type RunRow = (Uuid, i32, At);
 
-fn found(
-    ((_, file_path, _), evaluated_at, row, run): Row,
-    asked: &TestSelector,
-) -> Result<TestVerdict, StoreError> {
-    let stored = row.map(|row| stored(row, evaluated_at, run)).transpose()?;
-    Ok(TestVerdict {
-        test: TestName {
-            name: asked.name.clone(),
-            file_path,
-        },
-        stored,
-    })
+impl Row {
+    const fn newest(&self) -> Option<At> {
+        self.test.1
+    }
+
+    /// The test's file, and its verdict.
+    fn stored(self) -> Result<(Option<String>, Option<StoredVerdict>), StoreError> {
+        let stored = self
+            .verdict
+            .map(|row| stored(row, self.evaluated_at, self.last_run));
+        Ok((self.test.0, stored.transpose()?))
+    }
 }
 
 fn stored(

@@ -1,7 +1,7 @@
 //! Every error, when it is answered and what a client does about it.
 
 use assay_access::check::Refusal;
-use assay_domain::{plan::Plan, store::StoreError};
+use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
 
 use super::{
     json::{Json, object, reference},
@@ -171,7 +171,7 @@ fn own(operation: &Operation) -> Vec<Failure> {
 /// The errors that not every route has; `named` is the parameter that the example of a bad one names.
 fn every_own(named: &'static str) -> Vec<Failure> {
     let files = ["tests/api/cart.spec.ts", "tests/ui/cart.spec.ts"];
-    let files = files.map(|file| Some(file.to_owned())).to_vec();
+    let files = CandidateFiles::first_of(files.map(|file| Some(file.to_owned())).into_iter());
     let bad = ApiError::BadParameter {
         name: named,
         rule: if named == "perPage" {
@@ -194,7 +194,7 @@ fn every_own(named: &'static str) -> Vec<Failure> {
         ),
         Failure::new(
             ApiError::AmbiguousTest(files),
-            "Several tests have the name. The sentence lists their files, a test without a file as `\"\"`.",
+            "Several tests have the name. The sentence lists their files as JSON strings, a test without a file as `\"\"`: at most 50, and the number of the others.",
             "Repeat with `filePath` set to one of them.",
         ),
         Failure::new(

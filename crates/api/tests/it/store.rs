@@ -15,7 +15,7 @@ use assay_domain::{
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
     store::{Connections, FinalResult, ResultKey, Store, StoreError},
-    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{TestVerdict, VerdictStatus},
     window::Window,
@@ -85,7 +85,9 @@ fn select(test: &TestSelector) -> TestLookup<TestName> {
     match matching.len() {
         0 => TestLookup::Missing,
         1 => TestLookup::Found(matching.remove(0)),
-        _ => TestLookup::Ambiguous(matching.into_iter().map(|known| known.file_path).collect()),
+        _ => TestLookup::Ambiguous(CandidateFiles::first_of(
+            matching.into_iter().map(|known| known.file_path),
+        )),
     }
 }
 

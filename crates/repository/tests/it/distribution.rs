@@ -23,13 +23,37 @@ const EVERYWHERE: [&str; 4] = ["organization", "project", "api_key", "period"];
 thread_local! {
     /// What was sent by this thread, which is one test's; none while nobody listens.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    /// What is done before a statement of this thread is sent, and how many statements are sent before that.
+    static INTERRUPTION: RefCell<Option<Interruption>> = const { RefCell::new(None) };
 }
+
+type Interruption = (usize, Box<dyn FnOnce()>);
 
 /// The statements that something sends.
 pub(crate) fn heard(work: impl FnOnce()) -> Vec<String> {
     HEARD.set(Some(Vec::new()));
     work();
     HEARD.take().unwrap()
+}
+
+/// Does `work`, and `meanwhile` after this number of its statements. Says whether `work` sent that many.
+pub(crate) fn interrupted<T>(
+    after: usize,
+    meanwhile: impl FnOnce() + 'static,
+    work: impl FnOnce() -> T,
+) -> (T, bool) {
+    INTERRUPTION.set(Some((after, Box::new(meanwhile))));
+    let done = work();
+    (done, INTERRUPTION.take().is_none())
+}
+
+/// Interrupts the thread's work where its time has come. The statements of the interruption itself are not counted.
+fn interrupt() {
+    match INTERRUPTION.take() {
+        Some((0, meanwhile)) => meanwhile(),
+        Some((after, meanwhile)) => INTERRUPTION.set(Some((after - 1, meanwhile))),
+        None => {}
+    }
 }
 
 /// Lets every connection that is opened from now on be heard.
@@ -44,6 +68,7 @@ impl Instrumentation for Ear {
     fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
         if let InstrumentationEvent::StartQuery { query, .. } = event {
             HEARD.with_borrow_mut(|heard| heard.iter_mut().for_each(|heard| heard.push(query.to_string())));
+            interrupt();
         }
     }
 }

@@ -3,15 +3,19 @@
 use assay_domain::{
     attempt::AttemptStatus,
     plan::Plan,
-    store::Store,
-    test::{TestLookup, TestSelector},
+    store::{Recorder, Store},
+    test::{CandidateFiles, TestLookup, TestSelector},
+    verdict::VerdictStatus,
     window::Days,
 };
 
-use crate::fixture::*;
+use crate::{
+    distribution::{interrupted, listen},
+    fixture::*,
+};
 
-fn ambiguous(files: &[Option<&str>]) -> Vec<Option<String>> {
-    files.iter().map(|file| file.map(str::to_owned)).collect()
+fn ambiguous(files: &[Option<&str>]) -> CandidateFiles {
+    CandidateFiles::first_of(files.iter().map(|file| file.map(str::to_owned)))
 }
 
 #[test]
@@ -70,6 +74,95 @@ fn a_name_in_several_files_is_ambiguous() {
             .unwrap(),
         None
     );
+}
+
+#[test]
+fn a_name_in_very_many_files_names_the_first_and_counts_the_others() {
+    let world = World::new();
+    let many = |count| {
+        (0..count).fold(report("a"), |report, file| {
+            report.test_in("x", Some(&format!("{file:03}.ts")), "f")
+        })
+    };
+    let run = world.import(&many(120)).run_id;
+    // Past the retention, so that its file is no candidate.
+    world.import(&report("old").at(95 * DAY).test_in("x", Some("000.old.ts"), "p"));
+    let (store, project, x) = (&world.store, &world.project, any_file("x"));
+    let files: Vec<_> = (0..50).map(|file| Some(format!("{file:03}.ts"))).collect();
+    let expected = CandidateFiles {
+        named: files,
+        others: 70,
+    };
+    assert_eq!(
+        store.attempts(project, run, &x).unwrap().unwrap(),
+        TestLookup::Ambiguous(expected.clone())
+    );
+    assert_eq!(
+        store.history(project, &x, &window(Days::Seven)).unwrap(),
+        TestLookup::Ambiguous(expected.clone())
+    );
+    assert_eq!(
+        store.verdict(project, &x).unwrap(),
+        TestLookup::Ambiguous(expected)
+    );
+}
+
+#[test]
+fn a_shared_name_is_of_the_one_file_that_is_visible() {
+    let world = World::on(Plan::Standard);
+    world.import(&report("old").at(61 * DAY).test_in("x", Some("old.ts"), "p"));
+    world.import(&report("older").at(62 * DAY).test_in("x", None, "p"));
+    world.import(&report("new").test_in("x", Some("new.ts"), "p"));
+    let (store, project, x) = (&world.store, &world.project, any_file("x"));
+    let TestLookup::Found(verdict) = store.verdict(project, &x).unwrap() else {
+        panic!("only one is visible")
+    };
+    assert_eq!(verdict.test.file_path.as_deref(), Some("new.ts"));
+    assert_eq!(verdict.stored.unwrap().status, VerdictStatus::Healthy);
+    let TestLookup::Found(history) = store.history(project, &x, &window(Days::Seven)).unwrap() else {
+        panic!("only one is visible")
+    };
+    assert_eq!(
+        (history.test.file_path.as_deref(), history.occurrences.len()),
+        (Some("new.ts"), 1)
+    );
+}
+
+/// A verdict takes several statements where the name is shared. An import in between must not show.
+#[test]
+fn an_ambiguous_name_is_answered_from_one_state() {
+    listen();
+    let world = World::new();
+    let project = world.project.id;
+    let both = || {
+        report("a")
+            .test_in("x", Some("a.ts"), "p")
+            .test_in("x", Some("b.ts"), "p")
+    };
+    let one = || report("a").content(1).test_in("x", Some("a.ts"), "p");
+    let mut answers = Vec::new();
+    for after in 0.. {
+        world.import(&both());
+        let (reader, importer) = (world.database.connect(), world.database.connect());
+        let import = move || {
+            importer.record(project, &one(), &Counting, NOW).unwrap();
+        };
+        let (answer, was_interrupted) = interrupted(after, import, || {
+            reader.verdict(&world.project, &any_file("x")).unwrap()
+        });
+        match answer {
+            TestLookup::Found(found) => assert_eq!(found.test.file_path.as_deref(), Some("a.ts")),
+            TestLookup::Ambiguous(files) => {
+                assert_eq!(files, ambiguous(&[Some("a.ts"), Some("b.ts")]), "after {after}");
+            }
+            TestLookup::Missing => panic!("after {after}"),
+        }
+        if !was_interrupted {
+            break;
+        }
+        answers.push(after);
+    }
+    assert!(answers.len() > 3, "{answers:?}");
 }
 
 #[test]
