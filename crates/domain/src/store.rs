@@ -72,7 +72,8 @@ pub trait Store: Send + Sync {
     /// The project's configuration.
     fn settings(&self, project: &Project) -> Result<Settings, StoreError>;
 
-    /// Every branch with a visible run, by code point. Of very many branches those with the newest runs.
+    /// Every branch with a visible run, in alphabetical order without regard to case; branches that differ in case alone
+    /// by code point. Of very many branches those with the newest runs.
     fn branches(&self, project: &Project) -> Result<Branches, StoreError>;
 
     /// One page of the runs list.

@@ -1,7 +1,7 @@
 //! The branches of a project, each with its newest run's start, so that listing them follows their number and not that
 //! of the runs.
 
-use assay_domain::{branch::Branches, project::Project};
+use assay_domain::{branch::Branches, folding::fold, project::Project};
 use diesel::{
     ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
@@ -19,7 +19,8 @@ use crate::{
 const MOST: usize = 10_000;
 const ROOM: usize = 2 << 20;
 
-/// Every branch with a visible run, by code point; of too many those with the newest runs.
+/// Every branch with a visible run, in alphabetical order without regard to case; branches that differ in case alone by
+/// code point. Of too many those with the newest runs.
 pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches> {
     let rows = branch::table
         .filter(branch::project_id.eq(of.id.0))
@@ -38,7 +39,9 @@ pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches
             branches.names.push(name);
         }
     }
-    branches.names.sort_unstable();
+    branches
+        .names
+        .sort_by_cached_key(|name| (fold(name), name.clone()));
     Ok(branches)
 }
 

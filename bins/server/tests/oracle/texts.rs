@@ -249,3 +249,13 @@ pub(crate) fn stripped(text: &str) -> String {
     }
     plain
 }
+
+/// A text as searches and the order of branches see it: each character in lower case by itself, and one sigma.
+pub(crate) fn folded(text: &str) -> String {
+    let fold = |char: char| match char.to_lowercase().collect::<Vec<_>>()[..] {
+        ['ς'] => 'σ',
+        [lower] => lower,
+        _ => char,
+    };
+    text.chars().map(fold).collect()
+}

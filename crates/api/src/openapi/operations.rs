@@ -191,7 +191,7 @@ pub(super) const OPERATIONS: [Operation; 11] = [
         tag: "Projects",
         cost: "cheap",
         summary: "List the branches of a project",
-        description: "Every branch that the project has visible runs on, ordered by code point.",
+        description: "Every branch that the project has visible runs on, in alphabetical order without regard to case; branches that differ in case alone are ordered by code point.",
         query: &[],
         tagged: true,
         answer: register::<branches::BranchList>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{answer::Answer, call::Call, error::ApiError};
 
-/// `GET /projects/{projectId}/branches`: every branch with a visible run, by code point. Tagged.
+/// `GET /projects/{projectId}/branches`: every branch with a visible run, in alphabetical order. Tagged.
 pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let branches = call.store.branches(&project)?;
@@ -22,7 +22,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 pub(crate) struct BranchList {
     /// The project.
     project: ProjectTag,
-    /// By code point.
+    /// In alphabetical order without regard to case.
     branches: Vec<String>,
     /// Whether there are more: of more than 10,000 branches those with the newest runs are listed.
     truncated: bool,

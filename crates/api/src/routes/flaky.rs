@@ -3,6 +3,7 @@
 use std::{cmp::Ordering, collections::HashMap};
 
 use assay_domain::{
+    folding::{contains_folded, fold},
     observation::{History, RunFacts},
     page::{Page, PerPage},
     project::{Project, ProjectTag},
@@ -61,7 +62,7 @@ pub(crate) struct FlakyList {
 struct Asked {
     status: Option<VerdictStatus>,
     sort: FlakySort,
-    /// In lower case.
+    /// Folded.
     search: Option<String>,
     page: u64,
     per_page: PerPage,
@@ -81,7 +82,7 @@ impl Asked {
                 _ => None,
             })?,
             sort: query.word("sort")?.unwrap_or(FlakySort::TimeLost),
-            search: query.text("search")?.map(|text| text.to_lowercase()),
+            search: query.text("search")?.map(|text| fold(&text)),
             page: query.page()?,
             per_page: query.per_page()?,
             explain: query.flag("explain")?,
@@ -101,7 +102,7 @@ impl Asked {
 
     fn matches(&self, (test, verdict): &Named) -> bool {
         let contains = |search: &String| {
-            let holds = |text: &str| text.to_lowercase().contains(search.as_str());
+            let holds = |text: &str| contains_folded(text, search);
             holds(&test.name) || test.file_path.as_deref().is_some_and(holds)
         };
         self.status.is_none_or(|status| verdict.status == status) && self.search.as_ref().is_none_or(contains)
@@ -216,4 +217,44 @@ fn same_length(what: &'static str, got: usize, asked: usize) -> Result<(), Store
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::verdict::Figures;
+
+    use super::*;
+
+    #[test]
+    fn a_search_finds_a_sigma_in_any_case_and_place() {
+        let verdict = |test| Verdict {
+            test,
+            status: VerdictStatus::Flaky,
+            reason: None,
+            explanation: String::new(),
+            signals: Vec::new(),
+            labels: Vec::new(),
+            figures: Figures::default(),
+            last_run: None,
+        };
+        let test = |name: &str, file_path: Option<&str>| TestName {
+            name: name.to_owned(),
+            file_path: file_path.map(str::to_owned),
+        };
+        let asked = Asked {
+            status: None,
+            sort: FlakySort::TimeLost,
+            search: Some(fold("ΟΔΟΣ")),
+            page: 1,
+            per_page: PerPage::Ten,
+            explain: false,
+        };
+        let found = asked.rank(vec![
+            (test("x", Some("ΟΔΟΣΑ.ts")), verdict(0)),
+            (test("οδός", None), verdict(1)),
+            (test("μια οδος", None), verdict(2)),
+        ]);
+        let found: Vec<_> = found.iter().map(|(_, verdict)| verdict.test).collect();
+        assert_eq!(found, [0, 2]);
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use assay_domain::folding::{contains_folded, fold};
 use diesel::{
     PgConnection, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
@@ -22,8 +23,8 @@ const WHOLE: i32 = 1_000_000;
 
 /// The signatures whose title, latest message or file contains a text, whatever the case; ascending.
 pub(super) fn matching(connection: &mut PgConnection, within: &Within<'_>, search: &str) -> Read<Vec<i32>> {
-    let search = search.to_lowercase();
-    let holds = |text: &str| text.to_lowercase().contains(&search);
+    let search = fold(search);
+    let holds = |text: &str| contains_folded(text, &search);
     let mut found = BTreeSet::new();
     let titles = Written::<(Integer, Text)>::new(
         "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = ",

@@ -244,9 +244,11 @@ fn has_older_and_newer_hold_under_the_filters() {
 }
 
 #[test]
-fn branches_are_ordered_by_code_point() {
+fn branches_are_in_alphabetical_order_whatever_their_case() {
     let world = World::new();
-    for (index, branch) in ["main", "Zeta", "alpha", "ärger", "main", "_x"]
+    for (index, branch) in [
+        "main", "Zeta", "alpha", "ärger", "main", "_x", "Main", "zebra", "ΑΣ", "ας", "Ärzte",
+    ]
         .into_iter()
         .enumerate()
     {
@@ -257,7 +259,7 @@ fn branches_are_ordered_by_code_point() {
     world.import(&without);
     assert_eq!(
         world.store.branches(&world.project).unwrap().names,
-        ["Zeta", "_x", "alpha", "main", "ärger"]
+        ["_x", "alpha", "Main", "main", "zebra", "Zeta", "ärger", "Ärzte", "ΑΣ", "ας"]
     );
 }
 

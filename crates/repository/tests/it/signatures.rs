@@ -392,3 +392,19 @@ fn pages_of_the_list_do_not_overlap() {
     assert_eq!(past, second, "past the end is the last");
     assert!(first.1.iter().all(|fingerprint| !second.1.contains(fingerprint)));
 }
+
+#[test]
+fn a_search_finds_a_sigma_in_any_case_and_place() {
+    let world = World::new();
+    world.import(&said(report("a"), "a", Some("a.ts"), &["ΟΔΟΣΑ is closed"]));
+    world.import(&said(report("b"), "b", Some("b.ts"), &["no οδός"]));
+    for search in ["ΟΔΟΣ", "οδος", "Οδοσ"] {
+        let query = SignatureQuery {
+            search: Some(search.to_owned()),
+            ..query()
+        };
+        let page = world.store.signatures(&world.project, &query).unwrap();
+        let found: Vec<_> = page.signatures.iter().map(|found| &*found.title).collect();
+        assert_eq!(found, ["Title of ΟΔΟΣΑ is closed"], "{search}");
+    }
+}

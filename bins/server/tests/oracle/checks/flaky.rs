@@ -12,6 +12,7 @@ use crate::{
     clock,
     http::escape,
     tally::{ANY, NUMBER, Tally},
+    texts::folded,
 };
 
 /// The list in every order, filter and page, and against the stored verdicts.
@@ -240,13 +241,12 @@ fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
             .map(|entry| key(entry).0.chars().take(200).collect::<String>().to_uppercase()),
     );
     for needle in needles.iter().filter(|needle| needle.chars().count() <= 200) {
-        let low = needle.to_lowercase();
+        let low = folded(needle);
         let wanted: Vec<_> = entries
             .iter()
             .map(key)
             .filter(|(name, file)| {
-                name.to_lowercase().contains(&low)
-                    || file.as_deref().unwrap_or_default().to_lowercase().contains(&low)
+                folded(name).contains(&low) || folded(file.as_deref().unwrap_or_default()).contains(&low)
             })
             .collect();
         let query = format!("{base}?search={}", escape(needle));

@@ -8,6 +8,7 @@ use super::Scene;
 use crate::{
     oracle,
     tally::{BOOL, Tally},
+    texts::folded,
 };
 
 /// The configuration, and nothing secret in it.
@@ -53,15 +54,17 @@ pub(crate) fn settings(tally: &mut Tally, scene: &Scene<'_>) {
     });
 }
 
-/// Every branch with a visible run, by code point.
+/// Every branch with a visible run, in alphabetical order without regard to case.
 pub(crate) fn branches(tally: &mut Tally, scene: &Scene<'_>) {
     let path = scene.path(&["branches"]);
     let answer = scene.get(tally, &path);
-    let names: BTreeSet<String> = oracle::visible(scene.project, scene.organization.plan, scene.now)
-        .into_iter()
-        .filter_map(|run| run.branch.clone())
-        .collect();
-    let expected: Vec<Value> = names.into_iter().map(Value::String).collect();
+    let names: BTreeSet<(String, String)> =
+        oracle::visible(scene.project, scene.organization.plan, scene.now)
+            .into_iter()
+            .filter_map(|run| run.branch.clone())
+            .map(|name| (folded(&name), name))
+            .collect();
+    let expected: Vec<Value> = names.into_iter().map(|(_, name)| Value::String(name)).collect();
     tally.matches(
         &format!("GET {path}"),
         &answer,

@@ -16,6 +16,7 @@ use crate::{
     http::escape,
     oracle::{self, Occurrence},
     tally::Tally,
+    texts::folded,
     world::{MENDED_CLASS, is_failure},
 };
 
@@ -267,8 +268,8 @@ fn filters(
         "'",
     ] {
         let got = prints(&ask(tally, &format!("search={}", escape(needle))));
-        let low = needle.to_lowercase();
-        let holds = |text: Option<&str>| text.is_some_and(|text| text.to_lowercase().contains(&low));
+        let low = folded(needle);
+        let holds = |text: Option<&str>| text.is_some_and(|text| folded(text).contains(&low));
         for entry in entries {
             let print = entry["fingerprint"].as_str().unwrap_or_default();
             let shown = ["title", "message", "filePath"]
