@@ -76,6 +76,8 @@ impl ErrorDetail {
 /// A place in a source file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+// Generated clients for browsers have a `Location` already.
+#[cfg_attr(feature = "openapi", schema(as = SourceLocation))]
 pub struct Location {
     /// The file, relative to the checkout where that is known.
     pub file: String,

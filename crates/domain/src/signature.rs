@@ -98,7 +98,8 @@ pub struct Signature {
     pub first_seen: Timestamp,
     /// The latest occurrence of the period.
     pub last_seen: Timestamp,
-    /// Whether the first visible occurrence lies in the period.
+    /// Whether the first visible occurrence lies in the period. Always true of an error that occurred in a period as
+    /// long as the plan's retention (`days=90` on Pro): ask for a shorter period to tell new errors from old ones.
     pub is_new: bool,
 }
 

@@ -40,6 +40,8 @@ impl Days {
 /// A period ending now. A run belongs to it when it started at or after `from` and at or before `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+// Generated clients for browsers have a `Window` already.
+#[cfg_attr(feature = "openapi", schema(as = Period))]
 pub struct Window {
     /// Its length in days of 24 hours.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]

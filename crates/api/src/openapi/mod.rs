@@ -80,6 +80,90 @@ fn every_example_conforms_to_its_schema() {
     }
 }
 
+#[test]
+fn no_generated_type_has_the_name_of_another() {
+    // What TypeScript, Python, Go, Java and C# have without an import, or what generated code imports.
+    const TAKEN: &[&str] = &[
+        "abortsignal",
+        "array",
+        "blob",
+        "boolean",
+        "date",
+        "datetime",
+        "dict",
+        "document",
+        "element",
+        "error",
+        "event",
+        "exception",
+        "file",
+        "float",
+        "formdata",
+        "function",
+        "headers",
+        "history",
+        "image",
+        "int",
+        "integer",
+        "iterator",
+        "list",
+        "location",
+        "lock",
+        "map",
+        "navigator",
+        "node",
+        "notification",
+        "number",
+        "object",
+        "option",
+        "optional",
+        "performance",
+        "plugin",
+        "promise",
+        "proxy",
+        "range",
+        "record",
+        "request",
+        "response",
+        "result",
+        "screen",
+        "selection",
+        "set",
+        "storage",
+        "string",
+        "symbol",
+        "task",
+        "text",
+        "thread",
+        "type",
+        "url",
+        "window",
+        "worker",
+    ];
+    let document = document();
+    let mut owners = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for name in TAKEN {
+        owners
+            .entry((*name).to_owned())
+            .or_default()
+            .push("a platform".to_owned());
+    }
+    for kind in ["parameters", "responses", "schemas"] {
+        for name in document.fields()["components"].fields()[kind].fields().keys() {
+            let plain = name
+                .chars()
+                .filter(|char| char.is_ascii_alphanumeric())
+                .collect::<String>();
+            owners
+                .entry(plain.to_ascii_lowercase())
+                .or_default()
+                .push(format!("{kind}/{name}"));
+        }
+    }
+    owners.retain(|_, owners| owners.len() > 1);
+    assert!(owners.is_empty(), "{owners:?}");
+}
+
 const INTRODUCTION: &str = "\
 The CI test results of every project of one organization, read-only. There are only GET operations (and HEAD, which \
 answers as GET without a body); any other method is refused with 405, an unknown path with 404, both with the code \
@@ -204,7 +288,7 @@ fn describe(operation: &Operation, answer: &str) -> Json {
     let parameters = of_path
         .chain(operation.query.iter().copied())
         .chain(of_headers)
-        .map(|name| reference("parameters", name));
+        .map(|name| reference("parameters", &parameters::component(name)));
     let mut responses = vec![("200".to_owned(), success(operation, answer))];
     if operation.tagged {
         responses.push(("304".to_owned(), not_modified()));

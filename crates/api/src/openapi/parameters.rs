@@ -43,8 +43,13 @@ pub(super) fn components() -> Fields {
         ("requestId", header("X-Request-Id", "An id of the client's own for this request: 1 to 64 letters, digits, `.`, `_` and `-`. It comes back in the answer and stands in the server's log; any other text is replaced.")),
     ]
     .into_iter()
-    .map(|(name, parameter)| (name.to_owned(), parameter))
+    .map(|(name, parameter)| (component(name), parameter))
     .collect()
+}
+
+/// The name of a parameter's component. Generators make a type of each component, so that no schema may have the name too.
+pub(super) fn component(name: &str) -> String {
+    format!("{name}Parameter")
 }
 
 fn path(name: &str, schema: Json, example: &str, description: &str) -> Json {

@@ -236,6 +236,7 @@ mod tests {
             labels: Vec::new(),
             figures: Figures::default(),
             last_run: None,
+            failing_on: Vec::new(),
         };
         let test = |name: &str, file_path: Option<&str>| TestName {
             name: name.to_owned(),

@@ -249,8 +249,8 @@ fn branches_are_in_alphabetical_order_whatever_their_case() {
     for (index, branch) in [
         "main", "Zeta", "alpha", "ärger", "main", "_x", "Main", "zebra", "ΑΣ", "ας", "Ärzte",
     ]
-        .into_iter()
-        .enumerate()
+    .into_iter()
+    .enumerate()
     {
         world.import(&report(&format!("{index}")).branch(branch).test("x", "p"));
     }
@@ -259,7 +259,9 @@ fn branches_are_in_alphabetical_order_whatever_their_case() {
     world.import(&without);
     assert_eq!(
         world.store.branches(&world.project).unwrap().names,
-        ["_x", "alpha", "Main", "main", "zebra", "Zeta", "ärger", "Ärzte", "ΑΣ", "ας"]
+        [
+            "_x", "alpha", "Main", "main", "zebra", "Zeta", "ärger", "Ärzte", "ΑΣ", "ας"
+        ]
     );
 }
 
