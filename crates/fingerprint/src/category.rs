@@ -8,7 +8,7 @@ use regex::RegexSet;
 use crate::normal::NormalForm;
 
 /// The rows in their order. Matched against `origin: text`, both masked.
-const ROWS: [(Category, &str); 22] = [
+const ROWS: [(Category, &str); 23] = [
     // Playwright's matchers word every failure as a time-out; what they looked at tells more.
     (
         Category::Element,
@@ -45,7 +45,11 @@ const ROWS: [(Category, &str); 22] = [
     ),
     (
         Category::Network,
-        r"(?i)net::err_|socket hang up|connection (?:was )?(?:refused|reset|closed|aborted)|connect(?:ion)? (?:failed|error)|getaddrinfo|no such host|could not resolve host|name or service not known|fetch failed|network ?error|network is unreachable|request failed with status code|bad gateway|service unavailable|gateway time|ssl ?handshake|certificate (?:verify|has expired)|broken pipe|request context disposed|dial tcp|(?:Connection|Connect|UnknownHost|Socket|HttpHostConnect|NoRouteToHost|SSL|HTTP|URL|Http(?:Request)?)(?:Error|Exception)\b|requests\.exceptions",
+        r"(?i)net::err_|socket hang up|connection (?:was )?(?:refused|reset|closed|aborted)|connect(?:ion)? (?:failed|error)|getaddrinfo|no such host|could not resolve host|name or service not known|fetch failed|network ?error|network is unreachable|request failed with status code|bad gateway|service unavailable|gateway time|ssl ?handshake|certificate (?:verify|has expired)|address already in use|broken pipe|request context disposed|dial tcp|(?:Connection|Connect|UnknownHost|Socket|HttpHostConnect|NoRouteToHost|SSL|HTTP|URL|Http(?:Request)?)(?:Error|Exception)\b|requests\.exceptions",
+    ),
+    (
+        Category::Assertion,
+        r"(?i)\bwanted but not invoked\b|\b(?:WantedButNotInvoked|NeverWantedButInvoked|TooManyActualInvocations|TooFewActualInvocations|NoInteractionsWanted|ArgumentsAreDifferent)\b",
     ),
     (
         Category::Crash,

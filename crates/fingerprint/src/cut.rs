@@ -117,6 +117,10 @@ static GO_PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\w[\w.-]*\.go:
 /// The header of a Rust panic; older ones hold the message itself.
 static PANIC: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*thread '[^']*'(?: \(\d+\))? panicked at (?:'(.*)', )?\S+:\d+:\d+:?$"));
+/// What a dump of all threads begins with, which differs every time.
+static DUMP: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r#"\bThread diagnostics:|\bFull thread dump\b|^"[^"]+" (?:#\d+ )?(?:daemon )?prio=\d"#)
+});
 /// A strict-mode violation lists what it found.
 static LISTED_ELEMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s+\d+\) <"));
 
@@ -151,6 +155,10 @@ pub(crate) fn cut(raw: &str) -> Cut {
         if let Some(at) = line.find("Call log:") {
             cut.locator = cut.locator.or_else(|| origin::awaited_locator(&line));
             line.truncate(at);
+        }
+        if let Some(dump) = DUMP.find(&line) {
+            line.truncate(dump.start());
+            block = Block::ToEnd;
         }
         if cut.lines.is_empty() && line.trim().is_empty() {
             continue;

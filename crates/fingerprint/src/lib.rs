@@ -6,12 +6,15 @@
 //! 1. it is cleaned of colours and control characters, and code frames, stack lines and logs are cut (`cut`);
 //! 2. its exception type, matcher and locator are read (`origin`);
 //! 3. what came instead of the expectation is masked (`received`), then everything that carries no meaning (`mask`);
-//! 4. type or matcher, locator and masked text together are hashed, and give category and title.
+//! 4. a text without a word of its own gets the first own frame of its stack (`frame`);
+//! 5. type or matcher, locator, masked text and frame together are hashed, and give category and title.
 //!
 //! Work and memory are bounded however long the text is, and nothing here backtracks.
 
 mod category;
 mod cut;
+mod frame;
+mod literal;
 mod mask;
 mod normal;
 mod origin;
@@ -29,7 +32,7 @@ use sha2::{Digest, Sha256};
 pub use normal::{NormalForm, normal_form};
 
 /// The version of the algorithm. It rises with every change by which any text could get another fingerprint.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What the text of an error is recognised as; nothing where it has no text.
 ///
@@ -58,7 +61,7 @@ impl Classifier for Fingerprinter {
     }
 }
 
-/// The first 32 hexadecimal digits of SHA-256 over version, origin, locator and text, each ended by a zero byte.
+/// The first 32 hexadecimal digits of SHA-256 over version, origin, locator, text and frame, each ended by a zero byte.
 fn fingerprint(form: &NormalForm) -> String {
     let mut hash = Sha256::new();
     for part in [
@@ -66,6 +69,7 @@ fn fingerprint(form: &NormalForm) -> String {
         &form.origin,
         form.locator.as_deref().unwrap_or_default(),
         &form.text,
+        form.frame.as_deref().unwrap_or_default(),
     ] {
         hash.update(part);
         hash.update([0]);

@@ -1,7 +1,12 @@
 //! The normal form: what of an error identifies it.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::{
-    cut::{Cut, cut},
+    cut::{Cut, cut, pattern},
+    frame, literal,
     mask::mask,
     origin, received, text,
 };
@@ -9,7 +14,7 @@ use crate::{
 /// How many characters of the masked text count.
 const COUNTED_CHARS: usize = 2_000;
 
-/// What of an error identifies it; two errors are one signature where these three are equal.
+/// What of an error identifies it; two errors are one signature where these four are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NormalForm {
     /// The matcher or API call that failed, else the exception type, else empty.
@@ -18,6 +23,8 @@ pub struct NormalForm {
     pub locator: Option<String>,
     /// The text with everything masked, on one line, at most 2,000 characters, without the exception type.
     pub text: String,
+    /// The first own frame of the stack, where the text has no word of its own: a bare assertion.
+    pub frame: Option<String>,
     /// The masked text's first line behind the exception type: what a title is made of.
     pub(crate) first_line: String,
     /// Whether `origin` is a matcher or API call.
@@ -50,8 +57,102 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
     } else {
         message_cut
     };
-    form(&chosen, typed_by_stack)
+    let mut form = form(&chosen, typed_by_stack);
+    if is_bare(&form) {
+        let frame = stack
+            .and_then(frame::own)
+            .or_else(|| message.and_then(frame::own));
+        form.frame = frame.map(|frame| mask(&frame));
+    }
+    form
 }
+
+/// Whether nothing tells the error from others of its type: `expected:<1> but was:<0>`, `TimeoutException`, `Failed`.
+fn is_bare(form: &NormalForm) -> bool {
+    let is_type = !form.text.contains(' ') && origin::exception_type(&format!("{}:", form.text)).is_some();
+    let only_common = || {
+        WORD.find_iter(&PLACEHOLDER.replace_all(&form.text, " "))
+            .all(|word| COMMON.contains(&word.as_str().to_ascii_lowercase().as_str()))
+    };
+    form.locator.is_none() && (is_type || only_common())
+}
+
+static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"<[a-z]{1,8}>"));
+static WORD: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\p{L}_]+"));
+/// Words of assertions and time-outs that say nothing about what was checked.
+const COMMON: [&str; 71] = [
+    "a",
+    "actual",
+    "after",
+    "an",
+    "and",
+    "are",
+    "assert",
+    "asserting",
+    "assertion",
+    "assertionerror",
+    "be",
+    "been",
+    "but",
+    "came",
+    "compared",
+    "deep",
+    "deeply",
+    "did",
+    "eq",
+    "eql",
+    "equal",
+    "equality",
+    "equals",
+    "error",
+    "exception",
+    "expect",
+    "expectation",
+    "expected",
+    "expecting",
+    "fail",
+    "failed",
+    "failure",
+    "false",
+    "found",
+    "got",
+    "has",
+    "have",
+    "identical",
+    "instead",
+    "is",
+    "it",
+    "left",
+    "loosely",
+    "matches",
+    "nil",
+    "none",
+    "not",
+    "null",
+    "object",
+    "of",
+    "out",
+    "received",
+    "right",
+    "same",
+    "should",
+    "strictly",
+    "that",
+    "the",
+    "these",
+    "timed",
+    "timeout",
+    "to",
+    "tobe",
+    "toequal",
+    "tostrictequal",
+    "true",
+    "undefined",
+    "using",
+    "values",
+    "want",
+    "was",
+];
 
 fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
     let lines = &cut.lines;
@@ -78,13 +179,17 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
     if let Some(line) = rest.first_mut() {
         line.drain(..typed.len());
     }
-    let masked: Vec<String> = received::mask(&rest).iter().map(|line| mask(line)).collect();
+    let masked: Vec<String> = received::mask(&rest)
+        .iter()
+        .map(|line| literal::restore(&mask(&literal::protect(line))))
+        .collect();
     let text = one_line(&masked.join(" "));
     NormalForm {
         first_line: first_line(if by_matcher { "" } else { &origin }, &masked),
         origin: if by_matcher { mask(&origin) } else { origin },
         locator: locator.map(|locator| one_line(&mask(&locator))),
         text: text.chars().take(COUNTED_CHARS).collect(),
+        frame: None,
         by_matcher,
     }
 }

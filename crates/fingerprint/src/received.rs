@@ -264,7 +264,14 @@ fn unequal_literals(line: &str) -> Option<String> {
     let (before, statement) = line.split_at(start);
     let (at, operator) = value::top_level(
         statement,
-        &[" != ", " == ", " not found in ", " unexpectedly found in "],
+        &[
+            " !== ",
+            " === ",
+            " != ",
+            " == ",
+            " not found in ",
+            " unexpectedly found in ",
+        ],
     )?;
     let (left, rest) = statement.split_at(at);
     if !value::is_literal(left) {

@@ -1,5 +1,7 @@
 //! Raw text to clean lines: no colours, no control characters, and no more of it than is looked at.
 
+use crate::literal;
+
 /// How many characters of a raw text are looked at; what lies beyond can only be stack or log.
 const SCANNED_CHARS: usize = 65_536;
 
@@ -34,6 +36,7 @@ fn push(lines: &mut [String], next: char) {
 /// Control characters, invisible marks and what a decoder puts where there was a broken byte.
 fn is_noise(next: char) -> bool {
     next.is_control()
+        || literal::is_stand_in(next)
         || matches!(
             next,
             '●' | '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{fffd}'

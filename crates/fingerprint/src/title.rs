@@ -46,6 +46,10 @@ pub(crate) fn of(form: &NormalForm) -> String {
         }
         (_, None) => form.first_line.clone(),
     };
+    let title = match &form.frame {
+        Some(frame) => format!("{title} · {frame}"),
+        None => title,
+    };
     let title = PLACEHOLDERS.replace_all(&title, "…");
     let title = RUNS.replace_all(title.trim(), "…");
     if title.chars().count() <= TITLE_CHARS {

@@ -57,3 +57,52 @@ pub(crate) fn counts(tests: &[RecordedTest]) -> Counts {
     }
     counts
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use assay_reports::{Options, SourceFile};
+
+    use super::*;
+
+    /// The fingerprint and title of each failed test's first attempt, by name.
+    fn classes(file: &str) -> BTreeMap<String, (String, String)> {
+        let path = format!(
+            "{}/../../testdata/reports/playwright/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let file = SourceFile {
+            name: file.to_owned(),
+            bytes: std::fs::read(path).unwrap(),
+            modified: None,
+        };
+        let report = assay_reports::read(vec![file], &Options::default()).unwrap();
+        let tests = classed(report.tests, 0).into_iter();
+        tests
+            .filter_map(|test| {
+                let class = test.attempts.first()?.class.clone()?;
+                // JUnit XML joins all parts of a name alike.
+                Some((
+                    test.test.name.replace(" › ", " > "),
+                    (class.fingerprint, class.title),
+                ))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn playwrights_json_and_junit_of_one_run_have_the_same_fingerprints() {
+        for name in ["full", "shard-1-of-3", "shard-2-of-3", "shard-3-of-3"] {
+            let (json, junit) = (classes(&format!("{name}.json")), classes(&format!("{name}.xml")));
+            assert!(junit.len() > 1, "{name}");
+            let mut differing = Vec::new();
+            for (test, class) in &junit {
+                if let Some(other) = json.get(test).filter(|other| *other != class) {
+                    differing.push((test, class, other));
+                }
+            }
+            assert!(differing.is_empty(), "{name}: {differing:#?}");
+        }
+    }
+}

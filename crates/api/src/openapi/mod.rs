@@ -192,8 +192,9 @@ From a question to its requests:
 - Since when? `getTestHistory`: the oldest occurrence with `anyFailedAttempt`; `branch` tells where.
 - Which error is behind it? `listErrors` with the test's file as `search`: the entry whose `testNames` has the test. \
 `getError` has every run that it hit.
-- What did my commit break? `listRuns` with `sha`, then `getRun`; each failed test's `fingerprint` leads to `getError`, \
-whose `firstSeen` says whether the error is older.
+- What did my commit break? `listRuns` with `sha`, then `getRun`; each failed test's `fingerprint` leads to `getError`. \
+The error of this test is older where an earlier entry of `runs` has the test's name. `firstSeen` alone does not say so: \
+unrelated tests may share the text of an error.
 
 The examples are real answers; long lists in them are shortened.";
 

@@ -55,9 +55,10 @@ proptest! {
     }
 
     #[test]
-    fn no_digit_is_left(message in hostile()) {
+    fn no_digits_are_left_but_those_of_small_numbers(message in hostile()) {
         let form = normal_form(&message);
-        prop_assert!(!form.text.bytes().any(|b| b.is_ascii_digit()), "{}", form.text);
+        let longest = form.text.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+        prop_assert!(longest <= Some(3), "{}", form.text);
         prop_assert!(form.text.chars().count() <= 2_000);
     }
 
@@ -130,10 +131,11 @@ fn variable() -> impl Strategy<Value = Variable> {
         Just("\"a, b \\\" c\"".to_owned()),
         Just("{\"state\": \"closed\", \"at\": [1, 2]}".to_owned()),
         Just("[1, 2, \"three\"]".to_owned()),
-        any::<u32>().prop_map(|n| n.to_string()),
+        (1_000_u32..).prop_map(|n| n.to_string()),
     ];
     (
-        any::<u32>(),
+        // Small numbers are literals where they are expected.
+        1_000_u32..,
         0x1000_0000_u64..,
         any::<[u8; 16]>(),
         0_i64..4_000_000_000,
@@ -196,6 +198,16 @@ fn expectations_locators_and_matchers_tell_errors_apart() {
         "AssertionError: assert 'a' != 'c'",
         "expected:<[a]> but was:<b>",
         "expected:<[c]> but was:<b>",
+        "expect(3).toBe(2)",
+        "expect(41).toBe(42)",
+        "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: 2\nReceived: 3",
+        "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: 42\nReceived: 41",
+        "AssertionError: assert 404 == 200",
+        "AssertionError: assert 404 == 201",
+        "java.lang.AssertionError: expected:<1> but was:<0>",
+        "java.lang.AssertionError: expected:<2> but was:<0>",
+        "Expected values to be strictly equal:\n\n23660 !== 10",
+        "Expected values to be strictly equal:\n\n23660 !== 12",
     ];
     let mut seen = std::collections::HashMap::new();
     for text in errors {
@@ -203,5 +215,89 @@ fn expectations_locators_and_matchers_tell_errors_apart() {
         if let Some(other) = seen.insert(class.fingerprint, text) {
             panic!("one fingerprint for two errors:\n{other}\n---\n{text}");
         }
+    }
+}
+
+fn class(message: &str, stack: &str) -> assay_domain::signature::ErrorClass {
+    classify(&ErrorDetail {
+        message: Some(message.to_owned()).filter(|message| !message.is_empty()),
+        stack: Some(stack.to_owned()).filter(|stack| !stack.is_empty()),
+        ..ErrorDetail::default()
+    })
+    .unwrap()
+}
+
+#[test]
+fn what_came_does_not_tell_small_numbers_apart() {
+    let [one, other] = [3, 7].map(|came| class(&format!("expected:<1> but was:<{came}>"), "").fingerprint);
+    assert_eq!(one, other);
+}
+
+#[test]
+fn an_error_without_words_is_told_apart_by_its_first_own_frame() {
+    let stack = |head: &str, class: &str, line: u32| {
+        format!(
+            "{head}\n\tat org.junit.Assert.fail(Assert.java:{line})\n\tat org.shop.{class}.total({class}.java:{line})\n\
+             \tat java.lang.Thread.run(Thread.java:{line})"
+        )
+    };
+    for (message, head) in [
+        ("", "java.lang.AssertionError"),
+        ("java.lang.AssertionError", "java.lang.AssertionError"),
+        (
+            "expected:<1> but was:<0>",
+            "java.lang.AssertionError: expected:<1> but was:<0>",
+        ),
+        ("", "java.util.concurrent.TimeoutException"),
+    ] {
+        let of = |test: &str, line| class(message, &stack(head, test, line));
+        let (one, moved, other) = (of("OrderTest", 3), of("OrderTest", 9), of("BasketTest", 3));
+        assert_eq!(one.fingerprint, moved.fingerprint, "a line moves with every edit");
+        assert_ne!(one.fingerprint, other.fingerprint, "{head}");
+        assert!(one.title.ends_with(" · OrderTest.total"), "{}", one.title);
+    }
+    let of = |test: &str| {
+        class(
+            "total expected:<1> but was:<0>",
+            &stack("java.lang.AssertionError", test, 3),
+        )
+    };
+    assert_eq!(of("OrderTest").fingerprint, of("BasketTest").fingerprint);
+}
+
+#[test]
+fn dumps_of_threads_do_not_count() {
+    let dump = |tid: u32| {
+        format!(
+            "Timed out waiting for condition. Thread diagnostics:\nTimestamp: 2021-08-15 12:56:02,067\n\n\
+             \"Handler#{tid}\" daemon prio=9 tid={tid} runnable\njava.lang.Thread.State: RUNNABLE\n\
+             \"worker {tid}\" prio=5 tid={tid} in Object.wait()\n        at sun.misc.Unsafe.park(Native Method)"
+        )
+    };
+    let other = dump(3).replace("worker", "pool-of-others");
+    let [one, other] = [dump(4), other].map(|text| class(&text, ""));
+    assert_eq!(one.fingerprint, other.fingerprint);
+    assert_eq!(one.title, "Timed out waiting for condition.");
+    assert_eq!(one.category, assay_domain::signature::Category::Timeout);
+}
+
+#[test]
+fn mocks_are_assertions_and_a_taken_port_is_the_network() {
+    use assay_domain::signature::Category;
+    for (text, category) in [
+        (
+            "Wanted but not invoked:\norder.save();\n-> at OrderTest.saves(OrderTest.java:9)",
+            Category::Assertion,
+        ),
+        (
+            "org.mockito.exceptions.verification.TooManyActualInvocations: \norder.save();\nWanted 1 time:",
+            Category::Assertion,
+        ),
+        (
+            "java.net.BindException: Address already in use",
+            Category::Network,
+        ),
+    ] {
+        assert_eq!(class(text, "").category, category, "{text}");
     }
 }

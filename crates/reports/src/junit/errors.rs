@@ -1,8 +1,9 @@
 //! What an outcome says of a failure.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use assay_domain::attempt::{AttemptStatus, ErrorDetail};
+use regex::Regex;
 
 use super::{case::Child, dialect::Dialect, playwright};
 use crate::{failure, go, input::Input, text};
@@ -22,13 +23,12 @@ pub(super) fn of_playwright(
     first_attempt: bool,
 ) -> Option<ErrorDetail> {
     let parts = playwright::parts(child.body(), first_attempt);
-    // Older versions, and an unexpected pass, have the place of the test in the attribute.
-    let message = if child.type_name == "FAILURE" || child.message.trim().is_empty() {
-        parts.message.as_deref().and_then(text::message)
-    } else {
-        None
-    };
-    let message = message.or_else(|| text::message(&child.message));
+    // The attribute has the first line only, and in older versions the place of the test.
+    let message = parts
+        .message
+        .as_deref()
+        .and_then(text::message)
+        .or_else(|| text::message(&child.message));
     let stack = text::stack(&parts.stack).filter(|stack| Some(stack) != message.as_ref());
     let mut error = detail(input, message, stack)?;
     error.snippet = parts.snippet;
@@ -91,6 +91,7 @@ fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
     let attribute = written(dialect, &child.message);
     of_dialect(dialect, &attribute, body)
         .or_else(|| below_test_name(body))
+        .or_else(|| exception_in(body))
         .or_else(|| first_line(body).and_then(text::message))
         .or_else(|| text::message(&attribute))
         .or_else(|| text::message(&child.type_name))
@@ -144,6 +145,40 @@ fn first_line(body: &str) -> Option<&str> {
     }
 }
 
+/// The message of the first exception that a text names above its stack, where the text begins with something else: the
+/// place of a `throw`, a banner, lines of a log.
+fn exception_in(body: &str) -> Option<String> {
+    let lines: Vec<&str> = body.lines().collect();
+    let first = lines.iter().position(|line| !line.trim().is_empty())?;
+    let is_frame = |line: &str| line.trim_start().starts_with("at ");
+    let above = lines.iter().take_while(|line| !is_frame(line)).count();
+    let named =
+        (first..above).find(|place| lines.get(*place).is_some_and(|line| EXCEPTION.is_match(line)))?;
+    if named == first || !lines.get(first..named)?.iter().any(|line| is_beside_error(line)) {
+        return None;
+    }
+    text::message(lines.get(named..above)?.join("\n").trim())
+}
+
+/// Whether a line tells where an error was raised or what was logged before, rather than what is wrong.
+fn is_beside_error(line: &str) -> bool {
+    BESIDE.is_match(line)
+}
+
+/// `AssertionError [ERR_ASSERTION]: 1 !== 2`, `java.lang.IllegalStateException: closed`.
+static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:Uncaught )?(?:[A-Za-z_$][\w$]*(?:\.|::|\\))*[A-Z][\w$]*(?:Error|Exception|Failure|Panic)(?: \[[A-Z_]+\])?(?::\s|$)",
+    )
+});
+
+/// `node:internal/assert/utils:281`, `/src/a.js:69`, `throw err;`, `2026-11-20 18:46:03,120 WARN …`, `=====`.
+static BESIDE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\s*(?:\S+:\d+(?::\d+)?:?\s*$|throw \S+;\s*$|\^+\s*$|\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}|\[?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR)\b|[=*#-]{5,})",
+    )
+});
+
 /// The message in PHPUnit's text: below the test's name, above the trace.
 fn below_test_name(body: &str) -> Option<String> {
     let body = body.trim_start();
@@ -166,6 +201,11 @@ fn below_test_name(body: &str) -> Option<String> {
         .take_while(|line| !is_traced(line.trim_end()))
         .collect();
     text::message(told.join("\n").trim())
+}
+
+fn pattern(text: &str) -> Regex {
+    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
+    Regex::new(text).expect("a valid pattern")
 }
 
 /// A Rust panic without its backtrace.

@@ -74,7 +74,7 @@ pub(super) struct Parts {
     pub(super) stack: String,
     /// The first code frame.
     pub(super) snippet: Option<String>,
-    /// The first line that says what went wrong.
+    /// The message of the first error, as the JSON report has it.
     pub(super) message: Option<String>,
 }
 
@@ -96,17 +96,51 @@ pub(super) fn parts(body: &str, first_attempt: bool) -> Parts {
     if first_attempt && let Some(end) = lines.iter().position(|line| is_retry_rule(line)) {
         lines.truncate(end);
     }
-    let message = lines
-        .iter()
-        .map(|line| line.trim())
-        .find(|line| !line.is_empty())
-        .map(str::to_owned);
     let stack = lines.join("\n");
+    let frame = frame::Parts::of(&stack);
+    let snippet = text::snippet(frame.snippet);
+    let message = first_error(frame.message);
     Parts {
-        snippet: text::snippet(frame::Parts::of(&stack).snippet),
+        snippet,
         message,
         stack,
     }
+}
+
+/// The message of the first error of a text. A time-out has neither a code frame nor a stack, so the next error, if
+/// there is one, follows it behind a blank line.
+fn first_error(message: &str) -> Option<String> {
+    let message = message.trim();
+    let has_no_stack = [
+        "Test timeout of ",
+        "Test was interrupted",
+        "Test finished within timeout of ",
+    ]
+    .iter()
+    .any(|beginning| message.starts_with(beginning));
+    let end = message
+        .lines()
+        .scan(0, |at, line| {
+            let start = *at;
+            *at += line.len() + 1;
+            Some((start, line))
+        })
+        .find(|(_, line)| {
+            (has_no_stack && line.trim().is_empty()) || is_behind_message(line) || is_retry_rule(line)
+        })
+        .map_or(message.len(), |(start, _)| start);
+    let message = message.get(..end).unwrap_or(message).trim_end();
+    if message == "Expected to fail, but passed." {
+        return Some(crate::playwright::UNEXPECTED_PASS.to_owned());
+    }
+    (!message.is_empty()).then(|| message.to_owned())
+}
+
+/// `attachment #1: trace (application/zip) ───`, `Error Context: test-results/…`, and a frame of a stack whose
+/// indentation was taken off.
+fn is_behind_message(line: &str) -> bool {
+    let is_frame = || line.starts_with("at ") && line.ends_with(|c: char| c.is_ascii_digit() || c == ')');
+    line.starts_with("attachment #") || line.starts_with("Error Context: ") || is_frame()
 }
 
 /// `Retry #1 ─────`.

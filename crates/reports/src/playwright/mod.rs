@@ -202,9 +202,12 @@ fn raw_status(result: &TestResult) -> AttemptStatus {
     }
 }
 
+/// The error of a test that passed although it was expected to fail.
+pub(crate) const UNEXPECTED_PASS: &str = "expected to fail, but passed";
+
 fn unexpected_pass() -> ErrorDetail {
     ErrorDetail {
-        message: Some("expected to fail, but passed".to_owned()),
+        message: Some(UNEXPECTED_PASS.to_owned()),
         ..ErrorDetail::default()
     }
 }

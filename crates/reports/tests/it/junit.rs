@@ -388,3 +388,33 @@ fn playwrights_files_are_found_in_the_checkout() {
     assert_eq!(path(&["e2e/a.spec.ts", "unit/a.spec.ts"]), "a.spec.ts");
     assert_eq!(path(&[]), "a.spec.ts");
 }
+
+#[test]
+fn the_message_of_an_uncaught_exception_is_below_its_place() {
+    for (text, expected) in [
+        (
+            "node:internal/assert/utils:281\n    throw err;\n    ^\n\nAssertionError [ERR_ASSERTION]: Expected values to be \
+             strictly equal:\n\n3 !== 10\n\n    at a (/r/a.js:1:2) {\n  code: 1\n}\n\nNode.js v22.15.0",
+            "AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:\n\n3 !== 10",
+        ),
+        (
+            "Can't clean tmpdir: /tmp/x\nFiles blocking: [ 'a' ]\n\n/r/tmpdir.js:69\n    throw e;\n    ^\n\nReferenceError: a is \
+             not defined\n    at b (/r/b.js:1:2)",
+            "ReferenceError: a is not defined",
+        ),
+        (
+            "2026-11-20 18:46:03,120 WARN server started\njava.lang.IllegalStateException: closed\n\tat org.A.b(A.java:3)",
+            "java.lang.IllegalStateException: closed",
+        ),
+        ("total is wrong\n\nError: not looked at", "total is wrong"),
+        (
+            "expected 3\n    at a (/r/a.js:1:2)\n/r/b.js:3\nTypeError: a cause",
+            "expected 3",
+        ),
+    ] {
+        let (_, message) = told_by(&format!(
+            "<testcase name='a'><failure><![CDATA[{text}]]></failure></testcase>"
+        ));
+        assert_eq!(message, expected);
+    }
+}

@@ -1,0 +1,143 @@
+//! The first frame of a stack that lies in the project's own code.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::{cut::pattern, text};
+
+/// Java and its kin: `at org.shop.OrderTest.total(OrderTest.java:3)`.
+static JVM: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^\s*at (?:[^\s()]*/)?([\w.$]+)\.([\w$<>]+)\([\w$-]+\.(?:java|kt|scala|groovy)(?::\d+)?\)")
+});
+/// .NET: `at Shop.OrderTests.Total() in /src/OrderTests.cs:line 17`.
+static DOTNET: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*at ([\w.`+<>]+)\([^()]*\) in \S"));
+/// JavaScript: `at total (/src/a.spec.ts:3:5)`, `❯ src/a.spec.ts:3:5`.
+static JAVASCRIPT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:at|❯) (?:.*[ (])?([^\s()]+):\d+:\d+\)?\s*$"));
+/// Python: `File "tests/a.py", line 3`, `tests/a.py:3: AssertionError`.
+static PYTHON: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"^\s*(?:File "([^"]+\.py)", line \d|(\S+\.py):\d+: )"#));
+/// Most others: a place that a line begins with.
+static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\s*(?:# |from |#\d+ )?(\S+\.(?:rb|php|go|rs|cs|c|cc|cpp|h|hpp|swift|dart|exs?|t|robot|feature))[:(]\d",
+    )
+});
+
+/// Packages of the JVM and of .NET that are no code of a project.
+const LIBRARIES: [&str; 28] = [
+    "java.",
+    "javax.",
+    "jdk.",
+    "sun.",
+    "com.sun.",
+    "kotlin.",
+    "scala.",
+    "groovy.",
+    "org.junit.",
+    "junit.",
+    "org.opentest4j.",
+    "org.assertj.",
+    "org.hamcrest.",
+    "org.testng.",
+    "org.mockito.",
+    "org.apache.maven.",
+    "org.gradle.",
+    "org.springframework.",
+    "io.kotest.",
+    "org.spockframework.",
+    "com.google.common.truth.",
+    "org.codehaus.groovy.",
+    "System.",
+    "Microsoft.",
+    "Xunit.",
+    "NUnit.",
+    "FluentAssertions.",
+    "Moq.",
+];
+
+/// Parts of paths that are no code of a project.
+const FOREIGN: [&str; 14] = [
+    "node_modules/",
+    "node:",
+    "internal/",
+    "site-packages/",
+    "dist-packages/",
+    "/lib/python",
+    "/usr/lib/",
+    "/usr/local/go/",
+    "/src/testing/",
+    "/rustc/",
+    "/.cargo/registry/",
+    "/gems/",
+    "/rubygems/",
+    "/vendor/",
+];
+
+/// The project's own code nearest to where an error was raised, without its line: a class and its method, or a file's
+/// name. Lines move with every edit.
+pub(crate) fn own(stack: &str) -> Option<String> {
+    let lines = text::lines(stack);
+    // Python writes the newest frame last.
+    let python = lines.iter().rev().find_map(|line| {
+        let found = PYTHON.captures(line)?;
+        file_name(found.get(1).or_else(|| found.get(2))?.as_str())
+    });
+    python.or_else(|| lines.iter().find_map(|line| frame(line)))
+}
+
+fn frame(line: &str) -> Option<String> {
+    if let Some(found) = JVM.captures(line) {
+        let (class, method) = (found.get(1)?.as_str(), found.get(2)?.as_str());
+        let foreign = LIBRARIES.iter().any(|library| class.starts_with(library));
+        let class = class.rsplit('.').next()?;
+        return (!foreign).then(|| format!("{class}.{method}"));
+    }
+    if let Some(method) = DOTNET.captures(line).and_then(|found| found.get(1)) {
+        let method = method.as_str();
+        let foreign = LIBRARIES.iter().any(|library| method.starts_with(library));
+        return (!foreign).then(|| method.to_owned());
+    }
+    let found = JAVASCRIPT.captures(line).or_else(|| PLAIN.captures(line))?;
+    file_name(found.get(1)?.as_str())
+}
+
+fn file_name(path: &str) -> Option<String> {
+    let path = path.replace('\\', "/");
+    let foreign = path.starts_with('<') || FOREIGN.iter().any(|part| path.contains(part));
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty())?;
+    (!foreign).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_own_frame_is_named_without_its_line() {
+        for (stack, expected) in [
+            (
+                "java.lang.AssertionError\n\tat org.junit.Assert.fail(Assert.java:88)\n\tat app//org.shop.OrderTest$Inner.total(OrderTest.java:12)",
+                Some("OrderTest$Inner.total"),
+            ),
+            (
+                "   at Xunit.Assert.True() in /x/A.cs:line 3\n   at Shop.OrderTests.Total() in /r/O.cs:line 17",
+                Some("Shop.OrderTests.Total"),
+            ),
+            (
+                "Error\n    at a (node:internal/x:1:2)\n    at f (/r/node_modules/a.js:1:2)\n    at Object.<anonymous> (C:\\r\\a.spec.ts:3:4)",
+                Some("a.spec.ts"),
+            ),
+            (" ❯ test/orders.test.js:7:3", Some("orders.test.js")),
+            (
+                "  File \"/r/a.py\", line 3, in x\n  File \"/r/tests/b.py\", line 9, in y\n  File \"/v/site-packages/c.py\", line 1, in z",
+                Some("b.py"),
+            ),
+            ("    orders_test.go:17: wrong", Some("orders_test.go")),
+            ("no frame at all", None),
+        ] {
+            assert_eq!(own(stack).as_deref(), expected, "{stack}");
+        }
+    }
+}
