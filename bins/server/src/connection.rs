@@ -9,7 +9,7 @@ use std::{
     io,
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -19,12 +19,16 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use crate::refusal::Refusal;
+
 /// How long a request may take to arrive, counted from the first byte that came after the last answer.
 pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// How long a client may take none of its answer.
 const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// What each byte that it took adds to that: ten kilobytes a second are quick enough.
 const PER_BYTE: Duration = Duration::from_micros(100);
+/// How long a client that was refused may take to read its answer before the connection is closed.
+const LINGER_FOR: Duration = Duration::from_secs(1);
 /// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much on.
 const AHEAD_BYTES: usize = 64 * 1_024;
 
@@ -44,6 +48,19 @@ pub(crate) struct Connection<S> {
     ahead: usize,
     /// Whether reading waits for an answer to be given.
     is_held: bool,
+    refusing: Refusing,
+}
+
+/// How far a refusal of the protocol layer has come.
+#[derive(Debug)]
+enum Refusing {
+    /// There is none.
+    No,
+    /// The answer, and how much of it is written.
+    Writing(Vec<u8>, usize),
+    /// The answer is written. What the client still sends is read and dropped for a moment: a connection that is closed with
+    /// unread data is reset, and the client might lose the answer.
+    Lingering(Pin<Box<Sleep>>),
 }
 
 /// Whether the server is at work on a request of a connection; shared with who answers.
@@ -79,6 +96,7 @@ impl<S> Connection<S> {
             alarm: None,
             ahead: 0,
             is_held: false,
+            refusing: Refusing::No,
         }
     }
 
@@ -148,6 +166,47 @@ impl<S> Connection<S> {
     }
 }
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Writes the answer of a refusal, and lets the client read it. Nothing is written after it.
+    fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Refusing::Writing(answer, written) = &mut self.refusing {
+            let rest = answer.get(*written..).unwrap_or_default();
+            if rest.is_empty() {
+                let ended = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
+                self.refusing = Refusing::Lingering(Box::pin(sleep_until(Instant::now() + LINGER_FOR)));
+                ended?;
+                break;
+            }
+            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(bytes)) => {
+                    *written += bytes;
+                    self.took(bytes);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.took(0);
+                    return self.pending(cx);
+                }
+            }
+        }
+        let Refusing::Lingering(end) = &mut self.refusing else {
+            return Poll::Ready(Ok(()));
+        };
+        let mut dropped = [0; 4_096];
+        while end.as_mut().poll(cx).is_pending() {
+            let mut buffer = ReadBuf::new(&mut dropped);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                Poll::Ready(Ok(()) | Err(_)) => break,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        self.refusing = Refusing::No;
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -173,8 +232,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut bytes = bytes;
+        if let Refusing::No = self.refusing
+            && let Some(refusal) = Refusal::at_the_end_of(bytes)
+        {
+            match bytes.get(..refusal.place) {
+                // What comes before it first.
+                Some(before) if !before.is_empty() => bytes = before,
+                _ => self.refusing = Refusing::Writing(refusal.answer, 0),
+            }
+        }
+        if !matches!(self.refusing, Refusing::No) {
+            return self.poll_refuse(cx).map_ok(|()| bytes.len());
+        }
         match Pin::new(&mut self.stream).poll_write(cx, bytes) {
             Poll::Ready(Ok(written)) => {
                 self.took(written);

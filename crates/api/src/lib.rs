@@ -27,5 +27,6 @@ mod routes;
 pub use self::{
     admin::admin,
     app::{App, Clock},
+    error::refused_head,
     routes::{BASE, ROUTES, Route, configure},
 };

@@ -26,8 +26,6 @@ const REQUESTS: u64 = 5_000;
 /// How many of them in a hundred are no sound HTTP.
 const NOISE: u64 = 6;
 const THREADS: u64 = 2;
-/// What a protocol's error may be answered, without a body.
-const PROTOCOL: [u16; 8] = [400, 408, 413, 414, 417, 431, 501, 505];
 
 /// How many answers there were of each kind.
 type Counts = BTreeMap<String, u64>;
@@ -242,10 +240,6 @@ fn sound(contract: &Contract, answer: Option<&Answer>, is_head: bool) -> Result<
     let Some(answer) = answer else {
         return Ok("closed".to_owned());
     };
-    if answer.body.is_empty() && PROTOCOL.contains(&answer.status) && answer.header("content-type").is_none()
-    {
-        return Ok(format!("{} of the protocol", answer.status));
-    }
     match answer.status {
         200 | 304 => {
             let fits = |operation| contract.success(operation, answer, is_head).is_ok();
@@ -256,7 +250,7 @@ fn sound(contract: &Contract, answer: Option<&Answer>, is_head: bool) -> Result<
                 Err("a success of no operation".to_owned())
             }
         }
-        400 | 401 | 403 | 404 | 405 => {
+        400 | 401 | 403 | 404 | 405 | 408 | 431 => {
             contract.refusal(answer, is_head)?;
             Ok(format!("{} {}", answer.status, answer.code()))
         }

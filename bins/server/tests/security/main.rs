@@ -26,6 +26,7 @@ mod dice;
 mod expected;
 mod fuzz;
 mod generator;
+mod heads;
 #[expect(dead_code, reason = "the oracle uses more of it")]
 #[path = "../oracle/hostile.rs"]
 mod hostile;

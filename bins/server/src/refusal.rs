@@ -1,0 +1,105 @@
+//! JSON bodies for requests that the protocol layer refuses.
+//!
+//! actix-http answers a head that it cannot read (and one that does not arrive in time) by itself, without a body and without
+//! a hook for one, and then closes the connection. Here the bare answer is recognised where it is written to the client, and
+//! replaced by one with the body of every other error.
+
+/// The only fields of a bare answer. Every answer of the API has others.
+const BARE_FIELDS: [&str; 3] = ["content-length", "connection", "date"];
+/// Longer than a bare answer.
+const LONGEST: usize = 256;
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
+
+/// A bare refusal at the end of what is written to a client.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Where it begins.
+    pub(crate) place: usize,
+    /// What to write instead.
+    pub(crate) answer: Vec<u8>,
+}
+
+impl Refusal {
+    /// Finds the refusal that `written` ends with, if it does. It is always the last answer of a connection.
+    pub(crate) fn at_the_end_of(written: &[u8]) -> Option<Self> {
+        if !written.ends_with(END_OF_HEAD) {
+            return None;
+        }
+        let from = written.len().saturating_sub(LONGEST);
+        let tail = written.get(from..)?;
+        let place = from + tail.windows(7).rposition(|window| window == b"HTTP/1.")?;
+        let head = written.get(place..)?.strip_suffix(END_OF_HEAD)?;
+        let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
+        let status_line = lines.next()?;
+        let status = status_line.split(' ').nth(1)?.parse().ok()?;
+        let body = assay_api::refused_head(status)?;
+        let mut date = "";
+        for line in lines {
+            let (name, value) = line.split_once(": ")?;
+            if !BARE_FIELDS.contains(&name) || (name == "content-length" && value != "0") {
+                return None;
+            }
+            if name == "date" {
+                date = value;
+            }
+        }
+        let mut answer = format!(
+            "{status_line}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             cache-control: private, no-store\r\nconnection: close\r\ndate: {date}\r\n\r\n",
+            body.len()
+        )
+        .into_bytes();
+        answer.extend_from_slice(&body);
+        Some(Self { place, answer })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BARE: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\
+        date: Mon, 23 Nov 2026 07:00:00 GMT\r\n\r\n";
+
+    #[test]
+    fn a_bare_refusal_gets_a_body() {
+        let refusal = Refusal::at_the_end_of(BARE.as_bytes()).unwrap();
+        assert_eq!(refusal.place, 0);
+        let answer = String::from_utf8(refusal.answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"));
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())));
+        assert!(head.ends_with("date: Mon, 23 Nov 2026 07:00:00 GMT"));
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["code"], "invalid_parameter");
+        for status in ["431 Request Header Fields Too Large", "408 Request Timeout"] {
+            let bare = BARE.replace("400 Bad Request", status);
+            assert!(Refusal::at_the_end_of(bare.as_bytes()).is_some(), "{status}");
+        }
+    }
+
+    #[test]
+    fn an_answer_before_it_is_left_as_it_is() {
+        let before = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".repeat(20);
+        let refusal = Refusal::at_the_end_of(format!("{before}{BARE}").as_bytes()).unwrap();
+        assert_eq!(refusal.place, before.len());
+    }
+
+    #[test]
+    fn answers_of_the_api_are_no_refusals() {
+        for answer in [
+            // The rate limit's, which has no body either.
+            BARE.replace("400 Bad Request", "429 Too Many Requests"),
+            BARE.replace("content-length: 0", "content-length: 0\r\nx-request-id: a"),
+            // To HEAD.
+            BARE.replace("content-length: 0", "content-length: 99"),
+            BARE.replace("400 Bad Request", "200 OK"),
+            format!("{BARE}{{}}"),
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\na HTTP/1.\r\n\r\n".to_owned(),
+            "\r\n\r\n".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(Refusal::at_the_end_of(answer.as_bytes()), None, "{answer}");
+        }
+    }
+}
