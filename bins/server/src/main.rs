@@ -12,7 +12,6 @@ mod descriptors;
 mod guard;
 mod log_format;
 mod manual;
-mod refusal;
 mod serve;
 mod signals;
 mod startup;
@@ -24,10 +23,6 @@ use actix_web::rt;
 use clap::FromArgMatches as _;
 
 use crate::config::Config;
-
-/// Answers are made on one thread and given back on another, which glibc's arenas make dear.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let matches = manual::command()
