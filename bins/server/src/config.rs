@@ -83,6 +83,10 @@ pub(crate) struct Config {
     #[arg(long, value_name = "N", env = "ASSAY_WORKERS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     workers: Option<u32>,
 
+    /// Memory for answers that clients have not taken yet, in MiB; a key holds at most a quarter
+    #[arg(long, value_name = "MIB", env = "ASSAY_ANSWER_MEMORY_MIB", hide_env_values = true, default_value_t = 256, value_parser = clap::value_parser!(u32).range(32..=1_048_576))]
+    answer_memory_mib: u32,
+
     /// What to log, such as info or warn,assay_api=debug
     #[arg(
         long,
@@ -115,6 +119,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// How many bytes of answers may be in memory.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        usize::try_from(u64::from(self.answer_memory_mib) << 20).unwrap_or(usize::MAX)
+    }
+
     /// The database that was named; an empty variable names none.
     pub(crate) fn database_url(&self) -> Option<&str> {
         named(self.database_url.as_deref())

@@ -29,6 +29,8 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 const PER_BYTE: Duration = Duration::from_micros(100);
 /// How long a client that was refused may take to read its answer before the connection is closed.
 const LINGER_FOR: Duration = Duration::from_secs(1);
+/// How long a client may keep the server waiting to take one answer, all pauses together.
+const TAKEN_IN_ALL: Duration = Duration::from_secs(120);
 /// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much on.
 const AHEAD_BYTES: usize = 64 * 1_024;
 
@@ -49,6 +51,7 @@ pub(crate) struct Connection<S> {
     /// Whether reading waits for an answer to be given.
     is_held: bool,
     refusing: Refusing,
+    patience: Patience,
 }
 
 /// How far a refusal of the protocol layer has come.
@@ -63,14 +66,56 @@ enum Refusing {
     Lingering(Pin<Box<Sleep>>),
 }
 
+/// How long a client has kept the server waiting to take an answer.
+#[derive(Debug, Default)]
+struct Patience {
+    /// The number of the answer.
+    answer: u64,
+    /// In pauses that are over.
+    waited: Duration,
+    /// When the present pause began.
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// The client does not take more of the answer of this number now. Returns when it is given up.
+    fn waits(&mut self, answer: u64, now: Instant) -> Instant {
+        if self.answer != answer {
+            *self = Self {
+                answer,
+                ..Self::default()
+            };
+        }
+        let since = *self.since.get_or_insert(now);
+        since + TAKEN_IN_ALL.saturating_sub(self.waited)
+    }
+
+    /// The client took some of it.
+    fn took(&mut self, now: Instant) {
+        if let Some(since) = self.since.take() {
+            self.waited += now.saturating_duration_since(since);
+        }
+    }
+}
+
 /// Whether the server is at work on a request of a connection; shared with who answers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Answering(Rc<Cell<bool>>);
+pub(crate) struct Answering(Rc<Cell<(bool, u64)>>);
 
 impl Answering {
     /// The server begins its work, or ends it.
     pub(crate) fn set(&self, is_answering: bool) {
-        self.0.set(is_answering);
+        let (_, number) = self.0.get();
+        self.0.set((is_answering, number + u64::from(is_answering)));
+    }
+
+    fn is_answering(&self) -> bool {
+        self.0.get().0
+    }
+
+    /// The number of the present answer, or of the last one.
+    fn number(&self) -> u64 {
+        self.0.get().1
     }
 }
 
@@ -97,6 +142,7 @@ impl<S> Connection<S> {
             ahead: 0,
             is_held: false,
             refusing: Refusing::No,
+            patience: Patience::default(),
         }
     }
 
@@ -106,7 +152,7 @@ impl<S> Connection<S> {
     }
 
     fn is_busy(&self) -> bool {
-        self.answering.0.get() || matches!(self.due, Due::Taking(_))
+        self.answering.is_answering() || matches!(self.due, Due::Taking(_))
     }
 
     fn came(&mut self, bytes: usize) {
@@ -117,15 +163,28 @@ impl<S> Connection<S> {
     }
 
     fn took(&mut self, bytes: usize) {
+        let now = Instant::now();
         let by = match self.due {
             Due::Taking(by) => by,
-            Due::Nothing | Due::Rest(_) => Instant::now() + TAKEN_WITHIN,
+            Due::Nothing | Due::Rest(_) => now + TAKEN_WITHIN,
         };
+        self.patience.took(now);
         self.due = Due::Taking(by + PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// The client takes nothing at the moment.
+    fn takes_nothing(&mut self) {
+        let now = Instant::now();
+        let by = match self.due {
+            Due::Taking(by) => by,
+            Due::Nothing | Due::Rest(_) => now + TAKEN_WITHIN,
+        };
+        self.due = Due::Taking(by.min(self.patience.waits(self.answering.number(), now)));
     }
 
     fn took_all(&mut self, cx: &Context<'_>) {
         if let Due::Taking(_) = self.due {
+            self.patience.took(Instant::now());
             self.due = Due::Nothing;
         }
         if self.is_held && !self.is_busy() {
@@ -138,7 +197,7 @@ impl<S> Connection<S> {
     fn pending<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let by = match self.due {
             Due::Nothing => return Poll::Pending,
-            Due::Rest(_) if self.answering.0.get() => return Poll::Pending,
+            Due::Rest(_) if self.answering.is_answering() => return Poll::Pending,
             Due::Rest(by) | Due::Taking(by) => by,
         };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(by)));
@@ -185,7 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    self.took(0);
+                    self.takes_nothing();
                     return self.pending(cx);
                 }
             }
@@ -254,7 +313,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                self.took(0);
+                self.takes_nothing();
                 self.pending(cx)
             }
         }
@@ -263,6 +322,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_pending() {
+            self.takes_nothing();
             return self.pending(cx);
         }
         self.took_all(cx);
@@ -272,9 +332,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
         if ended.is_pending() {
-            self.took(0);
+            self.takes_nothing();
             return self.pending(cx);
         }
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_takes_an_answer_drop_by_drop_is_given_up_after_two_minutes_of_waiting() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut patience = Patience::default();
+        assert_eq!(patience.waits(1, at(0)), at(120));
+        assert_eq!(patience.waits(1, at(5)), at(120), "the same pause");
+        patience.took(at(20));
+        // The server was at work in between.
+        assert_eq!(patience.waits(1, at(100)), at(200));
+        patience.took(at(199));
+        assert_eq!(patience.waits(1, at(300)), at(301));
+        // Each answer begins anew.
+        assert_eq!(patience.waits(2, at(300)), at(420));
     }
 }

@@ -12,6 +12,7 @@ mod descriptors;
 mod guard;
 mod log_format;
 mod manual;
+mod refusal;
 mod serve;
 mod signals;
 mod startup;

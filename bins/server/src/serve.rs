@@ -43,6 +43,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let operators = listen(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?;
     let addresses = (public.local_addr()?, operators.local_addr()?);
     let limiter = limiter(&config)?;
+    let answer_bytes = config.answer_bytes();
 
     let mut starting = spawn_blocking(move || startup::start(&config, sizes));
     let Started {
@@ -57,7 +58,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             return starting.await?.map(drop);
         }
     };
-    let app = assay_api::App::new(database, limiter, Arc::new(clock::now));
+    let app = assay_api::App::new(database, limiter, Arc::new(clock::now)).with_answer_bytes(answer_bytes);
     let tls = certificate.as_ref().map(Certificate::config).transpose()?;
     let servers = (
         api::start(public, sizes, app.clone(), tls)?,

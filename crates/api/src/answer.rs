@@ -3,11 +3,16 @@
 use std::fmt::Write as _;
 
 use actix_web::http::{StatusCode, header::HeaderValue};
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{store::Store, timestamp::Timestamp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::{encoding::Coding, error::ApiError, request::Ask};
+use crate::{
+    encoding::{Coding, Encoder},
+    error::ApiError,
+    memory::{IN_PARTS, Reservation},
+    request::Ask,
+};
 
 /// Bodies up to this many bytes are not compressed: it would cost more than it saves.
 const COMPRESSED_ABOVE: usize = 16 * 1024;
@@ -19,7 +24,24 @@ const ROOM: usize = 2048;
 pub(crate) struct Answer {
     json: Vec<u8>,
     caching: Caching,
+    rest: Option<Rest>,
 }
+
+/// The entries of an answer's last list that are yet to be read. Its JSON ends before them.
+pub(crate) struct Rest {
+    entries: Box<dyn NextEntries>,
+    /// What tells the state that all entries are of, where the answer carries a tag.
+    version: [u8; 32],
+}
+
+/// Reads the entries of a list in parts.
+pub(crate) trait NextEntries: Send {
+    /// The JSON of the next entries, with commas in between; none after the last.
+    fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<u8>>, ApiError>;
+}
+
+/// How an answer ends that is built in parts: its list is the last field.
+const ENDING: &[u8] = b"]}";
 
 /// What a client may do with an answer besides reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,35 +85,75 @@ impl Answer {
         Ok(Self {
             json,
             caching: Caching::None,
+            rest: None,
         })
+    }
+
+    /// The same answer with further entries in the list that is the last field of its JSON. Where it carries a tag, that is
+    /// of its beginning and the version.
+    pub(crate) fn and_then(
+        mut self,
+        entries: Box<dyn NextEntries>,
+        version: [u8; 32],
+    ) -> Result<Self, ApiError> {
+        let beginning = self.json.strip_suffix(ENDING).ok_or(ApiError::Aborted)?;
+        self.json.truncate(beginning.len());
+        self.rest = Some(Rest { entries, version });
+        Ok(self)
     }
 
     fn with(body: &impl Serialize, caching: Caching) -> Result<Self, ApiError> {
         let json = serde_json::to_vec(body)?;
-        Ok(Self { json, caching })
+        Ok(Self {
+            json,
+            caching,
+            rest: None,
+        })
     }
 
     /// Chooses the content coding, compares the tag and compresses. The tag is a strong one: each coding has
     /// its own, since strong means equal bytes.
-    pub(crate) fn into_reply(self, ask: &Ask, expiry_notice: Option<Timestamp>) -> Result<Reply, ApiError> {
-        let coding = if self.json.len() > COMPRESSED_ABOVE {
+    pub(crate) fn into_reply(
+        self,
+        ask: &Ask,
+        expiry_notice: Option<Timestamp>,
+        mut memory: Reservation,
+    ) -> Result<Reply, ApiError> {
+        let coding = if self.rest.is_some() || self.json.len() > COMPRESSED_ABOVE {
             ask.coding()
         } else {
             Coding::Identity
         };
         let tag = match self.caching {
             Caching::None => None,
-            Caching::Revalidate => Some(tag(&self.json, coding)),
+            Caching::Revalidate => {
+                let version = self.rest.as_ref().map(|rest| rest.version.as_slice());
+                Some(tag(&self.json, version.unwrap_or_default(), coding))
+            }
         };
-        let body = match &tag {
-            Some(tag) if ask.has_version(tag) => Body::NotModified,
-            Some(_) | None => Body::Json {
+        let is_known = tag.as_ref().is_some_and(|tag| ask.has_version(tag));
+        let body = match self.rest {
+            _ if is_known => Body::NotModified,
+            None => Body::Json {
                 bytes: coding.encode(self.json).map_err(ApiError::Encoding)?,
                 coding,
             },
+            Some(rest) => {
+                let mut encoder = coding.encoder().map_err(ApiError::Encoding)?;
+                Body::Parts {
+                    first: encoder.piece(self.json).map_err(ApiError::Encoding)?,
+                    coding,
+                    rest: RestOfBody {
+                        entries: rest.entries,
+                        encoder,
+                    },
+                }
+            }
         };
+        memory.resize(body.held())?;
         Ok(Reply {
             body,
+            memory,
             tag,
             caching: self.caching,
             expiry_notice,
@@ -102,6 +164,8 @@ impl Answer {
 /// Everything that a successful response is made of.
 pub(crate) struct Reply {
     pub(crate) body: Body,
+    /// The room that the body takes.
+    pub(crate) memory: Reservation,
     pub(crate) tag: Option<String>,
     pub(crate) caching: Caching,
     pub(crate) expiry_notice: Option<Timestamp>,
@@ -113,20 +177,68 @@ pub(crate) enum Body {
     NotModified,
     /// JSON, perhaps compressed.
     Json { bytes: Vec<u8>, coding: Coding },
+    /// JSON of which the rest is built when the client has taken the first part.
+    Parts {
+        first: Vec<u8>,
+        coding: Coding,
+        rest: RestOfBody,
+    },
+}
+
+/// The parts of a body that are yet to be built.
+pub(crate) struct RestOfBody {
+    entries: Box<dyn NextEntries>,
+    encoder: Encoder,
+}
+
+impl RestOfBody {
+    /// The next part as it is sent, and what is left then. Blocks on the store.
+    pub(crate) fn next(mut self, store: &dyn Store) -> Result<(Vec<u8>, Option<Self>), ApiError> {
+        let mut json = vec![b','];
+        while let Some(mut entries) = self.entries.next(store)? {
+            // Some may have gone meanwhile.
+            if !entries.is_empty() {
+                json.append(&mut entries);
+                let piece = self.encoder.piece(json).map_err(ApiError::Encoding)?;
+                return Ok((piece, Some(self)));
+            }
+        }
+        let end = self.encoder.end(ENDING.to_vec()).map_err(ApiError::Encoding)?;
+        Ok((end, None))
+    }
+}
+
+/// The JSON of some entries with commas in between.
+pub(crate) fn entries<T: Serialize>(entries: &[T]) -> Result<Vec<u8>, ApiError> {
+    let mut json = serde_json::to_vec(entries)?;
+    json.pop();
+    if !json.is_empty() {
+        json.remove(0);
+    }
+    Ok(json)
 }
 
 impl Body {
+    /// How many bytes it holds until the client has taken it.
+    fn held(&self) -> usize {
+        match self {
+            Self::NotModified => 0,
+            Self::Json { bytes, .. } => bytes.len(),
+            Self::Parts { .. } => IN_PARTS,
+        }
+    }
+
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::NotModified => StatusCode::NOT_MODIFIED,
-            Self::Json { .. } => StatusCode::OK,
+            Self::Json { .. } | Self::Parts { .. } => StatusCode::OK,
         }
     }
 }
 
-/// Half a SHA-256 of the JSON in hexadecimal, and the coding.
-fn tag(json: &[u8], coding: Coding) -> String {
-    let hash = Sha256::digest(json);
+/// Half a SHA-256 of the JSON and the version in hexadecimal, and the coding.
+fn tag(json: &[u8], version: &[u8], coding: Coding) -> String {
+    let hash = Sha256::new().chain_update(json).chain_update(version).finalize();
     let mut tag = String::with_capacity(40);
     for byte in hash.iter().take(16) {
         // Writing to a String does not fail.

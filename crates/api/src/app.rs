@@ -8,6 +8,7 @@ use assay_flakiness::Engine;
 
 use crate::{
     admission::{AdmissionControl, TimeLimits},
+    memory::AnswerMemory,
     metrics::Metrics,
 };
 
@@ -18,6 +19,9 @@ const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
+
+/// How many bytes of answers may be in memory, unless the program says so.
+const ANSWER_BYTES: usize = 256 << 20;
 
 /// Tells the time of a request.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -33,6 +37,7 @@ pub struct App {
     pub(crate) usage: Arc<KeyUsage>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) admission: Arc<AdmissionControl<PresentedKey>>,
+    pub(crate) memory: Arc<AnswerMemory>,
 }
 
 impl App {
@@ -48,6 +53,17 @@ impl App {
             usage: Arc::default(),
             metrics: Arc::default(),
             admission: Arc::new(AdmissionControl::new(THREADS, LIMITS)),
+            memory: Arc::new(AnswerMemory::new(ANSWER_BYTES)),
+        }
+    }
+
+    /// With room for this many bytes of answers that are being built or not yet taken by their clients, a quarter of it for
+    /// each key. Clones made before keep theirs.
+    #[must_use]
+    pub fn with_answer_bytes(self, bytes: usize) -> Self {
+        Self {
+            memory: Arc::new(AnswerMemory::new(bytes)),
+            ..self
         }
     }
 

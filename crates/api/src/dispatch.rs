@@ -1,10 +1,18 @@
 //! The way of every request, from the rate limit to the response.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
-    http::header::{self, HeaderName, HeaderValue},
+    http::{
+        Method,
+        header::{self, HeaderName, HeaderValue},
+    },
+    rt::time::sleep,
 };
 use assay_access::{
     check::{PresentedKey, budget_id},
@@ -14,10 +22,13 @@ use assay_domain::timestamp::Timestamp;
 
 use crate::{
     access::{self, AccessLine},
-    answer::{Answer, Body, Reply},
+    admission::Rejected,
+    answer::{Answer, Body, Reply, RestOfBody},
     app::App,
+    body::{BodyInParts, Built, WholeBody},
     call::Call,
     error::ApiError,
+    memory::BUILDING,
     request::{Ask, RequestId},
     routes::Route,
 };
@@ -76,10 +87,12 @@ async fn respond(
         Admission::Admitted(budget) => Some(budget),
         Admission::Refused => return (HttpResponse::TooManyRequests().finish(), access::RATE_LIMITED),
     };
+    let mut presented = None;
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
             let ask = Ask::of(request);
             let app = Arc::clone(app);
+            presented = Some(key);
             let admission = Arc::clone(&app.admission);
             admission
                 .run(key, move || read(&app, route, &key, &ask, now))
@@ -89,7 +102,11 @@ async fn respond(
         Err(refusal) => Err(refusal.into()),
     };
     match outcome {
-        Ok(reply) => (success(reply, budget), access::SUCCESS),
+        Ok(reply) => {
+            let is_head = request.method() == Method::HEAD;
+            let build = builder(app, presented, route, id);
+            (success(reply, budget, is_head, build), access::SUCCESS)
+        }
         Err(error) => {
             error.log(route.path, id);
             (error.response(), error.code())
@@ -118,13 +135,20 @@ fn read(
         ask,
         pairs: &ask.pairs(),
     };
+    let building = if route.is_large { BUILDING } else { 0 };
+    let memory = app.memory.reserve(grant.key, building)?;
     let answer = (route.handler)(&call)?;
-    answer.into_reply(ask, grant.expiry_notice(now))
+    answer.into_reply(ask, grant.expiry_notice(now), memory)
 }
 
 /// A success alone tells of the budget: what is left differs from request to request, and two refusals that must
 /// not differ would.
-fn success(reply: Reply, budget: Option<Budget>) -> HttpResponse {
+fn success(
+    reply: Reply,
+    budget: Option<Budget>,
+    is_head: bool,
+    build: impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>> + Unpin + 'static,
+) -> HttpResponse {
     let mut response = HttpResponseBuilder::new(reply.body.status());
     response
         .insert_header((header::CACHE_CONTROL, reply.caching.header()))
@@ -146,10 +170,74 @@ fn success(reply: Reply, budget: Option<Budget>) -> HttpResponse {
             if let Some(name) = coding.header() {
                 response.insert_header((header::CONTENT_ENCODING, name));
             }
-            response.insert_header(header::ContentType::json()).body(bytes)
+            response
+                .insert_header(header::ContentType::json())
+                .body(WholeBody::new(bytes, reply.memory))
+        }
+        Body::Parts { first, coding, rest } => {
+            if let Some(name) = coding.header() {
+                response.insert_header((header::CONTENT_ENCODING, name));
+            }
+            let (first, rest) = if is_head {
+                (Vec::new(), None)
+            } else {
+                (first, Some(rest))
+            };
+            response
+                .insert_header(header::ContentType::json())
+                .body(BodyInParts::new(first, rest, build, reply.memory))
         }
     }
 }
+
+/// What builds the further parts of an answer, each after waiting for its turn as the request did. It waits on where the
+/// server is overloaded, rather than to give up an answer that has begun.
+fn builder(
+    app: &Arc<App>,
+    key: Option<PresentedKey>,
+    route: &'static Route,
+    id: &RequestId,
+) -> impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>> + Unpin + 'static {
+    let (app, id) = (Arc::clone(app), id.clone());
+    move |rest| {
+        let (app, id) = (Arc::clone(&app), id.clone());
+        Box::pin(async move {
+            let built = match key {
+                Some(key) => next_part(&app, key, rest).await,
+                None => Err(ApiError::Aborted),
+            };
+            if let Err(error) = &built {
+                error.log(route.path, &id);
+            }
+            built
+        })
+    }
+}
+
+async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built {
+    // Taken by the work that is done, and left there by work that was rejected.
+    let rest = Arc::new(Mutex::new(Some(rest)));
+    let mut tries = 1;
+    loop {
+        let (store, left) = (Arc::clone(&app.store), Arc::clone(&rest));
+        let work = move || {
+            let rest = left.lock().unwrap_or_else(PoisonError::into_inner).take();
+            rest.ok_or(ApiError::Aborted)?.next(&*store)
+        };
+        match app.admission.run(key, work).await {
+            Ok(built) => return built,
+            Err(Rejected::Overloaded) if tries < PART_TRIES => {
+                tries += 1;
+                sleep(PART_PAUSE).await;
+            }
+            Err(rejected) => return Err(rejected.into()),
+        }
+    }
+}
+
+/// How often a further part of an answer asks for its turn, and the pause in between.
+const PART_TRIES: u32 = 10;
+const PART_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often a key may ask, as the IETF's draft on rate limit headers writes it.
 fn policy(budget: &Budget) -> String {

@@ -2,7 +2,10 @@
 //!
 //! A body is compressed whole, on the thread that made it: its length is then known and nothing is chunked.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    mem,
+};
 
 use actix_web::http::header::{AcceptEncoding, Encoding, HeaderValue};
 
@@ -21,6 +24,8 @@ pub(crate) enum Coding {
 
 /// The window of 2^20 bytes holds the repetitions of our largest bodies at a fraction of the default's memory.
 const BROTLI_WINDOW: i32 = 20;
+/// Of a body that is coded piece by piece, because the coder's memory is held until the client has taken the last piece.
+const PIECES_WINDOW: i32 = 18;
 const BROTLI_QUALITY: i32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 
@@ -87,12 +92,76 @@ impl Coding {
         }
     }
 
+    /// Begins to code a body piece by piece.
+    pub(crate) fn encoder(self) -> io::Result<Encoder> {
+        Ok(match self {
+            Self::Identity => Encoder::Identity,
+            Self::Gzip => Encoder::Gzip(flate2::write::GzEncoder::new(
+                Vec::new(),
+                flate2::Compression::fast(),
+            )),
+            Self::Brotli => {
+                let parameters = brotli::enc::BrotliEncoderParams {
+                    quality: BROTLI_QUALITY,
+                    lgwin: PIECES_WINDOW,
+                    ..Default::default()
+                };
+                Encoder::Brotli(Box::new(brotli::CompressorWriter::with_params(
+                    Vec::new(),
+                    4096,
+                    &parameters,
+                )))
+            }
+            Self::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+                encoder.set_parameter(zstd::zstd_safe::CParameter::WindowLog(
+                    PIECES_WINDOW.unsigned_abs(),
+                ))?;
+                Encoder::Zstd(encoder)
+            }
+        })
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
             Self::Gzip => "gzip",
             Self::Brotli => "br",
             Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Codes a body piece by piece.
+pub(crate) enum Encoder {
+    Identity,
+    Gzip(flate2::write::GzEncoder<Vec<u8>>),
+    Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+}
+
+impl Encoder {
+    /// A piece as it is sent. All of it can be decoded once that has arrived.
+    pub(crate) fn piece(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        fn coded<W: Write>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
+            writer.write_all(bytes)?;
+            writer.flush()
+        }
+        match self {
+            Self::Identity => Ok(bytes),
+            Self::Gzip(writer) => coded(writer, &bytes).map(|()| mem::take(writer.get_mut())),
+            Self::Brotli(writer) => coded(writer, &bytes).map(|()| mem::take(writer.get_mut())),
+            Self::Zstd(writer) => coded(writer, &bytes).map(|()| mem::take(writer.get_mut())),
+        }
+    }
+
+    /// The last piece as it is sent.
+    pub(crate) fn end(self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Identity => Ok(bytes),
+            Self::Gzip(mut writer) => writer.write_all(&bytes).and_then(|()| writer.finish()),
+            Self::Brotli(mut writer) => writer.write_all(&bytes).map(|()| writer.into_inner()),
+            Self::Zstd(mut writer) => writer.write_all(&bytes).and_then(|()| writer.finish()),
         }
     }
 }
@@ -147,5 +216,34 @@ mod tests {
 
         let coded = Coding::Zstd.encode(body.clone()).unwrap();
         assert!(zstd::decode_all(coded.as_slice()).unwrap() == body && coded.len() < body.len() / 10);
+    }
+
+    #[test]
+    fn a_body_in_pieces_decodes_to_the_same() {
+        let decode = |coding: Coding, coded: &[u8]| {
+            let mut plain = Vec::new();
+            match coding {
+                Coding::Identity => plain.extend_from_slice(coded),
+                Coding::Gzip => drop(
+                    flate2::read::GzDecoder::new(coded)
+                        .read_to_end(&mut plain)
+                        .unwrap(),
+                ),
+                Coding::Brotli => brotli::BrotliDecompress(&mut { coded }, &mut plain).unwrap(),
+                Coding::Zstd => plain = zstd::decode_all(coded).unwrap(),
+            }
+            plain
+        };
+        for coding in [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd] {
+            let mut encoder = coding.encoder().unwrap();
+            let mut coded = Vec::new();
+            for piece in ["[1", ",2", ",3"] {
+                let piece = encoder.piece(piece.into()).unwrap();
+                assert!(!piece.is_empty());
+                coded.extend(piece);
+            }
+            coded.extend(encoder.end(b"]".to_vec()).unwrap());
+            assert_eq!(decode(coding, &coded), b"[1,2,3]", "{coding:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use assay_access::check::{CheckError, Refusal};
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
 use serde::Serialize;
 
-use crate::{admission::Rejected, answer::Caching, request::RequestId};
+use crate::{admission::Rejected, answer::Caching, memory::NoRoom, request::RequestId};
 
 /// After how many seconds to ask again where the server could not answer for now.
 const RETRY_AFTER_S: &str = "1";
@@ -59,6 +59,10 @@ pub(crate) enum ApiError {
     TookTooLong,
     #[error("more requests came than can be answered")]
     Overloaded,
+    #[error("the run changed while its tests were read")]
+    Changed,
+    #[error("answers that clients have not taken fill the memory for answers")]
+    NoRoom,
 }
 
 /// What is wrong with a head that the protocol layer refuses, before it is known what the request asks for.
@@ -97,6 +101,12 @@ impl From<Rejected> for ApiError {
             Rejected::TimedOut => Self::TookTooLong,
             Rejected::Panicked => Self::Aborted,
         }
+    }
+}
+
+impl From<NoRoom> for ApiError {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
     }
 }
 
@@ -145,7 +155,7 @@ impl ApiError {
     /// Logs a failure of the server with its causes. A refusal is the client's and is not logged. Nor is each rejection under
     /// overload, which would cost more than the rejection: the admission control logs their number.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded) {
+        if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded | Self::NoRoom) {
             return;
         }
         let mut causes = self.to_string();
@@ -181,9 +191,11 @@ impl ApiError {
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
             // Another server may do better, which a load balancer knows by this status.
-            Self::Store(StoreError::Unreachable(_)) | Self::TookTooLong | Self::Overloaded => {
-                (StatusCode::SERVICE_UNAVAILABLE, "internal_error")
-            }
+            Self::Store(StoreError::Unreachable(_))
+            | Self::TookTooLong
+            | Self::Overloaded
+            | Self::NoRoom
+            | Self::Changed => (StatusCode::SERVICE_UNAVAILABLE, "internal_error"),
             Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
             | Self::Json(_)
             | Self::Encoding(_)
@@ -229,8 +241,12 @@ impl ApiError {
             Self::TestNotFound => "No test has this name (and file, where filePath was given).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(files) => ambiguous(files),
-            Self::Store(_) | Self::Json(_) | Self::Encoding(_) | Self::Aborted | Self::TookTooLong => {
+            Self::Store(_) | Self::Json(_) | Self::Encoding(_) | Self::Aborted | Self::TookTooLong | Self::Changed => {
                 "The server failed to answer; try again later.".to_owned()
+            }
+            Self::NoRoom => {
+                "Answers that were not read yet fill the memory for answers; read those under way, then try again."
+                    .to_owned()
             }
             Self::Overloaded => {
                 "The server has more requests than it can answer; try again later.".to_owned()

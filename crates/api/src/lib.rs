@@ -10,12 +10,14 @@ mod admin;
 mod admission;
 mod answer;
 mod app;
+mod body;
 mod call;
 mod cursor;
 mod dispatch;
 mod encoding;
 mod error;
 mod exposition;
+mod memory;
 mod metrics;
 #[cfg(test)]
 mod openapi;

@@ -1,8 +1,10 @@
 //! A test's history: how it ended in each run of a period.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
-use crate::{attempt::AttemptStatus, id::RunId, test::TestName, timestamp::Timestamp};
+use crate::{attempt::AttemptStatus, id::RunId, test::TestName, timestamp::Timestamp, window::Window};
 
 /// A test's occurrences in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,23 @@ pub struct TestHistory {
     pub stable_branch: String,
     /// One a run, newest first by (startedAt, runNumber).
     pub occurrences: Vec<Occurrence>,
+    /// What is left to read, where there are too many occurrences to be read at once.
+    pub rest: Option<HistoryRest>,
+}
+
+/// The older occurrences of a test that are still to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryRest {
+    /// The test's number.
+    pub test: i32,
+    /// The period.
+    pub window: Window,
+    /// The branch that releases are made from.
+    pub stable_branch: String,
+    /// Start and number of the last run that was read.
+    pub after: (Timestamp, i32),
+    /// The runs that were read, each of which may have moved in time since.
+    pub runs: HashSet<i32>,
 }
 
 /// How a test ended in one run.

@@ -1,5 +1,7 @@
 //! Runs: the logical run that all shards of one CI run make up.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 
 use crate::{
@@ -195,6 +197,31 @@ pub struct RunDetail {
     pub counts: Counts,
     /// One entry a test, ordered by file (none first), then name.
     pub tests: Vec<TestEntry>,
+    /// What is left to read of the tests, where they are too many to be read at once.
+    #[serde(skip)]
+    pub rest: Option<RunRest>,
+}
+
+/// The tests of a run that are still to be read, part by part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRest {
+    /// The run.
+    pub run: RunId,
+    /// What the run's shards hold.
+    pub contents: [u8; 32],
+    /// What all tests of the run say, those included that were read already.
+    pub version: [u8; 32],
+    /// The parts, in order.
+    pub parts: VecDeque<RunPart>,
+}
+
+/// Some tests of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunPart {
+    /// Their numbers.
+    pub tests: Vec<i32>,
+    /// Which error signatures they have.
+    pub signatures: [u8; 32],
 }
 
 /// The `run` object of the run detail.

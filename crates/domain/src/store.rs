@@ -8,14 +8,14 @@ use std::sync::Arc;
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
-    history::TestHistory,
+    history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, OrganizationId, ProjectId, RunId},
     key::{KeyEntry, KeyHash, NewKey, StoredKey},
     observation::History,
     plan::Plan,
     project::{Caller, Organization, Project, ProjectEntry},
     recording::{Imported, Recording},
-    run::{RunDetail, RunPage, RunQuery},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::{ChatEvent, Settings},
     signature::{Classifier, SignatureDetail, SignaturePage, SignatureQuery},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
@@ -80,7 +80,18 @@ pub trait Store: Send + Sync {
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError>;
 
     /// The logical run that this id, or the id of any of its shards, names.
+    ///
+    /// Of a very long run only the first tests are read; [`Self::run_part`] reads the others.
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError>;
+
+    /// The next tests of a run, in a transaction of their own; none where the run is not what it was when the first were
+    /// read.
+    fn run_part(
+        &self,
+        project: &Project,
+        rest: &RunRest,
+        part: &RunPart,
+    ) -> Result<Option<Vec<TestEntry>>, StoreError>;
 
     /// The attempts of a test in a run; none where there is no such run. The candidates of an ambiguous name are
     /// the files that have it in this run.
@@ -91,13 +102,21 @@ pub trait Store: Send + Sync {
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError>;
 
-    /// How a test ended in the runs of a period.
+    /// How a test ended in the runs of a period. Of a very long history only the newest occurrences are read;
+    /// [`Self::history_part`] reads the others.
     fn history(
         &self,
         project: &Project,
         test: &TestSelector,
         window: &Window,
     ) -> Result<TestLookup<TestHistory>, StoreError>;
+
+    /// The next occurrences of a history, as they are stored now, and what is left then.
+    fn history_part(
+        &self,
+        project: &Project,
+        rest: HistoryRest,
+    ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError>;
 
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;

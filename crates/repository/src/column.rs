@@ -26,6 +26,12 @@ define_sql_function! {
         -> diesel::sql_types::Nullable<diesel::sql_types::Text>;
 }
 
+define_sql_function! {
+    /// How many bytes a text has, known without reading a long one.
+    fn octet_length(text: diesel::sql_types::Nullable<diesel::sql_types::Text>)
+        -> diesel::sql_types::Nullable<diesel::sql_types::Integer>;
+}
+
 /// How many characters of a message are read for a list: one more than [`assay_domain::excerpt`] leaves of a text that is
 /// too long.
 pub(crate) const LISTED: i32 = 2_001;

@@ -1,9 +1,9 @@
 //! A test's history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
-    history::{Occurrence, RevisionSeen, TestHistory},
+    history::{HistoryRest, Occurrence, RevisionSeen, TestHistory},
     id::RunId,
     project::Project,
     store::StoreError,
@@ -21,7 +21,7 @@ use crate::{
     pool::Read,
     revision::Revisions,
     schema::{attempt, result, run},
-    test::{self, FoundTest},
+    test,
 };
 
 /// How a test ended in the runs of a period, newest first.
@@ -32,8 +32,26 @@ pub(crate) fn find(
     window: &Window,
 ) -> Read<TestLookup<TestHistory>> {
     let found = test::find(connection, project, asked)?;
-    test::then(found, |found| occurrences(connection, project, found, window))
+    test::then(found, |found| {
+        let rest = HistoryRest {
+            test: found.ordinal,
+            window: *window,
+            stable_branch: found.stable_branch.clone(),
+            after: (window.to, i32::MAX),
+            runs: HashSet::new(),
+        };
+        let (occurrences, rest) = part(connection, project, rest)?;
+        Ok(TestHistory {
+            test: found.name,
+            stable_branch: found.stable_branch,
+            occurrences,
+            rest,
+        })
+    })
 }
+
+/// How many occurrences are read at once.
+const PART: usize = 1_000;
 
 #[derive(Debug, Queryable)]
 struct Row {
@@ -48,14 +66,15 @@ struct Row {
     duration_ms: Option<i64>,
 }
 
-fn occurrences(
+/// The next occurrences, and what is left then.
+pub(crate) fn part(
     connection: &mut PgConnection,
     project: &Project,
-    test: FoundTest,
-    window: &Window,
-) -> Read<TestHistory> {
-    let (from, to) = visible(project, window);
-    let rows: Vec<Row> = result::table
+    mut rest: HistoryRest,
+) -> Read<(Vec<Occurrence>, Option<HistoryRest>)> {
+    let (from, _) = visible(project, &rest.window);
+    let (started_at, number) = rest.after;
+    let mut rows: Vec<Row> = result::table
         .inner_join(
             run::table.on(run::project_id
                 .eq(result::project_id)
@@ -63,9 +82,14 @@ fn occurrences(
         )
         .filter(result::project_id.eq(project.id.0))
         .filter(run::project_id.eq(project.id.0))
-        .filter(result::test.eq(test.ordinal))
+        .filter(result::test.eq(rest.test))
         // Not said of runs as well: a plan for any period takes both for few then, and compares each with each.
-        .filter(result::started_at.between(from, to))
+        .filter(result::started_at.between(from, At(started_at)))
+        .filter(
+            result::started_at
+                .lt(At(started_at))
+                .or(result::run_number.lt(number)),
+        )
         .order((result::started_at.desc(), result::run_number.desc()))
         .select((
             run::id,
@@ -78,9 +102,20 @@ fn occurrences(
             result::status,
             result::duration_ms,
         ))
+        .limit(i64::try_from(PART).unwrap_or(i64::MAX).saturating_add(1))
         .load(connection)?;
-    let mut retried = retried(connection, project.id.0, test.ordinal, from, to)?;
-    let revisions = Revisions::load(connection, project, &test.stable_branch, window.to)?;
+    let has_more = rows.len() > PART;
+    rows.truncate(PART);
+    let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else {
+        return Ok((Vec::new(), None));
+    };
+    let (newest, oldest) = (newest.started_at, oldest.started_at);
+    if let Some(last) = rows.last() {
+        rest.after = (last.started_at.0, last.run_number);
+    }
+    rows.retain(|row| rest.runs.insert(row.run_number));
+    let mut retried = retried(connection, project.id.0, rest.test, oldest, newest)?;
+    let revisions = Revisions::load(connection, project, &rest.stable_branch, rest.window.to, newest.0)?;
     let occurrences = rows
         .into_iter()
         .map(|row| {
@@ -93,11 +128,7 @@ fn occurrences(
             row.shown(tried, revision)
         })
         .collect::<Result<_, _>>()?;
-    Ok(TestHistory {
-        test: test.name,
-        stable_branch: test.stable_branch,
-        occurrences,
-    })
+    Ok((occurrences, has_more.then_some(rest)))
 }
 
 /// What the attempts of a test in a run come to.

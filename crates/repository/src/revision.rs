@@ -30,14 +30,20 @@ pub(crate) struct Revisions {
 
 impl Revisions {
     /// Those of the window that ends at `to`, as the engine counts them: a run without a result that is not skipped
-    /// is none, and where no run names its branch all are on the stable one.
+    /// is none, and where no run names its branch all are on the stable one. Nothing is read where all runs that are asked
+    /// about lie before the window: the newest started then.
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: &Project,
         stable_branch: &str,
         to: Timestamp,
+        newest: Timestamp,
     ) -> Read<Self> {
         let from = to.plus_days(-ENGINE_WINDOW_DAYS);
+        let mut seen: HashMap<Key, RevisionSeen> = HashMap::new();
+        if newest < from {
+            return Ok(Self { from, to, seen });
+        }
         let rows: Vec<Row> = run::table
             .filter(run::project_id.eq(project.id.0))
             .filter(run::started_at.between(At(from), At(to)))
@@ -53,7 +59,6 @@ impl Revisions {
             .load(connection)?;
         let unnamed = rows.iter().all(|(.., branch)| branch.is_none());
         let stable = Some(stable_branch);
-        let mut seen: HashMap<Key, RevisionSeen> = HashMap::new();
         for (number, started_at, tested_revision, commit_sha, branch) in rows {
             let branch = if unnamed {
                 stable.map(str::to_owned)

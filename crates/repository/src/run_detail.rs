@@ -1,24 +1,29 @@
 //! One logical run with every test's final attempt.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use assay_domain::{
     attempt::ErrorDetail,
     excerpt::excerpt,
     id::RunId,
     project::Project,
-    run::{Run, RunDetail, Shards, TestEntry},
+    run::{Run, RunDetail, RunPart, RunRest, Shards, TestEntry},
     store::StoreError,
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
+    PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
+    pg::PgRowByRowLoadingMode,
 };
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::{
     browser::Browsers,
-    column::{At, LISTED, beginning, count, duration, optional_word, status},
+    column::{At, LISTED, beginning, count, duration, octet_length, optional_word, status},
     pool::Read,
     run::{StoredRun, outcome},
     schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -32,12 +37,180 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     };
     let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
     let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
-    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&shards)?)?;
+    let counts = stored.counts.counts()?;
+    let mut rest = if counts.total > WHOLE {
+        plan(connection, project.id.0, &stored)?
+    } else {
+        None
+    };
+    let first = rest.as_mut().and_then(|rest| rest.parts.pop_front());
+    let first = first.as_ref().map(|part| part.tests.as_slice());
+    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&shards)?, first)?;
     Ok(Some(RunDetail {
-        counts: stored.counts.counts()?,
+        rest,
+        counts,
         run: shown(stored, context, &shards, report_errors)?,
         tests,
     }))
+}
+
+/// Runs of up to this many tests are read at once.
+const WHOLE: u32 = 500;
+/// About how many bytes of texts a part has.
+const PART_BYTES: usize = 2 << 20;
+/// About how many bytes an entry has beside its texts.
+const ENTRY_BYTES: usize = 200;
+/// Most bytes of a message in a list.
+const MESSAGE_BYTES: usize = 8_000;
+
+/// The parts in which the tests of a run are read; none where one is enough.
+fn plan(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Read<Option<RunRest>> {
+    let signatures = signatures(connection, project, run, None)?;
+    let rows = result::table
+        .inner_join(
+            test::table.on(test::project_id
+                .eq(result::project_id)
+                .and(test::ordinal.eq(result::test))),
+        )
+        .filter(result::project_id.eq(project))
+        .filter(test::project_id.eq(project))
+        .filter(result::run_number.eq(run.number))
+        .filter(result::started_at.eq(run.started_at))
+        .order((test::file_path.asc().nulls_first(), test::name))
+        .select((
+            result::test,
+            octet_length(test::name.nullable()),
+            octet_length(test::file_path),
+        ))
+        .load_iter::<(i32, Option<i32>, Option<i32>), PgRowByRowLoadingMode>(connection)?;
+    let (mut parts, mut bytes) = (VecDeque::<RunPart>::new(), 0);
+    for row in rows {
+        let (test, name, file) = row?;
+        let message = signatures.get(&test).map_or(0, |told| told.message_bytes);
+        let texts = [name, file]
+            .into_iter()
+            .flatten()
+            .map(|bytes| usize::try_from(bytes).unwrap_or(0));
+        bytes += texts.sum::<usize>() + message.min(MESSAGE_BYTES) + ENTRY_BYTES;
+        match parts.back_mut() {
+            Some(part) if bytes <= PART_BYTES => part.tests.push(test),
+            Some(_) | None => {
+                bytes = 0;
+                parts.push_back(RunPart {
+                    tests: vec![test],
+                    signatures: [0; 32],
+                });
+            }
+        }
+    }
+    if parts.len() < 2 {
+        return Ok(None);
+    }
+    let contents = contents(connection, project, run)?;
+    let mut version = Sha256::new_with_prefix(contents);
+    for part in &mut parts {
+        part.signatures = digest(&part.tests, &signatures);
+        version.update(part.signatures);
+    }
+    Ok(Some(RunRest {
+        run: RunId(run.id),
+        contents,
+        version: version.finalize().into(),
+        parts,
+    }))
+}
+
+/// The tests of a part; none where the run or its signatures have changed.
+pub(crate) fn part(
+    connection: &mut PgConnection,
+    project: &Project,
+    rest: &RunRest,
+    part: &RunPart,
+) -> Read<Option<Vec<TestEntry>>> {
+    let Some((stored, _)) = run(connection, project, rest.run)? else {
+        return Ok(None);
+    };
+    let signatures = signatures(connection, project.id.0, &stored, Some(&part.tests))?;
+    if contents(connection, project.id.0, &stored)? != rest.contents
+        || digest(&part.tests, &signatures) != part.signatures
+    {
+        return Ok(None);
+    }
+    let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
+    let tags = ShardTags::of(&shards)?;
+    tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
+}
+
+/// A hash of what the shards of a run hold.
+fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> QueryResult<[u8; 32]> {
+    let contents: Vec<(i16, Vec<u8>)> = shards::table
+        .filter(shards::project_id.eq(project))
+        .filter(shards::run_number.eq(run.number))
+        .order(shards::slot)
+        .select((shards::slot, shards::content))
+        .load(connection)?;
+    let mut hash = Sha256::new();
+    for (slot, content) in contents {
+        hash.update(slot.to_be_bytes());
+        hash.update(content);
+    }
+    Ok(hash.finalize().into())
+}
+
+/// What the attempts of a test in a run say.
+#[derive(Debug, Default)]
+struct Told {
+    message_bytes: usize,
+    signatures: DefaultHasher,
+}
+
+/// What the attempts of a run's tests say, or of some of them.
+fn signatures(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &StoredRun,
+    only: Option<&[i32]>,
+) -> QueryResult<HashMap<i32, Told>> {
+    let mut statement = attempt::table
+        .left_join(
+            signature::table.on(signature::project_id
+                .eq(attempt::project_id)
+                .and(attempt::signature.eq(signature::ordinal.nullable()))
+                .and(signature::project_id.eq(project))),
+        )
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq(run.number))
+        .filter(attempt::started_at.eq(run.started_at))
+        .order((attempt::test, attempt::slot, attempt::place))
+        .select((
+            attempt::test,
+            octet_length(attempt::message),
+            signature::fingerprint.nullable(),
+        ))
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(attempt::test.eq_any(only));
+    }
+    let mut told: HashMap<i32, Told> = HashMap::new();
+    for row in statement.load_iter::<(i32, Option<i32>, Option<String>), PgRowByRowLoadingMode>(connection)? {
+        let (test, bytes, fingerprint) = row?;
+        let told = told.entry(test).or_default();
+        let bytes = usize::try_from(bytes.unwrap_or(0)).unwrap_or(0);
+        told.message_bytes = told.message_bytes.max(bytes);
+        fingerprint.hash(&mut told.signatures);
+    }
+    Ok(told)
+}
+
+/// A hash of which signatures these tests have.
+fn digest(tests: &[i32], told: &HashMap<i32, Told>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for test in tests {
+        let signatures = told.get(test).map_or(0, |told| told.signatures.finish());
+        hash.update(test.to_be_bytes());
+        hash.update(signatures.to_be_bytes());
+    }
+    hash.finalize().into()
 }
 
 /// Message, author, title, provider and suite: what only the detail shows.
@@ -116,14 +289,15 @@ fn shown(
 /// Test, name, file, status, duration, browser, slot, attempts.
 type ResultRow = (i32, String, Option<String>, i16, Option<i64>, i32, i16, i32);
 
-/// Every test of the run, by file, then name.
+/// The tests of the run, or some of them, by file, then name.
 fn tests(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
     tags: &ShardTags,
+    only: Option<&[i32]>,
 ) -> Read<Vec<TestEntry>> {
-    let rows: Vec<ResultRow> = result::table
+    let mut statement = result::table
         .inner_join(
             test::table.on(test::project_id
                 .eq(result::project_id)
@@ -143,9 +317,13 @@ fn tests(
             result::slot,
             result::attempts,
         ))
-        .load(connection)?;
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(result::test.eq_any(only));
+    }
+    let rows: Vec<ResultRow> = statement.load(connection)?;
     let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
-    let mut errors = errors(connection, project, run)?;
+    let mut errors = errors(connection, project, run, only)?;
     let mut entries = Vec::with_capacity(rows.len());
     for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
         // Of the final attempt.
@@ -175,8 +353,9 @@ fn errors(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
+    only: Option<&[i32]>,
 ) -> QueryResult<HashMap<(i32, i32), FinalError>> {
-    let rows: Vec<(i32, i32, Option<String>, Option<String>)> = attempt::table
+    let mut statement = attempt::table
         .left_join(
             signature::table.on(signature::project_id
                 .eq(attempt::project_id)
@@ -198,7 +377,11 @@ fn errors(
             beginning(attempt::message, LISTED),
             signature::fingerprint.nullable(),
         ))
-        .load(connection)?;
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(attempt::test.eq_any(only));
+    }
+    let rows: Vec<(i32, i32, Option<String>, Option<String>)> = statement.load(connection)?;
     Ok(rows
         .into_iter()
         .map(|(test, retry, message, fingerprint)| ((test, retry), (message.map(excerpt), fingerprint)))

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use assay_domain::{
     attempt::TestAttempts,
     branch::Branches,
-    history::TestHistory,
+    history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::History,
     project::{Caller, Project, ProjectEntry},
-    run::{RunDetail, RunPage, RunQuery},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
     store::{Connections, FinalResult, ResultKey, Store, StoreError},
@@ -83,6 +83,17 @@ impl Store for Database {
         })
     }
 
+    fn run_part(
+        &self,
+        project: &Project,
+        rest: &RunRest,
+        part: &RunPart,
+    ) -> Result<Option<Vec<TestEntry>>, StoreError> {
+        self.read_known("reading tests of a run", |connection| {
+            run_detail::part(connection, project, rest, part)
+        })
+    }
+
     fn attempts(
         &self,
         project: &Project,
@@ -102,6 +113,16 @@ impl Store for Database {
     ) -> Result<TestLookup<TestHistory>, StoreError> {
         self.read("reading a history", |connection| {
             history::find(connection, project, test, window)
+        })
+    }
+
+    fn history_part(
+        &self,
+        project: &Project,
+        rest: HistoryRest,
+    ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError> {
+        self.read("reading a history", |connection| {
+            history::part(connection, project, rest.clone())
         })
     }
 

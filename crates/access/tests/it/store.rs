@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use assay_domain::{
     attempt::TestAttempts,
-    history::TestHistory,
+    history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::History,
     project::{Caller, Project, ProjectEntry},
-    run::{RunDetail, RunPage, RunQuery},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
     store::{Connections, FinalResult, ResultKey, Store, StoreError},
@@ -122,6 +122,18 @@ impl Store for Keys {
     }
 
     fn run(&self, _: &Project, _: RunId) -> Result<Option<RunDetail>, StoreError> {
+        unreachable!()
+    }
+
+    fn run_part(&self, _: &Project, _: &RunRest, _: &RunPart) -> Result<Option<Vec<TestEntry>>, StoreError> {
+        unreachable!()
+    }
+
+    fn history_part(
+        &self,
+        _: &Project,
+        _: HistoryRest,
+    ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError> {
         unreachable!()
     }
 

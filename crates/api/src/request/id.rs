@@ -12,6 +12,7 @@ use assay_access::key;
 const KEY_PREFIX: &[u8] = key::INGEST_PREFIX.as_bytes();
 
 /// A request's id: the client's own where it sent a sane one, else a random one.
+#[derive(Clone)]
 pub(crate) struct RequestId {
     value: HeaderValue,
     is_the_clients: bool,

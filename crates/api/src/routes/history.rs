@@ -1,10 +1,16 @@
 //! A test's history.
 
-use assay_domain::{history::Occurrence, project::ProjectTag, test::TestName, window::Window};
+use assay_domain::{
+    history::{HistoryRest, Occurrence},
+    project::{Project, ProjectTag},
+    store::Store,
+    test::TestName,
+    window::Window,
+};
 use serde::Serialize;
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, NextEntries, entries},
     call::{Call, found},
     error::ApiError,
 };
@@ -16,13 +22,37 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let window = query.window()?;
     let project = call.project()?;
     let history = found(call.store.history(&project, &call.test(file), &window)?)?;
-    Answer::of(&HistoryAnswer {
+    let answer = Answer::of(&HistoryAnswer {
         project: project.tag(),
         test: history.test,
         window,
         stable_branch: history.stable_branch,
         occurrences: history.occurrences,
-    })
+    })?;
+    match history.rest {
+        Some(rest) => {
+            let rest = Some(rest);
+            answer.and_then(Box::new(OlderOccurrences { project, rest }), [0; 32])
+        }
+        None => Ok(answer),
+    }
+}
+
+/// The occurrences that are too many to be read at once.
+struct OlderOccurrences {
+    project: Project,
+    rest: Option<HistoryRest>,
+}
+
+impl NextEntries for OlderOccurrences {
+    fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<u8>>, ApiError> {
+        let Some(rest) = self.rest.take() else {
+            return Ok(None);
+        };
+        let (occurrences, rest) = store.history_part(&self.project, rest)?;
+        self.rest = rest;
+        entries(&occurrences).map(Some)
+    }
 }
 
 /// How a test ended in each run of a period.

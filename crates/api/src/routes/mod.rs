@@ -35,6 +35,8 @@ pub struct Route {
     /// The pattern, as `/projects/{projectId}`.
     pub path: &'static str,
     pub(crate) handler: Handler,
+    /// Whether it may answer more than a page, so that it reserves memory before it begins.
+    pub(crate) is_large: bool,
 }
 
 /// Every route. All are for GET and HEAD.
@@ -42,46 +44,57 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/projects",
         handler: projects::list,
+        is_large: false,
     },
     Route {
         path: "/projects/{projectId}/runs",
         handler: runs::list,
+        is_large: false,
     },
     Route {
         path: "/projects/{projectId}/runs/{runId}",
         handler: runs::detail,
+        is_large: true,
     },
     Route {
         path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
         handler: attempts::list,
+        is_large: true,
     },
     Route {
         path: "/projects/{projectId}/errors",
         handler: signatures::list,
+        is_large: true,
     },
     Route {
         path: "/projects/{projectId}/errors/{fingerprint}",
         handler: signatures::detail,
+        is_large: true,
     },
     Route {
         path: "/projects/{projectId}/tests/{testName}",
         handler: history::list,
+        is_large: true,
     },
     Route {
         path: "/projects/{projectId}/tests/{testName}/status",
         handler: verdict::status,
+        is_large: false,
     },
     Route {
         path: "/projects/{projectId}/flaky",
         handler: flaky::list,
+        is_large: true,
     },
     Route {
         path: "/projects/{projectId}/settings",
         handler: settings::show,
+        is_large: false,
     },
     Route {
         path: "/projects/{projectId}/branches",
         handler: branches::list,
+        is_large: true,
     },
 ];
 
@@ -89,11 +102,13 @@ pub const ROUTES: &[Route] = &[
 static NO_ROUTE: Route = Route {
     path: "(no route)",
     handler: no_route,
+    is_large: false,
 };
 /// Any other method on a path of the table.
 static NO_METHOD: Route = Route {
     path: "(no method)",
     handler: no_method,
+    is_large: false,
 };
 
 /// Mounts the API on an actix application, which is one worker's.

@@ -3,12 +3,18 @@
 use assay_domain::{
     page::{Direction, RunPosition},
     project::{Project, ProjectTag},
-    run::{RunDetail, RunPage, RunQuery, RunRow},
+    run::{RunDetail, RunPage, RunQuery, RunRest, RunRow},
+    store::Store,
     window::Window,
 };
 use serde::Serialize;
 
-use crate::{answer::Answer, call::Call, cursor, error::ApiError};
+use crate::{
+    answer::{Answer, NextEntries, entries},
+    call::Call,
+    cursor,
+    error::ApiError,
+};
 
 /// `GET /projects/{projectId}/runs`: runs in the period, newest first, one row per logical run.
 pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -35,14 +41,38 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 /// final attempt. Tagged.
 pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
-    let run = call
+    let mut run = call
         .store
         .run(&project, call.run_id()?)?
         .ok_or(ApiError::RunNotFound)?;
-    Answer::tagged(&RunAnswer {
+    let rest = run.rest.take();
+    let answer = Answer::tagged(&RunAnswer {
         project: project.tag(),
         run,
-    })
+    })?;
+    match rest {
+        Some(rest) => {
+            let version = rest.version;
+            answer.and_then(Box::new(FurtherTests { project, rest }), version)
+        }
+        None => Ok(answer),
+    }
+}
+
+/// The tests of a run that are too many to be read at once.
+struct FurtherTests {
+    project: Project,
+    rest: RunRest,
+}
+
+impl NextEntries for FurtherTests {
+    fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<u8>>, ApiError> {
+        let Some(part) = self.rest.parts.pop_front() else {
+            return Ok(None);
+        };
+        let tests = store.run_part(&self.project, &self.rest, &part)?;
+        entries(&tests.ok_or(ApiError::Changed)?).map(Some)
+    }
 }
 
 /// The runs of a period.

@@ -300,6 +300,7 @@ pub(crate) fn run_detail(padding: usize) -> RunDetail {
         },
         counts: COUNTS,
         tests: tests().into_iter().chain(padded).map(entry).collect(),
+        rest: None,
     }
 }
 

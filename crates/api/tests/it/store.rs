@@ -5,13 +5,13 @@ use std::sync::Arc;
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
-    history::TestHistory,
+    history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::History,
     page::Page,
     project::{Caller, Project, ProjectEntry},
-    run::{RunDetail, RunPage, RunQuery, RunTag},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunTag, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
     store::{Connections, FinalResult, ResultKey, Store, StoreError},
@@ -199,6 +199,18 @@ impl Store for Seed {
         Ok(is_the_run(id).then(|| seed::run_detail(*self.padding.lock().unwrap())))
     }
 
+    fn run_part(&self, _: &Project, _: &RunRest, _: &RunPart) -> Result<Option<Vec<TestEntry>>, StoreError> {
+        Ok(None)
+    }
+
+    fn history_part(
+        &self,
+        _: &Project,
+        _: HistoryRest,
+    ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError> {
+        Ok((Vec::new(), None))
+    }
+
     fn attempts(
         &self,
         _: &Project,
@@ -232,6 +244,7 @@ impl Store for Seed {
             test,
             stable_branch: "main".to_owned(),
             occurrences: vec![seed::occurrence()],
+            rest: None,
         }))
     }
 

@@ -248,3 +248,107 @@ fn a_run_shows_a_megabyte_of_the_errors_of_its_reports() {
     assert_eq!(detail.run.report_errors[0], error("first"));
     assert_eq!(detail.run.omitted_report_errors as usize, 52 - shown);
 }
+
+/// 600 tests with long messages in one shard.
+fn long_run(world: &World) -> Recording {
+    let recording = (0..600).rev().fold(report("a").shard(1, 1), |recording, test| {
+        let message = format!("{test} {}", long_message(9_000));
+        said(recording, &format!("test {test:03}"), Some("a.ts"), &[&message])
+    });
+    world.import(&recording);
+    recording
+}
+
+#[test]
+fn a_long_run_is_read_in_parts() {
+    let world = World::new();
+    let imported = world.import(&long_run(&world));
+    let detail = world.detail(&imported);
+    let mut rest = detail.rest.clone().unwrap();
+    assert_eq!(rest.parts.len(), 2);
+    let mut tests = detail.tests.clone();
+    for part in std::mem::take(&mut rest.parts) {
+        let part = world
+            .store
+            .run_part(&world.project, &rest, &part)
+            .unwrap()
+            .unwrap();
+        tests.extend(part);
+    }
+    let names: Vec<_> = tests.iter().map(|test| test.test_name.clone()).collect();
+    let expected: Vec<_> = (0..600).map(|test| format!("test {test:03}")).collect();
+    assert_eq!(names, expected);
+    for (index, test) in tests.iter().enumerate() {
+        let message = test.error_message.as_ref().unwrap();
+        assert!(message.starts_with(&format!("{index} wrong")) && message.chars().count() == EXCERPT_CHARS);
+        assert!(test.fingerprint.is_some());
+    }
+    // The same run has the same version.
+    assert_eq!(world.detail(&imported).rest.unwrap().version, rest.version);
+}
+
+#[test]
+fn a_run_that_changes_while_it_is_read_is_read_no_further() {
+    let world = World::new();
+    let recording = long_run(&world);
+    let imported = world.import(&recording);
+    let read = || {
+        let rest = world.detail(&imported).rest.unwrap();
+        let part = rest.parts[1].clone();
+        (rest, part)
+    };
+    let next = |(rest, part): &(assay_domain::run::RunRest, assay_domain::run::RunPart)| {
+        world.store.run_part(&world.project, rest, part).unwrap()
+    };
+    let before = read();
+    assert!(next(&before).is_some());
+    // Its shard comes again with another message.
+    let mut other = recording.content(9);
+    other.tests[0].attempts[0].attempt.errors[0].message = Some("another".to_owned());
+    world.import(&other);
+    assert_eq!(next(&before), None);
+    let before = read();
+    assert!(next(&before).is_some());
+    // Its errors are grouped anew.
+    world
+        .database
+        .execute("UPDATE signature SET fingerprint = 'x' || fingerprint");
+    assert_eq!(next(&before), None);
+    assert_ne!(read().0.version, before.0.version);
+}
+
+#[test]
+fn a_long_history_is_read_in_parts() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p"));
+    world.database.execute(
+        "SELECT assay_make_room(started_at - week * interval '7 days', started_at) FROM run, generate_series(0, 1) AS week;
+         INSERT INTO run SELECT project_id, 1 + n, gen_random_uuid(), sha256(convert_to(n::text, 'UTF8')), false, branch, \
+             commit_sha, NULL, NULL, NULL, NULL, NULL, NULL, NULL, status, started_at - (n / 3) * interval '1 minute', NULL, \
+             1, NULL, 1, 1, 0, 0, 0 FROM run, generate_series(1, 2500) AS n;
+         INSERT INTO result SELECT run.project_id, run.started_at, 5, number, test, NULL, 0, 0, 0, 0 \
+             FROM run, result WHERE number > 1",
+    );
+    let found = world
+        .store
+        .history(&world.project, &any_file("x"), &window(Days::Seven))
+        .unwrap();
+    let TestLookup::Found(history) = found else {
+        panic!("it is there")
+    };
+    let mut parts = vec![history.occurrences];
+    let mut rest = history.rest;
+    while let Some(next) = rest {
+        let (occurrences, left) = world.store.history_part(&world.project, next).unwrap();
+        parts.push(occurrences);
+        rest = left;
+    }
+    let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [1_000, 1_000, 501]);
+    let order: Vec<_> = parts
+        .concat()
+        .iter()
+        .map(|occurrence| (occurrence.started_at, occurrence.run_number))
+        .collect();
+    assert!(order.windows(2).all(|pair| pair[0] > pair[1]));
+}

@@ -1,0 +1,161 @@
+//! The memory of answers: a bound on the bytes that are being built or not yet taken, with fair shares by key.
+//!
+//! An answer stays in memory until its client has taken it, so clients that read slowly could fill the memory with
+//! answers to requests within their limit. A route that may answer much reserves room before it begins, keeps as much as its
+//! answer needs, and gives it back when the client has taken the answer or is disconnected. Short answers are not counted:
+//! the system takes them over at once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use assay_domain::id::KeyId;
+
+/// What a route that may answer much reserves before it begins.
+pub(crate) const BUILDING: usize = 4 << 20;
+/// What an answer holds that is built in parts: a part as the store reads it and as JSON, the list of the other parts and
+/// the coder.
+pub(crate) const IN_PARTS: usize = 8 << 20;
+/// Answers of up to this many bytes are not counted.
+const UNCOUNTED: usize = 64 << 10;
+/// How often refusals are logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// The memory that all answers of the process share.
+pub(crate) struct AnswerMemory {
+    total: usize,
+    of_key: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    held: usize,
+    by_key: HashMap<KeyId, usize>,
+    refusals: u64,
+    logged_at: Option<Instant>,
+}
+
+/// There is no room for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+impl AnswerMemory {
+    /// Room for this many bytes, a quarter of it for each key.
+    pub(crate) fn new(total: usize) -> Self {
+        Self {
+            total,
+            of_key: total / 4,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Holds room for an answer to a key until the reservation is dropped.
+    pub(crate) fn reserve(self: &Arc<Self>, key: KeyId, bytes: usize) -> Result<Reservation, NoRoom> {
+        let mut reservation = Reservation {
+            memory: Arc::clone(self),
+            key,
+            bytes: 0,
+        };
+        reservation.resize(bytes)?;
+        Ok(reservation)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for one answer, given back on drop.
+pub(crate) struct Reservation {
+    memory: Arc<AnswerMemory>,
+    key: KeyId,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Holds room for this many bytes instead. Less is always granted.
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        let bytes = if bytes > UNCOUNTED { bytes } else { 0 };
+        let mut state = self.memory.state();
+        let of_key = state.by_key.get(&self.key).copied().unwrap_or(0);
+        let (all, of_key) = (state.held - self.bytes + bytes, of_key - self.bytes + bytes);
+        if bytes > self.bytes && (all > self.memory.total || of_key > self.memory.of_key) {
+            state.log_refusal(of_key > self.memory.of_key);
+            return Err(NoRoom);
+        }
+        state.held = all;
+        if of_key == 0 {
+            state.by_key.remove(&self.key);
+        } else {
+            state.by_key.insert(self.key, of_key);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // Less is always granted.
+        let _ = self.resize(0);
+    }
+}
+
+impl State {
+    fn log_refusal(&mut self, of_key: bool) {
+        self.refusals += 1;
+        if self.logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
+            let whose = if of_key { "one key's share" } else { "all" };
+            log::warn!(
+                "answers that clients have not taken fill {whose} of the memory for answers: {} requests were refused",
+                self.refusals
+            );
+            self.refusals = 0;
+            self.logged_at = Some(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u128) -> KeyId {
+        format!("019aa3f4-5b1c-7def-8a3b-{number:012x}").parse().unwrap()
+    }
+
+    #[test]
+    fn a_key_holds_at_most_a_quarter_and_all_keys_the_whole() {
+        let memory = Arc::new(AnswerMemory::new(16 << 20));
+        let mut held: Vec<_> = (0..4)
+            .map(|number| memory.reserve(key(number), 4 << 20).unwrap())
+            .collect();
+        for number in 0..4 {
+            assert_eq!(memory.reserve(key(number), 64 << 10 | 1).err(), Some(NoRoom));
+        }
+        assert_eq!(memory.reserve(key(5), 64 << 10 | 1).err(), Some(NoRoom));
+        // Short answers are not counted.
+        assert!(memory.reserve(key(5), 64 << 10).is_ok());
+        held.pop();
+        assert!(memory.reserve(key(0), 64 << 10 | 1).is_err());
+        assert!(memory.reserve(key(5), 4 << 20).is_ok());
+        drop(held);
+        let state = memory.state();
+        assert_eq!((state.held, state.by_key.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_reservation_shrinks_to_what_the_answer_needs() {
+        let memory = Arc::new(AnswerMemory::new(16 << 20));
+        let mut first = memory.reserve(key(1), 4 << 20).unwrap();
+        assert_eq!(first.resize(5 << 20), Err(NoRoom));
+        first.resize(1 << 20).unwrap();
+        let _second = memory.reserve(key(1), 3 << 20).unwrap();
+        assert_eq!(first.resize(2 << 20), Err(NoRoom));
+        // What it held before a refusal, it holds on.
+        assert_eq!(memory.state().held, 4 << 20);
+    }
+}
