@@ -1,14 +1,10 @@
 //! What to do next, where an error does not say it by itself.
 
-use std::io;
-
 use assay_domain::store::StoreError;
 use assay_local_postgres::ClusterError;
 
 const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
 const UNENCRYPTED: &str = "this build speaks to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md says how to build one that can do both";
-const FORBIDDEN: &str =
-    "name a folder of your own by --data-dir or ASSAY_DATA_DIR, or a database by ASSAY_DATABASE_URL";
 
 /// What to do about an error and its causes; none where they say it, or nobody knows.
 pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
@@ -16,12 +12,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
         if let Some(StoreError::Unreachable(why)) = cause.downcast_ref() {
             return Some(of_unreachable(why.as_ref()));
         }
-        if let Some(ClusterError::Io { source, .. }) = cause.downcast_ref()
-            && source.kind() == io::ErrorKind::PermissionDenied
-        {
-            return Some(FORBIDDEN);
-        }
-        None
+        cause.downcast_ref().and_then(ClusterError::advice)
     })
 }
 

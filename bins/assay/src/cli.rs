@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{
-    analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
-    key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
-    rebuild::RebuildArgs, refingerprint::RefingerprintArgs,
+use crate::{
+    commands::{
+        analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
+        key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
+        rebuild::RebuildArgs, refingerprint::RefingerprintArgs,
+    },
+    environment,
 };
 
 const EXAMPLES: &str = "\
@@ -61,22 +64,29 @@ pub(crate) struct Global {
     )]
     database_url: Option<String>,
 
-    /// Where the private database lives
+    /// Where the private database lives; by default .assay, here or in the nearest folder above that has one
     #[arg(
         long,
         global = true,
         value_name = "DIR",
         env = "ASSAY_DATA_DIR",
-        hide_env_values = true,
-        default_value = "./.assay"
+        hide_env_values = true
     )]
-    pub(crate) data_dir: PathBuf,
+    data_dir: Option<PathBuf>,
 }
 
 impl Global {
     /// The database that was named; an empty variable names none.
     pub(crate) fn database_url(&self) -> Option<&str> {
         self.database_url.as_deref().filter(|url| !url.trim().is_empty())
+    }
+
+    /// The folder of the private database; an empty variable names none.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        match &self.data_dir {
+            Some(dir) if !dir.as_os_str().is_empty() => dir.clone(),
+            Some(_) | None => assay_local_postgres::nearest(".assay", &environment::current_folder()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use assay_domain::store::StoreError;
-use assay_local_postgres::{Cluster, Settings};
+use assay_local_postgres::{Cluster, Found, Settings, look};
 use assay_repository::{Database, PoolOptions};
 
 use crate::{cli::Global, environment};
@@ -84,7 +84,16 @@ fn locate(global: &Global) -> anyhow::Result<(String, Option<Cluster>)> {
     if let Some(url) = global.database_url() {
         return Ok((url.to_owned(), None));
     }
-    let cluster = Cluster::start(&global.data_dir, &private_settings())
-        .with_context(|| format!("the private database in {}", global.data_dir.display()))?;
+    let (dir, settings) = (global.data_dir(), private_settings());
+    let start = || {
+        if matches!(look(&dir, &settings)?, Found::Nothing { .. }) {
+            eprintln!(
+                "assay: making a private database in {} (about 50 MB); --data-dir or ASSAY_DATA_DIR names another folder",
+                dir.display()
+            );
+        }
+        Cluster::start(&dir, &settings)
+    };
+    let cluster = start().with_context(|| format!("the private database in {}", dir.display()))?;
     Ok((cluster.url("assay"), Some(cluster)))
 }

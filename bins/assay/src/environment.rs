@@ -18,6 +18,11 @@ pub(crate) fn pg_bin() -> Option<PathBuf> {
     std::env::var_os("PG_BIN").map(PathBuf::from)
 }
 
+/// The folder that the program was started in.
+pub(crate) fn current_folder() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+}
+
 /// Where programs are looked for.
 pub(crate) fn path() -> Option<OsString> {
     std::env::var_os("PATH")

@@ -41,15 +41,10 @@ pub(crate) struct Config {
     #[arg(long, value_name = "URL", env = "ASSAY_REPLICA_URL", hide_env_values = true)]
     replica_url: Option<String>,
 
-    /// Where the private database lives
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "ASSAY_DATA_DIR",
-        hide_env_values = true,
-        default_value = "./.assay"
-    )]
-    pub(crate) data_dir: PathBuf,
+    /// Where the private database lives; by default .assay (with --demo .assay-demo), here or in the nearest folder above
+    /// that has one
+    #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
+    data_dir: Option<PathBuf>,
 
     /// Where the API listens
     #[arg(long, value_name = "HOST:PORT", env = "ASSAY_LISTEN", hide_env_values = true, default_value = "127.0.0.1:8080", value_parser = address)]
@@ -109,11 +104,11 @@ pub(crate) struct Config {
     )]
     pub(crate) log_format: LogFormat,
 
-    /// Load sample projects, print a read key and requests to try, and serve
+    /// Load sample projects into a private database of their own, print a read key and requests to try, and serve
     #[arg(long)]
     pub(crate) demo: bool,
 
-    /// With --demo: never install Postgres where there is none
+    /// With --demo: never install Postgres, even if it is missing
     #[arg(long, requires = "demo")]
     pub(crate) no_install: bool,
 }
@@ -127,6 +122,30 @@ impl Config {
     /// The database that was named; an empty variable names none.
     pub(crate) fn database_url(&self) -> Option<&str> {
         named(self.database_url.as_deref())
+    }
+
+    /// The folder of the private database. A demonstration has its own, so that its projects are not among real ones. An empty
+    /// variable names none.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        match &self.data_dir {
+            Some(dir) if !dir.as_os_str().is_empty() => dir.clone(),
+            Some(_) | None => {
+                let name = if self.demo { ".assay-demo" } else { ".assay" };
+                let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+                assay_local_postgres::nearest(name, &here)
+            }
+        }
+    }
+
+    /// Why the demonstration cannot run as configured.
+    pub(crate) fn check_demo(&self) -> Result<(), &'static str> {
+        if self.demo && self.database_url().is_some() {
+            return Err(
+                "--demo fills a private database of its own and never the one that ASSAY_DATABASE_URL or --database-url \
+                 names; try it with: env -u ASSAY_DATABASE_URL assay-server --demo",
+            );
+        }
+        Ok(())
     }
 
     /// The standbys that were named, or why they make no sense; an empty variable names none.

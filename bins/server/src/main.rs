@@ -10,6 +10,7 @@ mod connection;
 mod demo;
 mod descriptors;
 mod guard;
+mod install;
 mod log_format;
 mod manual;
 mod refusal;
@@ -21,6 +22,7 @@ mod tls;
 use std::{process::ExitCode, thread};
 
 use actix_web::rt;
+use assay_local_postgres::ClusterError;
 use clap::FromArgMatches as _;
 
 use crate::config::Config;
@@ -43,6 +45,12 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("assay-server: {error:#}");
+            let mut causes = error
+                .chain()
+                .filter_map(|cause| cause.downcast_ref::<ClusterError>());
+            if let Some(advice) = causes.find_map(ClusterError::advice) {
+                eprintln!("  -> {advice}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -51,5 +59,10 @@ fn main() -> ExitCode {
 fn run(config: Config) -> anyhow::Result<()> {
     let processors = thread::available_parallelism().unwrap_or(std::num::NonZeroUsize::MIN);
     let sizes = config.sizes(processors).map_err(anyhow::Error::msg)?;
+    config.check_demo().map_err(anyhow::Error::msg)?;
+    // Before signals are caught: Ctrl-C ends a question and a package manager.
+    if config.demo && !config.no_install {
+        install::where_missing(&config)?;
+    }
     rt::System::new().block_on(serve::serve(config, sizes))
 }

@@ -78,7 +78,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     });
     if let Some(demo) = demo {
         let mut out = io::stdout().lock();
-        write!(out, "{}", demo::greeting(&demo, scheme, addresses.0))?;
+        write!(out, "{}", demo::greeting(&demo, scheme, addresses.0, addresses.1))?;
         out.flush()?;
     }
     run(servers, &mut signals).await?;

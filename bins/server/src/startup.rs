@@ -1,9 +1,9 @@
 //! What happens before the server listens: the database is found, started, migrated, filled with samples.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use assay_local_postgres::{Cluster, ClusterError, Installer, Settings};
+use assay_local_postgres::{Cluster, Found, Settings, look};
 use assay_repository::{Database, PoolOptions};
 
 use crate::{
@@ -70,10 +70,11 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
         Some(replica_url) => database.with_replicas(replica_url, options)?,
         None => database,
     });
-    let demo = if config.demo {
-        Some(demo::load(database.as_ref(), clock::now()).context("the demonstration")?)
-    } else {
-        None
+    let demo = match &cluster {
+        Some(cluster) if config.demo => {
+            Some(demo::load(database.as_ref(), cluster.base(), clock::now()).context("the demonstration")?)
+        }
+        Some(_) | None => None,
     };
     Ok(Started {
         database,
@@ -82,25 +83,20 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
     })
 }
 
-/// Starts the private cluster, for a demonstration installing Postgres first where there is none.
+/// Starts the private cluster.
 fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
-    let (pg_bin, path) = environment();
-    let settings = Settings::new(pg_bin, path.clone());
-    let start = || Cluster::start(&config.data_dir, &settings);
-    let started = match start() {
-        Err(ClusterError::NotFound { .. }) if config.demo && !config.no_install => {
-            let Some(installer) = Installer::find(path.as_deref()) else {
-                bail!(ClusterError::NoInstaller);
-            };
-            eprintln!("Postgres was not found here. Installing it now with: {installer}");
-            eprintln!("(--no-install forbids this.)");
-            installer.run().context("installing Postgres")?;
-            start()
+    let (dir, settings) = (config.data_dir(), cluster_settings());
+    let start = || {
+        if matches!(look(&dir, &settings)?, Found::Nothing { .. }) {
+            eprintln!(
+                "assay-server: making a private database in {} (about 50 MB); --data-dir or ASSAY_DATA_DIR names another \
+                 folder",
+                dir.display()
+            );
         }
-        other => other,
+        Cluster::start(&dir, &settings)
     };
-    let cluster =
-        started.with_context(|| format!("the private database in {}", config.data_dir.display()))?;
+    let cluster = start().with_context(|| format!("the private database in {}", dir.display()))?;
     log::info!(
         "{} the private database in {}",
         if cluster.started_here() {
@@ -113,8 +109,10 @@ fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
     Ok(cluster)
 }
 
-/// The values of `PG_BIN` and `PATH`.
-fn environment() -> (Option<PathBuf>, Option<OsString>) {
-    let pg_bin = std::env::var_os("PG_BIN").map(PathBuf::from);
-    (pg_bin, std::env::var_os("PATH"))
+/// How the private cluster is run, with the values of `PG_BIN` and `PATH`.
+pub(crate) fn cluster_settings() -> Settings {
+    Settings::new(
+        std::env::var_os("PG_BIN").map(PathBuf::from),
+        std::env::var_os("PATH"),
+    )
 }

@@ -20,7 +20,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// This program's own user, or where that is root, `postgres` or else `nobody`.
+    /// This program's own user, or where that is root, the user `postgres`.
     pub(crate) fn of_server() -> Result<Self, ClusterError> {
         let uid = rustix::process::geteuid().as_raw();
         if uid != 0 {
@@ -30,11 +30,13 @@ impl Account {
                 foreign: false,
             });
         }
-        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        ["postgres", "nobody"]
-            .into_iter()
-            .find_map(|name| Self::listed(&users, name))
-            .ok_or(ClusterError::NoAccount)
+        Self::for_root(&fs::read_to_string("/etc/passwd").unwrap_or_default())
+    }
+
+    /// The user that root starts Postgres as. Not `nobody`: other services run as that user, and the cluster trusts every
+    /// process of its own user.
+    fn for_root(users: &str) -> Result<Self, ClusterError> {
+        Self::listed(users, "postgres").ok_or(ClusterError::NoAccount)
     }
 
     /// The user of this name in a passwd file.
@@ -69,6 +71,11 @@ impl Account {
             })
     }
 
+    /// Whether a file or folder of this owner belongs to this program's user or to the user that Postgres runs as.
+    pub(crate) fn owns(&self, owner: u32) -> bool {
+        owner == self.uid || owner == rustix::process::geteuid().as_raw()
+    }
+
     /// Gives a file or folder that this program made to the user.
     pub(crate) fn give(&self, path: &Path) -> Result<(), ClusterError> {
         if self.foreign {
@@ -99,5 +106,17 @@ mod tests {
         assert_eq!((found.uid, found.gid), (101, 104));
         assert_eq!(Account::listed(users, "evil"), None);
         assert_eq!(Account::listed(users, "nobody"), None);
+    }
+
+    #[test]
+    fn root_never_takes_the_user_of_other_services() {
+        let users = "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n";
+        let error = Account::for_root(users).unwrap_err().to_string();
+        assert!(
+            error.contains("useradd --system --user-group postgres"),
+            "{error}"
+        );
+        let with = format!("{users}postgres:x:101:104::/:/bin/bash\n");
+        assert_eq!(Account::for_root(&with).unwrap().uid, 101);
     }
 }

@@ -56,12 +56,49 @@ pub enum ClusterError {
         #[source]
         source: io::Error,
     },
-    /// A folder for the socket exists and is not this user's alone.
-    #[error("the folder {} for the database's socket is not private to its user", .0.display())]
-    SocketDirNotPrivate(PathBuf),
+    /// A file or folder of the cluster exists and is not private to the cluster's user.
+    #[error("{} belongs to another user, or other users may enter it", .0.display())]
+    NotPrivate(PathBuf),
+    /// Another program holds a lock of the cluster for too long.
+    #[error(
+        "another program has held {} for {} s: it starts or stops the private database, or it hangs; find it with \
+         `fuser {}`, end it, and try again",
+        file.display(), waited.as_secs(), file.display()
+    )]
+    Locked {
+        /// The lock's file.
+        file: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// This program runs as root, and no other user exists that Postgres could run as.
-    #[error("Postgres refuses to run as root, and there is no user `postgres` or `nobody` to run it as")]
+    #[error(
+        "Postgres refuses to run as root, and there is no user `postgres` to run it as; create that user with \
+         `useradd --system --user-group postgres`, or start this program as another user"
+    )]
     NoAccount,
+    /// The data cannot be used.
+    #[error(
+        "the private database in {} is damaged: {reason}; restore a backup of that folder, or move the folder away to \
+         begin with an empty database (the log is {})",
+        data.display(), log.display()
+    )]
+    Damaged {
+        /// Where the data lie.
+        data: PathBuf,
+        /// What Postgres says of them.
+        reason: String,
+        /// Its log.
+        log: PathBuf,
+    },
+    /// Postgres ended instead of answering.
+    #[error("Postgres ended while it started; its log is {}: {output}", log.display())]
+    Ended {
+        /// Its log.
+        log: PathBuf,
+        /// The end of the log.
+        output: String,
+    },
     /// A Postgres program failed.
     #[error("{program} failed: {output}")]
     Program {
@@ -88,12 +125,39 @@ pub enum ClusterError {
         /// How long it was waited for.
         waited: Duration,
     },
-    /// There is no package manager that is known here.
-    #[error("none of apt-get, dnf, apk and brew was found to install Postgres with")]
-    NoInstaller,
 }
 
+/// What helps where a folder cannot be used.
+const OTHER_FOLDER: &str = "name a folder of your own with --data-dir (ASSAY_DATA_DIR), or a database with --database-url \
+                            (ASSAY_DATABASE_URL)";
+
 impl ClusterError {
+    /// What to do, where the message does not say it.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::NotPrivate(_) => Some(OTHER_FOLDER),
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::ReadOnlyFilesystem
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::AlreadyExists
+                    | io::ErrorKind::NotFound
+            )
+            .then_some(OTHER_FOLDER),
+            Self::NotFound { .. }
+            | Self::NamedFolder { .. }
+            | Self::OtherVersion { .. }
+            | Self::Locked { .. }
+            | Self::NoAccount
+            | Self::Damaged { .. }
+            | Self::Ended { .. }
+            | Self::Program { .. }
+            | Self::NoAnswer { .. }
+            | Self::NotStopped { .. } => None,
+        }
+    }
+
     /// A failure of `doing` something on `path`.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io {

@@ -44,13 +44,17 @@ impl Installer {
         })
     }
 
-    /// Installs Postgres. What the package manager says goes to this program's standard error.
-    pub fn run(&self) -> Result<(), ClusterError> {
+    /// Installs Postgres. The package manager's output goes to this program's standard error. `sudo` may ask for a password only
+    /// on a terminal.
+    pub fn run(&self, is_terminal: bool) -> Result<(), ClusterError> {
         for arguments in self.commands {
             let mut command = match &self.sudo {
                 Some(sudo) => {
                     let mut command = Command::new(sudo);
-                    command.arg("-n").arg(&self.program);
+                    if !is_terminal {
+                        command.arg("-n");
+                    }
+                    command.arg(&self.program);
                     command
                 }
                 None => Command::new(&self.program),
@@ -85,11 +89,6 @@ impl fmt::Display for Installer {
     }
 }
 
-/// Installs Postgres with the package manager that is on `PATH`.
-pub fn install(path: Option<&OsStr>) -> Result<(), ClusterError> {
-    Installer::find(path).ok_or(ClusterError::NoInstaller)?.run()
-}
-
 fn on_path(path: Option<&OsStr>, program: &str) -> Option<PathBuf> {
     std::env::split_paths(path?)
         .map(|folder| folder.join(program))
@@ -117,7 +116,7 @@ mod tests {
             installer.to_string(),
             "apt-get update && apt-get install -y --no-install-recommends postgresql"
         );
-        installer.run().unwrap();
+        installer.run(false).unwrap();
         assert!(Installer::find(Some(OsStr::new("/nonexistent"))).is_none());
     }
 
@@ -127,7 +126,8 @@ mod tests {
         let file = dir.path().join("apk");
         fs::write(&file, "#!/bin/sh\nexit 3\n").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        let error = install(Some(dir.path().as_os_str())).unwrap_err();
+        let installer = Installer::find(Some(dir.path().as_os_str())).unwrap();
+        let error = installer.run(false).unwrap_err();
         assert!(error.to_string().contains("exit status: 3"), "{error}");
     }
 }

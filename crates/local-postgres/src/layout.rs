@@ -1,18 +1,43 @@
 //! The folders of a cluster.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    ffi::OsStr,
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    io::{self, Write as _},
     os::unix::{
         ffi::OsStrExt,
-        fs::{DirBuilderExt, MetadataExt},
+        fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use crate::{ClusterError, account::Account};
 
 /// How the name of a folder begins in which data are made.
 const UNFINISHED: &str = "data.unfinished";
+/// The file that a program locks while it starts or stops the cluster.
+const GATE: &str = "start.lock";
+/// The file that every program locks, shared, while it uses the cluster.
+const USERS: &str = "users.lock";
+const LOG: &str = "postgres.log";
+const GITIGNORE: &str = ".gitignore";
+/// Everything that Assay puts into the folder of a cluster.
+const CONTENTS: [&str; 7] = [
+    "postgres",
+    LOG,
+    GATE,
+    USERS,
+    GITIGNORE,
+    // The demonstration's note.
+    "demo.json",
+    "demo.json.unfinished",
+];
+/// How long a lock is waited for in silence.
+const SILENT: Duration = Duration::from_secs(2);
+/// How often a lock is tried.
+const STEP: Duration = Duration::from_millis(20);
 /// What a socket's path may be long at most, its final NUL included; macOS allows 104, Linux 108.
 const LONGEST_SOCKET_PATH: usize = 103;
 
@@ -25,17 +50,18 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of the cluster in `dir`, which is made if it is not there. What only Postgres uses is made by
+    /// The layout of the cluster in `dir`, which is made if it is missing. What only Postgres uses is made by
     /// [`Layout::make_private`], behind the gate.
     pub(crate) fn of(dir: &Path) -> Result<Self, ClusterError> {
-        let make = |dir: &Path| {
-            fs::create_dir_all(dir).map_err(|source| ClusterError::io("make the folder", dir, source))?;
-            dir.canonicalize()
-                .map_err(|source| ClusterError::io("find the folder", dir, source))
-        };
         let account = Account::of_server()?;
         let mut base = make(dir)?;
-        if !account.reaches(&base) {
+        let reached = if is_only_ours(&base) {
+            // The folder itself is given to the account later.
+            base.parent().is_none_or(|parent| account.reaches(parent))
+        } else {
+            account.reaches(&base)
+        };
+        if !reached {
             // Root's own folders are closed to the user that Postgres runs as.
             base = make(&Path::new("/var/lib/assay").join(short_name(&base)))?;
         }
@@ -51,9 +77,14 @@ impl Layout {
         })
     }
 
-    /// Makes the folders that only Postgres's user may enter. To be called behind the gate: between being made and
-    /// being given to that user, a folder looks like a stranger's to another program.
+    /// Closes the cluster's folders to other users. To be called behind the gate: between being made and being given to
+    /// Postgres's user, a folder looks like a stranger's to another program.
     pub(crate) fn make_private(&self) -> Result<(), ClusterError> {
+        // A folder with other things in it was chosen by its owner, who decides who may enter.
+        if is_only_ours(&self.base) {
+            self.account.give(&self.base)?;
+            close(&self.base, 0o700, self.account)?;
+        }
         private_dir(&self.base.join("postgres"), self.account)?;
         private_dir(&self.socket_dir, self.account)
     }
@@ -87,7 +118,7 @@ impl Layout {
 
     /// What Postgres says.
     pub(crate) fn log(&self) -> PathBuf {
-        self.base.join("postgres.log")
+        self.base.join(LOG)
     }
 
     /// The folder of the socket.
@@ -100,24 +131,118 @@ impl Layout {
         socket(&self.socket_dir)
     }
 
-    /// Waits until no other program is starting or stopping the cluster.
-    pub(crate) fn lock_gate(&self) -> Result<File, ClusterError> {
-        let gate = self.open_lock("start.lock")?;
-        gate.lock()
-            .map_err(|source| ClusterError::io("lock", &self.base, source))?;
-        Ok(gate)
+    /// Waits until no other program is starting or stopping the cluster, at most for `patience`.
+    pub(crate) fn lock_gate(&self, patience: Duration) -> Result<File, ClusterError> {
+        self.lock(GATE, patience, File::try_lock)
     }
 
-    /// Opens a file to be locked.
-    pub(crate) fn open_lock(&self, name: &str) -> Result<File, ClusterError> {
-        let path = self.base.join(name);
-        OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|source| ClusterError::io("open", &path, source))
+    /// Joins the programs that use the cluster. To be called behind the gate.
+    pub(crate) fn lock_users(&self, patience: Duration) -> Result<File, ClusterError> {
+        self.lock(USERS, patience, File::try_lock_shared)
     }
+
+    fn lock(
+        &self,
+        name: &str,
+        patience: Duration,
+        try_lock: impl Fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<File, ClusterError> {
+        let path = self.base.join(name);
+        let file = open_private(&path, self.account)?;
+        let began = Instant::now();
+        let mut is_silent = true;
+        loop {
+            match try_lock(&file) {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(source)) => return Err(ClusterError::io("lock", &path, source)),
+                Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
+                    return Err(ClusterError::Locked {
+                        file: path,
+                        waited: patience,
+                    });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    if is_silent && began.elapsed() >= SILENT {
+                        is_silent = false;
+                        log::warn!(
+                            "waiting up to {} s for another program that starts or stops the private database in {}",
+                            patience.as_secs(),
+                            self.base.display()
+                        );
+                    }
+                    thread::sleep(STEP);
+                }
+            }
+        }
+    }
+}
+
+/// Opens a file for appending that only its user may open, making it if it is missing: whoever can open a file can lock it.
+pub(crate) fn open_private(path: &Path, account: Account) -> Result<File, ClusterError> {
+    let failed = |source| ClusterError::io("open", path, source);
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(failed)?;
+    if !account.owns(file.metadata().map_err(failed)?.uid()) {
+        return Err(ClusterError::NotPrivate(path.to_path_buf()));
+    }
+    close(path, 0o600, account)?;
+    Ok(file)
+}
+
+/// Takes every right beyond `mode` from a file or folder.
+fn close(path: &Path, mode: u32, account: Account) -> Result<(), ClusterError> {
+    let failed = |source| ClusterError::io("close to other users", path, source);
+    let meta = fs::metadata(path).map_err(failed)?;
+    if account.owns(meta.uid()) && meta.mode() & 0o777 & !mode != 0 {
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes a folder if it is missing, closed to other users and ignored by git, and returns its real path.
+fn make(dir: &Path) -> Result<PathBuf, ClusterError> {
+    let failed = |source| ClusterError::io("make the folder", dir, source);
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Ok(()) => ignore_in_git(dir)?,
+        // There before, or made by another program meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(failed(source)),
+    }
+    let real = dir
+        .canonicalize()
+        .map_err(|source| ClusterError::io("find the folder", dir, source))?;
+    if real.is_dir() {
+        Ok(real)
+    } else {
+        Err(failed(io::ErrorKind::NotADirectory.into()))
+    }
+}
+
+/// Makes git ignore everything in a new folder.
+fn ignore_in_git(dir: &Path) -> Result<(), ClusterError> {
+    let path = dir.join(GITIGNORE);
+    let mut options = OpenOptions::new();
+    options
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"*\n"))
+        .map_err(|source| ClusterError::io("write", &path, source))
+}
+
+/// Whether a folder holds nothing but what Assay puts there.
+fn is_only_ours(dir: &Path) -> bool {
+    let is_ours = |name: &OsStr| CONTENTS.iter().any(|ours| name == *ours);
+    fs::read_dir(dir)
+        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_ours(&entry.file_name()))))
 }
 
 fn socket(dir: &Path) -> PathBuf {
@@ -128,12 +253,12 @@ fn socket(dir: &Path) -> PathBuf {
 fn private_dir(dir: &Path, account: Account) -> Result<(), ClusterError> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => account.give(dir),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let meta = fs::symlink_metadata(dir).map_err(|source| ClusterError::io("read", dir, source))?;
             if meta.is_dir() && meta.uid() == account.uid && meta.mode() & 0o077 == 0 {
                 Ok(())
             } else {
-                Err(ClusterError::SocketDirNotPrivate(dir.to_path_buf()))
+                Err(ClusterError::NotPrivate(dir.to_path_buf()))
             }
         }
         Err(source) => Err(ClusterError::io("make the folder", dir, source)),

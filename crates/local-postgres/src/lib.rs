@@ -15,6 +15,7 @@ mod init;
 mod install;
 mod layout;
 mod look;
+mod place;
 mod postmaster;
 mod probe;
 
@@ -26,8 +27,9 @@ use std::{
 };
 
 pub use error::ClusterError;
-pub use install::{Installer, install};
+pub use install::Installer;
 pub use look::{Found, look};
+pub use place::nearest;
 
 use layout::Layout;
 use postmaster::Postmaster;
@@ -86,12 +88,10 @@ impl Cluster {
     /// at once.
     pub fn start(dir: &Path, settings: &Settings) -> Result<Self, ClusterError> {
         let layout = Layout::of(dir)?;
-        let _gate = layout.lock_gate()?;
+        let patience = patience(settings.timeout);
+        let _gate = layout.lock_gate(patience)?;
         layout.make_private()?;
-        let lease = layout.open_lock("users.lock")?;
-        lease
-            .lock_shared()
-            .map_err(|source| ClusterError::io("lock", layout.base(), source))?;
+        let lease = layout.lock_users(patience)?;
         let (postmaster, started_here) = match Postmaster::running(&layout, settings.timeout)? {
             Some(postmaster) => (postmaster, false),
             None => (Postmaster::start(&layout, settings)?, true),
@@ -139,7 +139,7 @@ impl Cluster {
         let Some(lease) = self.lease.take() else {
             return Ok(());
         };
-        let _gate = self.layout.lock_gate()?;
+        let _gate = self.layout.lock_gate(patience(self.timeout))?;
         match lease.try_lock() {
             Ok(()) => self.postmaster.stop(&self.layout, self.timeout),
             Err(TryLockError::WouldBlock) => Ok(()),
@@ -154,6 +154,12 @@ impl Drop for Cluster {
             log::warn!("the private Postgres cluster was not stopped: {error}");
         }
     }
+}
+
+/// How long to wait for other programs that start or stop the cluster: one may be making the data, which takes about as
+/// long as a start.
+fn patience(timeout: Duration) -> Duration {
+    timeout.saturating_mul(2)
 }
 
 /// `bytes` with everything but unreserved characters percent-encoded.

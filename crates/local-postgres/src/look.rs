@@ -25,7 +25,7 @@ pub enum Found {
 pub fn look(dir: &Path, settings: &Settings) -> Result<Found, ClusterError> {
     if dir.is_dir() {
         let layout = Layout::of(dir)?;
-        if layout.data().join("PG_VERSION").is_file() {
+        if layout.data().exists() {
             return Ok(Found::Cluster {
                 base: layout.base().to_path_buf(),
             });

@@ -1,7 +1,7 @@
 //! The Postgres process: making its data, starting, finding and stopping it.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, Stdio},
@@ -15,8 +15,8 @@ use crate::{
     ClusterError, Durability, Settings,
     binaries::Binaries,
     init::{make_data, remove_tree, tail},
-    layout::Layout,
-    probe,
+    layout::{Layout, open_private},
+    probe::{self, Answer},
 };
 
 /// How often a process is looked at that starts or stops.
@@ -50,8 +50,10 @@ impl Postmaster {
         };
         let deadline = Instant::now() + timeout;
         while is_postmaster(pid, &layout.data()) {
-            if probe::answers(&layout.socket()) {
-                return Ok(Some(Self { pid, child: None }));
+            match probe::answer(&layout.socket()) {
+                Answer::Accepted => return Ok(Some(Self { pid, child: None })),
+                Answer::Refused(reason) => return Err(damaged(layout, reason)),
+                Answer::NotYet => {}
             }
             if Instant::now() >= deadline {
                 return Err(no_answer(layout, timeout));
@@ -75,19 +77,27 @@ impl Postmaster {
         }
         let binaries = Binaries::find(settings, &data)?;
         if !data.join("PG_VERSION").is_file() {
+            if fs::read_dir(&data).is_ok_and(|mut entries| entries.next().is_some()) {
+                return Err(damaged(layout, "its file PG_VERSION is missing".to_owned()));
+            }
             make_data(layout, &binaries)?;
         }
         let deadline = Instant::now() + settings.timeout;
         loop {
             let mut child = launch(layout, &binaries, settings.durability)?;
             loop {
-                if probe::answers(&layout.socket())
-                    && let Some(pid) = recorded_pid(layout)
-                {
-                    return Ok(Self {
-                        pid,
-                        child: Some(child),
-                    });
+                match (probe::answer(&layout.socket()), recorded_pid(layout)) {
+                    (Answer::Accepted, Some(pid)) => {
+                        return Ok(Self {
+                            pid,
+                            child: Some(child),
+                        });
+                    }
+                    (Answer::Refused(reason), _) => {
+                        end(&mut child);
+                        return Err(damaged(layout, reason));
+                    }
+                    (Answer::Accepted | Answer::NotYet, _) => {}
                 }
                 if Instant::now() >= deadline {
                     end(&mut child);
@@ -100,8 +110,12 @@ impl Postmaster {
             }
             // It ended. After a kill the processes of the former Postgres need a moment to notice; until then the
             // new one refuses to start. Anything else will fail in the same way until the time is over.
-            if !log_end(layout).contains("still in use") {
-                return Err(no_answer(layout, settings.timeout));
+            let output = log_end(layout);
+            if !output.contains("still in use") {
+                return Err(ClusterError::Ended {
+                    log: layout.log(),
+                    output,
+                });
             }
             thread::sleep(Duration::from_millis(200));
         }
@@ -240,11 +254,15 @@ fn open_log(layout: &Layout) -> Result<File, ClusterError> {
     if long {
         remove_if_there(&path)?;
     }
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(|source| ClusterError::io("open", &path, source))
+    open_private(&path, layout.account)
+}
+
+fn damaged(layout: &Layout, reason: String) -> ClusterError {
+    ClusterError::Damaged {
+        data: layout.data(),
+        reason,
+        log: layout.log(),
+    }
 }
 
 fn no_answer(layout: &Layout, waited: Duration) -> ClusterError {

@@ -1,7 +1,7 @@
 //! Whether Postgres answers: a start-up packet, sent by hand because a driver would be a dependency for nothing.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     os::unix::net::UnixStream,
     path::Path,
     time::Duration,
@@ -9,12 +9,29 @@ use std::{
 
 use crate::ROLE;
 
-/// Whether Postgres on this socket accepts a session now.
-pub(crate) fn answers(socket: &Path) -> bool {
-    try_session(socket).unwrap_or(false)
+/// The longest refusal that is read, in bytes.
+const LONGEST: u64 = 8_192;
+/// What Postgres refuses sessions with for the moment: it starts, stops or recovers; it has no session left; its machine is
+/// short of something.
+const PASSING: [&str; 2] = ["57P", "53"];
+
+/// What Postgres says to a new session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It accepts one.
+    Accepted,
+    /// Nothing, or that it accepts none at the moment.
+    NotYet,
+    /// It will not accept one, for this reason.
+    Refused(String),
 }
 
-fn try_session(socket: &Path) -> std::io::Result<bool> {
+/// Asks Postgres on this socket for a session.
+pub(crate) fn answer(socket: &Path) -> Answer {
+    try_session(socket).unwrap_or(Answer::NotYet)
+}
+
+fn try_session(socket: &Path) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
@@ -26,11 +43,61 @@ fn try_session(socket: &Path) -> std::io::Result<bool> {
     let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
     stream.write_all(&length.to_be_bytes())?;
     stream.write_all(&body)?;
-    let mut kind = [0];
-    stream.read_exact(&mut kind)?;
-    // `R` asks for, or here grants, authentication; an error (starting up, shutting down) is `E`.
-    let accepted = kind == *b"R";
+    loop {
+        let mut kind = [0];
+        stream.read_exact(&mut kind)?;
+        let body = packet(&mut stream)?;
+        match kind {
+            [b'E'] => return Ok(refusal(&body)),
+            // Ready for a query. After authentication a session may still be refused, so nothing before this counts.
+            [b'Z'] => break,
+            _ => {}
+        }
+    }
     // Terminate, so that the log says nothing of a lost connection.
     stream.write_all(&[b'X', 0, 0, 0, 4])?;
-    Ok(accepted)
+    Ok(Answer::Accepted)
+}
+
+/// The rest of a message, after its kind: its length, which counts itself, and its body.
+fn packet(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = u64::from(u32::from_be_bytes(length)).saturating_sub(4);
+    let mut body = Vec::new();
+    stream.take(length.min(LONGEST)).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+/// What an error's fields say: each a letter and a text that ends with NUL.
+fn refusal(body: &[u8]) -> Answer {
+    let field = |letter: u8| {
+        let found = body
+            .split(|byte| *byte == 0)
+            .find_map(|field| match field.split_first() {
+                Some((first, text)) if *first == letter => Some(text),
+                Some(_) | None => None,
+            });
+        found.map(|text| String::from_utf8_lossy(text).into_owned())
+    };
+    let code = field(b'C').unwrap_or_default();
+    if PASSING.iter().any(|class| code.starts_with(class)) {
+        return Answer::NotYet;
+    }
+    Answer::Refused(field(b'M').unwrap_or(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_from_a_server_that_is_not_ready() {
+        let starting = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
+        assert_eq!(refusal(starting), Answer::NotYet);
+        assert_eq!(refusal(b"SFATAL\0C53300\0Mtoo many clients\0\0"), Answer::NotYet);
+        let gone = b"SFATAL\0C3D000\0Mdatabase \"postgres\" does not exist\0\0";
+        let said = "database \"postgres\" does not exist".to_owned();
+        assert_eq!(refusal(gone), Answer::Refused(said));
+    }
 }

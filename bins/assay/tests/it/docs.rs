@@ -300,8 +300,8 @@ fn the_readme_runs() {
     // Its first command, which is not run here, leaves a demonstration behind to ask.
     let demo = "ASSAY_DATABASE_URL= assay-server --demo > demo.txt &
 for wait in $(seq 300); do if grep -q Stop demo.txt; then break; fi; sleep 0.2; done
-KEY=$(grep -o 'svc_ro_[0-9A-Za-z]*' demo.txt | head -1)
-PROJECT=$(grep -oE 'projects/[0-9a-f-]{36}' demo.txt | head -1 | cut -d/ -f2)
+sed -n 's/^  export/export/p' demo.txt > exports.sh
+. ./exports.sh
 ";
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&format!("{demo}{script}")), folder.path(), &database);

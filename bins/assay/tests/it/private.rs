@@ -43,6 +43,41 @@ fn without_a_database_each_command_starts_the_private_one_and_stops_it_again() {
 }
 
 #[test]
+fn the_private_folder_is_announced_once_and_found_from_below() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = assay(folder.path(), &["org", "create", "Mine"]);
+    assert!(first.status.success(), "{}", said(&first));
+    let made = folder.path().canonicalize().unwrap().join(".assay");
+    let line = format!("assay: making a private database in {} ", made.display());
+    assert_eq!(said(&first).matches(&line).count(), 1, "{}", said(&first));
+    assert!(said(&first).contains("--data-dir or ASSAY_DATA_DIR"));
+    assert_eq!(std::fs::read_to_string(made.join(".gitignore")).unwrap(), "*\n");
+
+    let below = folder.path().join("a/b");
+    std::fs::create_dir_all(&below).unwrap();
+    let found = assay(&below, &["org", "list", "--json"]);
+    assert!(found.stderr.is_empty(), "{}", said(&found));
+    let list: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(list["organizations"][0]["name"], "Mine");
+    assert!(!below.join(".assay").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_names_the_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for dir in ["file", "file/below", "/sys/assay"] {
+        let refused = assay(folder.path(), &["org", "list", "--data-dir", dir]);
+        assert_eq!(refused.status.code(), Some(1), "{dir}: {}", said(&refused));
+        assert!(
+            said(&refused).contains("-> name a folder of your own with --data-dir (ASSAY_DATA_DIR)"),
+            "{dir}: {}",
+            said(&refused)
+        );
+    }
+}
+
+#[test]
 fn an_empty_address_names_no_database() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -1,41 +1,40 @@
-//! What a demonstration says once it is loaded.
+//! What a demonstration prints once it is loaded.
 
 use std::net::SocketAddr;
 
-use assay_domain::project::ProjectEntry;
-
 use super::Demo;
 
-/// The read key, and three requests that can be pasted into a shell as they are.
-pub(crate) fn greeting(demo: &Demo, scheme: &str, listening: SocketAddr) -> String {
-    let base = format!("{scheme}://{}/api/v1", reachable(listening));
-    let key = &demo.key;
-    let kept = if demo.again {
-        "The sample data of an earlier start were kept. Keys are shown once, so this start made a new one."
-    } else {
-        "The sample data are dated into the last fourteen days. Keys are shown once; another start makes another."
-    };
+/// What to ask of the first project: each question, and the path of its request.
+const QUESTIONS: [(&str, &str); 4] = [
+    ("Which tests are flaky or broken?", "projects/$PROJECT/flaky"),
+    ("How did the last runs end?", "projects/$PROJECT/runs"),
+    ("Which errors come back?", "projects/$PROJECT/errors"),
+    ("Which projects are there?", "projects"),
+];
+
+/// The address, the key and the first project for a shell, requests that use them, and where the reference is. Nothing to be
+/// pasted holds a `#` or a `?`, which zsh reads as other shells do not.
+pub(crate) fn greeting(demo: &Demo, scheme: &str, public: SocketAddr, operators: SocketAddr) -> String {
     let mut text = format!(
-        "\nAssay serves sample data at {base}\n{kept}\n\nRead key (until {}):\n  {key}\n\nTry:\n",
+        "\nAssay serves sample data: {} projects over the last 14 days.\n\nPaste this into another terminal:\n\n  \
+         export API={scheme}://{}/api/v1\n  export KEY={}\n",
+        demo.projects.len(),
+        reachable(public),
+        demo.key
+    );
+    if let Some(first) = demo.projects.first() {
+        text += &format!("  export PROJECT={}\n", first.id);
+    }
+    text += "  ask() { curl -s -H \"Authorization: Bearer $KEY\" \"$API/$1\"; echo; }\n\nThen ask:\n\n";
+    for (question, path) in QUESTIONS {
+        text += &format!("  {question:<34} ask {path}\n");
+    }
+    text += &format!(
+        "\nReference: http://{}/docs\nThe key works until {}; the next start prints it again.\nStop with Ctrl-C.\n",
+        reachable(operators),
         demo.key_expires_at
     );
-    for path in paths(&demo.projects) {
-        text.push_str(&format!(
-            "  curl -s -H 'Authorization: Bearer {key}' '{base}{path}'\n"
-        ));
-    }
-    text.push_str("\nStop with Ctrl-C.\n");
     text
-}
-
-/// The project list, the newest runs and the flaky tests of the first project.
-fn paths(projects: &[ProjectEntry]) -> Vec<String> {
-    let mut paths = vec!["/projects".to_owned()];
-    if let Some(first) = projects.first() {
-        paths.push(format!("/projects/{}/runs", first.id));
-        paths.push(format!("/projects/{}/flaky", first.id));
-    }
-    paths
 }
 
 /// An address that a request from this machine reaches: a server that listens everywhere listens here too.

@@ -2,8 +2,11 @@
 
 mod greeting;
 mod manifest;
+mod note;
 
-use anyhow::{Context as _, ensure};
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
     id::OrganizationId,
@@ -18,32 +21,52 @@ use assay_reports::{Options, SourceFile, ci::CiContext};
 use include_dir::{Dir, include_dir};
 
 use manifest::{Import, Manifest};
+use note::{Key, Note};
 
 pub(crate) use greeting::greeting;
 
 /// The sample reports and their manifest, part of the program so that they are found from anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");
 
+/// How old the samples may be at a start, in milliseconds. The oldest run lies 13.3 days before the time that they are dated
+/// by, so that with this every sample lies within the last fourteen days.
+const LONGEST_KEPT_MS: i64 = DAY_MS / 2;
+
 /// The loaded demonstration.
 #[derive(Debug)]
 pub(crate) struct Demo {
     /// Its projects, as the manifest orders them.
     pub(crate) projects: Vec<ProjectEntry>,
-    /// The text of a read key that was made for this start.
+    /// The text of its read key.
     pub(crate) key: String,
     /// When the key ceases to work.
     pub(crate) key_expires_at: Timestamp,
-    /// Whether the sample organization was there before.
-    pub(crate) again: bool,
 }
 
-/// Loads the samples, dated into the fortnight before the first start, and makes a read key.
+/// Loads the samples, dated into the last fourteen days, and makes a read key or finds the one of an earlier start.
 ///
-/// Started again it finds its organization by name and its runs by their keys: nothing is stored twice, and what a
-/// killed first start left out is added.
-pub(crate) fn load<S: Administration + Recorder>(store: &S, now: Timestamp) -> anyhow::Result<Demo> {
+/// `folder` is that of the private database; a note in it says that the demonstration made the database, and any other
+/// database is refused. A later start finds the organization by its name and the runs by their keys: nothing is stored
+/// twice, old samples are dated again, and what a killed start left out is added.
+pub(crate) fn load<S: Administration + Recorder>(
+    store: &S,
+    folder: &Path,
+    now: Timestamp,
+) -> anyhow::Result<Demo> {
     let manifest = Manifest::read(&SAMPLES)?;
-    let (organization, again) = organization(store, &manifest, now)?;
+    let mut note = match Note::read(folder)? {
+        Some(note) => note,
+        None if store.organizations()?.is_empty() => Note::new(now),
+        None => bail!(
+            "{} holds a database that the demonstration did not make; name another folder: assay-server --demo --data-dir DIR",
+            folder.display()
+        ),
+    };
+    if now.since_ms(note.dated_at) > LONGEST_KEPT_MS {
+        note.dated_at = now;
+    }
+    note.write(folder)?;
+    let organization = organization(store, &manifest, now)?;
     let mut existing = store.projects_of(organization.id)?;
     let mut projects = Vec::new();
     for sample in &manifest.projects {
@@ -52,17 +75,21 @@ pub(crate) fn load<S: Administration + Recorder>(store: &S, now: Timestamp) -> a
             None => store.create_project(organization.id, &sample.name, &sample.stable_branch, now)?,
         };
         for import in &sample.imports {
-            store_sample(store, &project, import, organization.created_at, now)
+            store_sample(store, &project, import, note.dated_at, now)
                 .with_context(|| format!("the sample {}", import.run_key))?;
         }
         projects.push(project);
     }
-    let (key, key_expires_at) = read_key(store, organization.id, now)?;
+    let key = match note.key.take() {
+        Some(key) if works(store, organization.id, &key, now)? => key,
+        Some(_) | None => new_key(store, organization.id, now)?,
+    };
+    note.key = Some(key.clone());
+    note.write(folder)?;
     Ok(Demo {
         projects,
-        key,
-        key_expires_at,
-        again,
+        key: key.text,
+        key_expires_at: key.expires_at,
     })
 }
 
@@ -70,24 +97,24 @@ fn organization(
     store: &dyn Administration,
     manifest: &Manifest,
     now: Timestamp,
-) -> anyhow::Result<(Organization, bool)> {
+) -> anyhow::Result<Organization> {
     let wanted = &manifest.organization;
     match store
         .organizations()?
         .into_iter()
         .find(|found| found.name == wanted.name)
     {
-        Some(found) => Ok((found, true)),
-        None => Ok((store.create_organization(&wanted.name, wanted.plan, now)?, false)),
+        Some(found) => Ok(found),
+        None => Ok(store.create_organization(&wanted.name, wanted.plan, now)?),
     }
 }
 
-/// Stores one sample report as of its day before the first start.
+/// Stores one sample report as of its time before `dated_at`.
 fn store_sample(
     recorder: &dyn Recorder,
     project: &ProjectEntry,
     import: &Import,
-    first_start: Timestamp,
+    dated_at: Timestamp,
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let files: Vec<SourceFile> = import
@@ -107,7 +134,7 @@ fn store_sample(
         run_key: Some(import.run_key.clone()),
         shard: import.shard()?,
         context: import.context(),
-        started_at: Some(first_start.plus_ms(-import.minutes_ago.saturating_mul(DAY_MS / (24 * 60)))),
+        started_at: Some(dated_at.plus_ms(-import.minutes_ago.saturating_mul(DAY_MS / (24 * 60)))),
         duration_ms: None,
     };
     let arrival = Arrival {
@@ -133,17 +160,92 @@ fn sample(name: &str) -> anyhow::Result<SourceFile> {
     })
 }
 
-/// A new read key: those of earlier starts still work, but no one can look up their text.
-fn read_key(
+/// Whether a key of an earlier start still works for a day.
+fn works(
     store: &dyn Administration,
     organization: OrganizationId,
+    key: &Key,
     now: Timestamp,
-) -> anyhow::Result<(String, Timestamp)> {
+) -> anyhow::Result<bool> {
+    let keys = store.keys(organization)?;
+    let found = keys.iter().find(|entry| entry.id == key.id);
+    Ok(found.is_some_and(|entry| entry.revoked_at.is_none()) && key.expires_at > now.plus_days(1))
+}
+
+fn new_key(store: &dyn Administration, organization: OrganizationId, now: Timestamp) -> anyhow::Result<Key> {
     let (secret, new) = mint(KeyKind::Read, now);
     let expires_at = Lifetime::Thirty.expiry(now);
     ensure!(
         store.create_read_key(organization, &new, expires_at)?,
         "the sample organization was deleted meanwhile"
     );
-    Ok((secret.reveal().to_owned(), expires_at))
+    Ok(Key {
+        id: new.id,
+        text: secret.reveal().to_owned(),
+        expires_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use assay_testkit::TestDatabase;
+
+    use super::*;
+
+    const RUNS: &str = "SELECT run.id::text || ' ' || extract(epoch FROM run.started_at)::text FROM run";
+
+    /// The start of each run by its id, in seconds.
+    fn starts(database: &TestDatabase) -> BTreeMap<String, f64> {
+        let rows = database.texts(RUNS).into_iter().map(Option::unwrap);
+        rows.map(|row| {
+            let (id, start) = row.split_once(' ').unwrap();
+            (id.to_owned(), start.parse().unwrap())
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_later_start_dates_the_samples_again_and_keeps_ids_and_key() {
+        let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
+        let store = database.connect();
+        let now = Timestamp::from_unix_ms(1_795_200_363_120);
+        let first = load(&store, folder.path(), now).unwrap();
+        let before = starts(&database);
+        let verdicts = "SELECT project_id::text || test::text || status FROM verdict ORDER BY 1";
+        let judged = database.texts(verdicts);
+
+        // Within half a day nothing moves.
+        let soon = load(&store, folder.path(), now.plus_ms(LONGEST_KEPT_MS)).unwrap();
+        assert_eq!((&soon.key, &soon.projects), (&first.key, &first.projects));
+        assert_eq!(starts(&database), before);
+
+        let later = load(&store, folder.path(), now.plus_days(20)).unwrap();
+        assert_eq!((&later.key, &later.projects), (&first.key, &first.projects));
+        let after = starts(&database);
+        assert_eq!(after.len(), before.len());
+        for (run, start) in &before {
+            assert!((after[run] - start - 20.0 * 86_400.0).abs() < 0.01, "{run}");
+        }
+        assert_eq!(database.texts(verdicts), judged);
+
+        // A key that ends is replaced.
+        let last = load(&store, folder.path(), now.plus_days(30)).unwrap();
+        assert_ne!(last.key, first.key);
+    }
+
+    #[test]
+    fn a_database_with_other_organizations_is_left_alone() {
+        let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
+        let store = database.connect();
+        let now = Timestamp::from_unix_ms(1_795_200_363_120);
+        store
+            .create_organization("Mine", assay_domain::plan::Plan::Pro, now)
+            .unwrap();
+        let error = load(&store, folder.path(), now).unwrap_err().to_string();
+        assert!(error.contains("--data-dir DIR"), "{error}");
+        assert_eq!(store.organizations().unwrap().len(), 1);
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, process::Command, time::Duration};
 
+use assay_testkit::{TestDatabase, program};
 use serde_json::Value;
 
 use crate::private::Private;
@@ -20,13 +21,8 @@ fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() 
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
     let second = greeted(&server.log());
-    assert_ne!(first.key, second.key);
+    assert_eq!((&first.key, &first.project), (&second.key, &second.project));
     assert_eq!(everything(&server, &second.key), before);
-    assert_eq!(
-        everything(&server, &first.key),
-        before,
-        "the first key still works"
-    );
 
     server.signal("TERM");
     assert!(server.ended().success(), "{}", server.log());
@@ -68,9 +64,10 @@ fn what_a_demonstration_prints_can_be_pasted() {
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
     let greeting = greeted(&server.log());
-    assert_eq!(greeting.requests.len(), 3);
+    assert!(greeting.requests.len() > 3);
     for request in &greeting.requests {
-        let output = Command::new("sh").args(["-c", request]).output().unwrap();
+        let script = format!("{}\n{request}", greeting.exports);
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         let answer: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{request}: {error}"));
         assert_eq!(answer.get("code"), None, "{request}: {answer}");
@@ -127,22 +124,105 @@ fn the_samples_show_what_the_service_tells() {
     assert!(recovered > 0 && sharded >= 2);
 }
 
+#[test]
+fn a_demonstration_names_its_reference_and_fits_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    server.said("Stop with Ctrl-C.");
+    let log = server.log();
+    let greeting = log.split("Assay serves sample data").nth(1).unwrap();
+    let greeting = greeting.split("Stop with Ctrl-C.").next().unwrap();
+    for line in greeting.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let line = greeting
+        .lines()
+        .find(|line| line.starts_with("Reference: "))
+        .unwrap();
+    let (_, path) = line.rsplit_once('/').unwrap();
+    assert_eq!(
+        server.admin().get(&format!("/{path}"), None).status,
+        200,
+        "{line}"
+    );
+}
+
+#[test]
+fn a_demonstration_has_a_database_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new(program("assay"))
+        .args(["org", "create", "Mine", "--data-dir", "mine"])
+        .current_dir(folder.path())
+        .env_remove("ASSAY_DATABASE_URL")
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+    let database = TestDatabase::new();
+    let mine = folder.path().join("mine").display().to_string();
+    for (environment, expected) in [
+        (
+            ("ASSAY_DATABASE_URL", database.url()),
+            "env -u ASSAY_DATABASE_URL",
+        ),
+        (("ASSAY_DATA_DIR", mine.as_str()), "--data-dir DIR"),
+    ] {
+        let output = Command::new(program("assay-server"))
+            .args(["--demo", "--no-install", "--listen", "127.0.0.1:0"])
+            .args(["--admin-listen", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .env_remove("ASSAY_DATABASE_URL")
+            .env(environment.0, environment.1)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(
+        database.text("SELECT count(*) FROM organization").as_deref(),
+        Some("0")
+    );
+
+    // Beside the reader's own, and found again from below.
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    server.said("Stop with Ctrl-C.");
+    assert!(
+        server
+            .log()
+            .contains("assay-server: making a private database in ")
+    );
+    assert!(folder.path().join(".assay-demo/.gitignore").exists());
+    assert!(!folder.path().join(".assay").exists());
+}
+
 /// What the demonstration printed.
 struct Greeting {
     key: String,
+    project: String,
+    /// The lines to paste before a request.
+    exports: String,
     requests: Vec<String>,
 }
 
 fn greeted(output: &str) -> Greeting {
     let lines = || output.lines().map(str::trim);
+    let exported = |name: &str| {
+        let line = lines().find_map(|line| line.strip_prefix(&format!("export {name}=")));
+        let value = line.and_then(|line| line.split_whitespace().next());
+        value.unwrap_or_else(|| panic!("no {name}: {output}")).to_owned()
+    };
+    let exports: Vec<&str> = lines()
+        .filter(|line| line.starts_with("export ") || line.starts_with("ask()"))
+        .collect();
     Greeting {
-        key: lines()
-            .find(|line| line.starts_with("svc_ro_"))
-            .unwrap_or_else(|| panic!("no key: {output}"))
-            .to_owned(),
+        key: exported("KEY"),
+        project: exported("PROJECT"),
+        exports: exports.join("\n"),
         requests: lines()
-            .filter(|line| line.starts_with("curl "))
-            .map(str::to_owned)
+            .filter_map(|line| line.split_once("  ask "))
+            .map(|(_, request)| format!("ask {request}"))
             .collect(),
     }
 }

@@ -177,11 +177,106 @@ fn a_folder_that_is_named_and_does_not_do_is_told_and_no_other_taken() {
 #[test]
 fn a_folder_that_the_servers_user_cannot_reach_gets_a_stand_in() {
     let dir = tempfile::tempdir().unwrap(); // mode 0700
-    let cluster = Cluster::start(dir.path(), &settings(Durability::Ephemeral)).unwrap();
+    let inner = dir.path().join("inner");
+    let cluster = Cluster::start(&inner, &settings(Durability::Ephemeral)).unwrap();
     let base = cluster.base().to_path_buf();
     cluster.stop().unwrap();
-    if base != dir.path().canonicalize().unwrap() {
+    if base != inner.canonicalize().unwrap() {
         assert!(base.starts_with("/var/lib/assay"), "{}", base.display());
+        assert_eq!(mode(&base), 0o700);
         fs::remove_dir_all(base).unwrap();
+    }
+}
+
+/// The rights of a file or folder.
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_new_folder_and_its_files_are_closed_to_other_users_and_ignored_by_git() {
+    let dir = folder();
+    let base = dir.path().join("made");
+    Cluster::start(&base, &settings(Durability::Ephemeral))
+        .unwrap()
+        .stop()
+        .unwrap();
+    assert_eq!(mode(&base), 0o700);
+    for name in ["start.lock", "users.lock", "postgres.log", ".gitignore"] {
+        assert_eq!(mode(&base.join(name)), 0o600, "{name}");
+    }
+    assert_eq!(fs::read_to_string(base.join(".gitignore")).unwrap(), "*\n");
+
+    // As an earlier version left them.
+    fs::set_permissions(&base, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(base.join("start.lock"), fs::Permissions::from_mode(0o644)).unwrap();
+    Cluster::start(&base, &settings(Durability::Ephemeral))
+        .unwrap()
+        .stop()
+        .unwrap();
+    assert_eq!((mode(&base), mode(&base.join("start.lock"))), (0o700, 0o600));
+}
+
+#[test]
+fn a_folder_with_other_things_in_it_keeps_its_rights() {
+    let dir = folder();
+    fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    for _ in 0..2 {
+        Cluster::start(dir.path(), &settings(Durability::Ephemeral))
+            .unwrap()
+            .stop()
+            .unwrap();
+        assert_eq!(mode(dir.path()), 0o755);
+        assert_eq!(mode(&dir.path().join("start.lock")), 0o600);
+    }
+    assert!(!dir.path().join(".gitignore").exists());
+}
+
+#[test]
+fn a_start_waits_for_another_one_for_a_bounded_time_and_names_the_lock() {
+    let dir = folder();
+    let lock = fs::File::create(dir.path().join("start.lock")).unwrap();
+    lock.lock().unwrap();
+    let settings = Settings {
+        timeout: Duration::from_millis(500),
+        ..settings(Durability::Ephemeral)
+    };
+    let began = Instant::now();
+    let error = Cluster::start(dir.path(), &settings).unwrap_err().to_string();
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(error.contains("start.lock") && error.contains("fuser"), "{error}");
+}
+
+#[test]
+fn damaged_data_are_reported_at_once() {
+    let dir = folder();
+    let start = || Cluster::start(dir.path(), &settings(Durability::Durable));
+    let data = start().unwrap().base().join("postgres/data");
+    let damages: [(&str, &dyn Fn()); 4] = [
+        ("the database of new sessions is gone", &|| {
+            fs::rename(data.join("base/5"), data.join("base/away")).unwrap();
+        }),
+        ("pg_control is empty", &|| {
+            fs::rename(data.join("base/away"), data.join("base/5")).unwrap();
+            fs::copy(data.join("global/pg_control"), data.join("pg_control.away")).unwrap();
+            fs::write(data.join("global/pg_control"), "").unwrap();
+        }),
+        ("the write-ahead log is gone", &|| {
+            fs::copy(data.join("pg_control.away"), data.join("global/pg_control")).unwrap();
+            fs::remove_dir_all(data.join("pg_wal")).unwrap();
+        }),
+        ("PG_VERSION is missing", &|| {
+            fs::remove_file(data.join("PG_VERSION")).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        damage();
+        let began = Instant::now();
+        let error = start().unwrap_err();
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}: {error}");
+        assert!(
+            matches!(error, ClusterError::Damaged { .. } | ClusterError::Ended { .. }),
+            "{what}: {error}"
+        );
     }
 }

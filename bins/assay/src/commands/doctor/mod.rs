@@ -64,7 +64,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
 /// Everything about the database, as far as it can be reached.
 fn examine(global: &Global) -> Vec<Check> {
     let Some(url) = global.database_url() else {
-        let (check, cluster) = surroundings::private(&global.data_dir, &database::private_settings());
+        let (check, cluster) = surroundings::private(&global.data_dir(), &database::private_settings());
         let mut checks = vec![check];
         if let Some(cluster) = cluster {
             checks.push(surroundings::disk(cluster.base()));

@@ -1,0 +1,68 @@
+//! What the demonstration remembers between starts, in a file of its private database's folder. The file also marks the
+//! database as one that the demonstration made.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+use anyhow::Context as _;
+use assay_domain::{id::KeyId, timestamp::Timestamp};
+use serde::{Deserialize, Serialize};
+
+const FILE: &str = "demo.json";
+
+/// The content of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Note {
+    /// The time that the samples are dated by.
+    pub(super) dated_at: Timestamp,
+    /// The read key, once it is made.
+    pub(super) key: Option<Key>,
+}
+
+/// A read key with its text, so that a later start can print it again. It reads sample data only.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Key {
+    pub(super) id: KeyId,
+    pub(super) text: String,
+    pub(super) expires_at: Timestamp,
+}
+
+impl Note {
+    /// The note of a database that the demonstration is about to fill.
+    pub(super) const fn new(now: Timestamp) -> Self {
+        Self {
+            dated_at: now,
+            key: None,
+        }
+    }
+
+    /// The note in a folder, if there is one.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let path = folder.join(FILE);
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map(Some)
+                .with_context(|| format!("{} is not a note of the demonstration", path.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        }
+    }
+
+    /// Writes the note, for its user alone. It is whole at any time.
+    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let (path, unfinished) = (folder.join(FILE), folder.join("demo.json.unfinished"));
+        let write = || {
+            let mut options = OpenOptions::new();
+            options.create(true).write(true).truncate(true).mode(0o600);
+            options.open(&unfinished)?.write_all(&serde_json::to_vec(self)?)?;
+            fs::rename(&unfinished, &path)
+        };
+        write().with_context(|| format!("writing {}", path.display()))
+    }
+}
