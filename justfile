@@ -8,9 +8,9 @@ default:
 demo:
     cargo run --release --bin assay-server -- --demo
 
-# All tests, against a real Postgres that they start themselves.
+# All tests, against a real Postgres that they start themselves. Installs Postgres and Redis where they are missing.
 test:
-    cargo test --workspace
+    .ci/test
 
 # Formatting, layering, lints, docs, licences and advisories, tests: what a change must pass.
 check:

@@ -3,6 +3,7 @@
 mod dependencies;
 mod deployment;
 mod json;
+mod setup;
 
 use std::{
     fs,
