@@ -80,6 +80,49 @@ pub(crate) fn table<C: Into<Cell>>(header: &[&str], rows: impl IntoIterator<Item
     table.within(terminal::width())
 }
 
+/// A table of which each row has lines of its own below it, indented and wrapped; none where the columns are too wide for
+/// the terminal. Nothing is cut.
+pub(crate) fn table_with_notes(
+    header: &[&str],
+    rows: impl IntoIterator<Item = (Vec<Cell>, Vec<String>)>,
+    columns: usize,
+) -> Option<String> {
+    let (rows, notes): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let rows = rows
+        .into_iter()
+        .map(|row| row.into_iter().map(printable).collect())
+        .collect();
+    let table = Table { header, rows };
+    if table.natural_width() > columns {
+        return None;
+    }
+    let drawn = table.within(None);
+    let mut drawn = drawn.lines();
+    let mut text = drawn.next().unwrap_or_default().to_owned() + "\n";
+    for (line, notes) in drawn.zip(notes) {
+        text += line;
+        text.push('\n');
+        for note in notes {
+            text += &wrapped(&note, columns);
+        }
+    }
+    Some(text)
+}
+
+/// A text in lines of at most this many columns, indented.
+fn wrapped(text: &str, columns: usize) -> String {
+    let mut drawing = Drawing::new();
+    drawing.load_style(presets::NOTHING);
+    drawing
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(columns).unwrap_or(u16::MAX));
+    drawing.add_row([printable(text.into()).text]);
+    for column in drawing.column_iter_mut() {
+        column.set_padding((GAP, 0));
+    }
+    lines(&drawing)
+}
+
 /// What came from a report or a name must not move the cursor or colour the terminal.
 fn printable(cell: Cell) -> Cell {
     let text: String = cell
@@ -131,6 +174,13 @@ impl Table<'_> {
             // The gap behind the last column may lie beyond the edge: nothing is written there.
             .set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
         lines(&drawing)
+    }
+
+    /// How many columns the table takes where nothing is cut.
+    fn natural_width(&self) -> usize {
+        let widths = self.drawing().column_max_content_widths();
+        let gaps = usize::from(GAP) * widths.len().saturating_sub(1);
+        widths.into_iter().map(usize::from).sum::<usize>() + gaps
     }
 
     /// Whether a column keeps its width: short ones, numbers, and ids, which are there to be copied.

@@ -39,6 +39,8 @@ pub struct Analysis {
     pub runs_read: usize,
     /// The branch that releases are made from.
     pub stable_branch: Arc<str>,
+    /// Runs that name no branch and are judged as on the stable one, while other runs name a branch.
+    pub runs_assumed_stable: usize,
     /// The tests with a result in the window: broken and flaky ones first, then those that fail now, then the others. Each
     /// group is in the order of the flaky list by time lost.
     pub tests: Vec<Judged>,
@@ -162,6 +164,7 @@ impl Collector {
             runs: numbers.len(),
             runs_read: self.runs(),
             stable_branch: Arc::clone(&history.stable_branch),
+            runs_assumed_stable: self.assumed_stable,
             tests,
             history,
         })

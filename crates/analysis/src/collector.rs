@@ -1,7 +1,7 @@
 //! Results as they come, kept run by run.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -30,6 +30,8 @@ pub struct Collector {
     keys: HashMap<String, usize>,
     /// The runs themselves, whose variants `runs` holds: each by its key.
     identities: HashMap<String, usize>,
+    /// How many runs were put on the stable branch.
+    pub(crate) assumed_stable: usize,
 }
 
 /// A run of one variant.
@@ -68,6 +70,7 @@ impl Collector {
             runs: Vec::new(),
             keys: HashMap::new(),
             identities: HashMap::new(),
+            assumed_stable: 0,
         }
     }
 
@@ -87,6 +90,21 @@ impl Collector {
         branches.sort_unstable();
         branches.dedup();
         branches
+    }
+
+    /// Puts the runs that name no branch on the stable one, where other runs name one; returns how many there are. Where no run
+    /// names a branch, the engine judges all of them as on the stable one anyway.
+    pub fn assume_stable(&mut self) -> usize {
+        if self.runs.iter().all(|run| run.branch.is_none()) {
+            return 0;
+        }
+        let mut assumed = HashSet::new();
+        for run in self.runs.iter_mut().filter(|run| run.branch.is_none()) {
+            run.branch = Some(Arc::clone(&self.stable_branch));
+            assumed.insert(run.identity);
+        }
+        self.assumed_stable = assumed.len();
+        self.assumed_stable
     }
 
     /// Adds a report, which evidence calls `name`. A shard of a run that is already there joins it; the same shard, or

@@ -71,6 +71,9 @@ fn head(analysis: &Analysis) -> Markup {
                 (words::count(analysis.runs, "run")) ", " (words::count(analysis.tests.len(), "test"))
                 ", " (words::date(from)) " to " (time(analysis.now)) " UTC. Stable branch "
                 code { (analysis.stable_branch) } "."
+                @if analysis.runs_assumed_stable > 0 {
+                    " " (words::count(analysis.runs_assumed_stable, "run")) " without a branch judged as on it."
+                }
                 @if analysis.runs_read > analysis.runs {
                     " " (words::count(analysis.runs_read - analysis.runs, "run")) " outside of these " (analysis.window_days) " days left aside."
                 }

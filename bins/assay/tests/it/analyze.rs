@@ -270,6 +270,7 @@ fn the_table_tells_what_is_broken_and_flaky_first() {
     let place = |text: &str| table.find(text).unwrap_or_else(|| panic!("{text} in {table}"));
     assert!(place("broken") < place("totals > red") && place("totals > red") < place("totals > odd"));
     assert!(place("▁▁▁▁▁▁▁█████") > 0);
+    assert!(place("FAILED OR RETRIED") > 0);
     assert!(place("1 broken, 1 flaky, and 1 other test: 1 healthy, 0 with too few runs to say") > 0);
     assert!(!table.contains("totals > steady") && !table.contains('\u{1b}'));
 }
@@ -353,6 +354,47 @@ fn the_time_and_the_stable_branch_may_be_given() {
             .iter()
             .any(|(_, status)| *status == "broken")
     );
+}
+
+#[test]
+fn runs_without_a_branch_are_on_the_stable_one_where_others_name_one() {
+    let mut branched = String::from("test,run,started_at,status,branch\n");
+    for line in csv().lines().skip(1) {
+        let (row, _) = line.rsplit_once(',').unwrap();
+        let branch = if row.contains("run-02") { "main" } else { "" };
+        branched += &format!("{row},{branch}\n");
+    }
+    let history = folder(&[("h.csv", branched)]);
+    let file = path(&history, "h.csv");
+    let output = cli().run(&["analyze", &file, "--json"]);
+    let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(verdict_on_red(&analysis), "broken");
+    assert_eq!(analysis["runsAssumedStable"], 11);
+    assert!(
+        said(&output)
+            .contains("11 of 12 runs name no branch and are judged as on the stable branch \"main\""),
+        "{}",
+        said(&output)
+    );
+    let page = cli().run(&["analyze", &file, "--output", "html"]);
+    assert!(String::from_utf8_lossy(&page.stdout).contains("11 runs without a branch judged as on it."));
+
+    let apart = cli().run(&["analyze", &file, "--json", "--without-branch", "unknown"]);
+    assert!(apart.stderr.is_empty(), "{}", said(&apart));
+    let apart: Value = serde_json::from_slice(&apart.stdout).unwrap();
+    assert_ne!(verdict_on_red(&apart), "broken");
+    assert_eq!(apart["runsAssumedStable"], 0);
+}
+
+/// The tutorial shows this first, and the service judges the same reports as on the stable branch.
+#[test]
+fn the_sample_reports_are_judged_as_the_service_judges_them() {
+    let analysis = cli().json(&["analyze", &testdata("demo/storefront")]);
+    let count = |status: &str| {
+        let statuses = statuses(&analysis);
+        statuses.iter().filter(|(_, found)| *found == status).count()
+    };
+    assert_eq!((count("broken"), count("flaky")), (2, 9));
 }
 
 #[test]

@@ -62,7 +62,13 @@ fn agree(imported: &Imported, history: &Path) {
 /// The tests of an offline analysis, its runs named as the store names them.
 fn analyze(imported: &Imported, history: &Path, now: &str) -> Vec<Value> {
     let path = history.to_str().unwrap();
-    let arguments = ["analyze", path, "--now", now, "--stable-branch", STABLE];
+    // The service knows no branch where none is stored.
+    let apart = ["--without-branch", "unknown"];
+    let arguments = [
+        &["analyze", path, "--now", now, "--stable-branch", STABLE][..],
+        &apart,
+    ]
+    .concat();
     let analysis = imported.world.cli.json(&arguments);
     let mut tests = analysis["tests"].as_array().unwrap().clone();
     for test in &mut tests {

@@ -35,6 +35,9 @@ pub(crate) fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdi
         "json",
         "--now",
         &now,
+        // The service knows no branch where none is stored.
+        "--without-branch",
+        "unknown",
         "--stable-branch",
         &scene.project.stable,
         &file,

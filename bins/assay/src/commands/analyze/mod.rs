@@ -55,12 +55,24 @@ pub(crate) struct AnalyzeArgs {
     /// The branch that releases are made from
     #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
     stable_branch: String,
+    /// How to judge runs that name no branch, where other runs name one
+    #[arg(long, value_name = "AS", value_enum, default_value_t = WithoutBranch::Stable)]
+    without_branch: WithoutBranch,
     /// What to print; --json is the same as --output json
     #[arg(long, value_name = "AS", value_enum, default_value_t = Output::Table)]
     output: Output,
     /// The checkout that the reports' files lie in, to show their paths relative to it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+}
+
+/// How runs without a branch are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WithoutBranch {
+    /// As runs on the stable branch
+    Stable,
+    /// As runs on a branch of their own
+    Unknown,
 }
 
 /// What to print.
@@ -110,9 +122,30 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     let mut collector = Collector::new(&args.stable_branch);
     history::read(global, args, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
+    if args.without_branch == WithoutBranch::Stable {
+        assume_stable(&mut collector);
+    }
     tell_branches(&collector);
     let analysis = collector.judge(args.now)?;
     print(&analysis, output)
+}
+
+/// Judges runs that name no branch as on the stable one, and says so: the reader may know better.
+fn assume_stable(collector: &mut Collector) {
+    let assumed = collector.assume_stable();
+    if assumed > 0 {
+        let (are, name) = if assumed == 1 {
+            ("is", "names")
+        } else {
+            ("are", "name")
+        };
+        eprintln!(
+            "assay: {assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}; \
+             --without-branch unknown judges them apart",
+            collector.runs(),
+            collector.stable_branch(),
+        );
+    }
 }
 
 /// Without runs on the stable branch no test can be broken, which is more often a misnamed branch than the truth.
@@ -136,7 +169,7 @@ fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
     match output {
         Output::Table => {
             let mut shown = terminal::out();
-            shown.write_all(table::table(analysis).as_bytes())?;
+            shown.write_all(table::table(analysis, terminal::width()).as_bytes())?;
             shown.flush()?;
         }
         Output::Json => {

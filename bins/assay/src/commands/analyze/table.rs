@@ -5,18 +5,21 @@ use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
 
 use crate::{
     output,
-    table::{Cell, Tone},
+    table::{Cell, Tone, table_with_notes},
 };
 
 /// How many of a test's newest runs are drawn.
 const DRAWN_RUNS: usize = 24;
 
-/// Broken and flaky tests, those that fail now, and how many others there are.
-pub(super) fn table(analysis: &Analysis) -> String {
+/// Stands for what all names share.
+const SHARED: &str = "…";
+
+/// Broken and flaky tests, those that fail now, and how many others there are, for a terminal of this many columns.
+pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     let reported = analysis.reported();
     let count = |status| analysis.count(status);
     let mut text = format!(
-        "{} and {} of the {} days before {}; stable branch {}\n",
+        "{} and {} of the {} days before {}\nStable branch: {}\n",
         output::count(number(analysis.runs), "run"),
         output::count(number(analysis.tests.len()), "test"),
         analysis.window_days,
@@ -24,17 +27,20 @@ pub(super) fn table(analysis: &Analysis) -> String {
         analysis.stable_branch,
     );
     let failing = analysis.failing();
-    let header = ["VERDICT", "TEST", "SCORE", "FAILED", "LOST", "LAST RUNS", "WHY"];
+    let shown = |judged: &[Judged]| {
+        let rows: Vec<Row> = judged.iter().map(|judged| Row::of(analysis, judged)).collect();
+        drawn(&rows, columns)
+    };
     if !reported.is_empty() {
         text.push('\n');
-        text += &output::table(&header, reported.iter().map(|judged| row(analysis, judged)));
+        text += &shown(reported);
     }
     if !failing.is_empty() {
         text += "\nFailing now\n";
-        text += &output::table(&header, failing.iter().map(|judged| row(analysis, judged)));
+        text += &shown(failing);
     }
     if !reported.is_empty() || !failing.is_empty() {
-        text += "\nA run is ▁ passed, ▄ passed on retry, █ failed, · skipped; the newest stands right.\n";
+        text += "\nRuns: ▁ passed, ▄ passed on retry, █ failed, · skipped; the newest on the right\n";
     }
     text + &format!(
         "\n{} broken, {} flaky, {}and {}: {} healthy, {} with too few runs to say\n",
@@ -50,27 +56,129 @@ pub(super) fn table(analysis: &Analysis) -> String {
     )
 }
 
-fn row(analysis: &Analysis, judged: &Judged) -> Vec<Cell> {
-    let VerdictEntry {
-        status,
-        figures,
-        explanation,
-        ..
-    } = &judged.entry;
-    vec![
-        Cell::new(status.to_string(), tone(*status)),
-        name(&judged.entry).into(),
-        format!("{:.2}", figures.flake_score).into(),
-        failed(figures).into(),
-        figures.time_lost_ms.map_or(String::new(), lost).into(),
-        analysis
-            .recent(judged, DRAWN_RUNS)
+/// What is shown of a test.
+struct Row {
+    verdict: Cell,
+    name: String,
+    /// The score, the share of failed or retried runs, the time lost, the newest runs.
+    figures: [Cell; 4],
+    why: String,
+}
+
+impl Row {
+    fn of(analysis: &Analysis, judged: &Judged) -> Self {
+        let VerdictEntry {
+            status,
+            figures,
+            explanation,
+            ..
+        } = &judged.entry;
+        let runs = analysis.recent(judged, DRAWN_RUNS).into_iter().map(bar);
+        Self {
+            verdict: Cell::new(status.to_string(), tone(*status)),
+            name: name(&judged.entry),
+            figures: [
+                format!("{:.2}", figures.flake_score).into(),
+                failed(figures).into(),
+                figures.time_lost_ms.map_or(String::new(), lost).into(),
+                runs.collect::<String>().into(),
+            ],
+            why: explanation.clone(),
+        }
+    }
+
+    /// The row with this name, and without the reason.
+    fn cells(&self, name: &str) -> Vec<Cell> {
+        [self.verdict.clone(), name.into()]
             .into_iter()
-            .map(bar)
-            .collect::<String>()
-            .into(),
-        explanation.as_str().into(),
-    ]
+            .chain(self.figures.clone())
+            .collect()
+    }
+}
+
+/// The widest layout that fits: a line a test; the reason below it; names without what they share; the name below, too.
+fn drawn(rows: &[Row], columns: Option<usize>) -> String {
+    const HEADER: [&str; 7] = [
+        "VERDICT",
+        "TEST",
+        "SCORE",
+        "FAILED OR RETRIED",
+        "LOST",
+        "LAST RUNS",
+        "WHY",
+    ];
+    let [verdict, test, figures @ .., _why] = HEADER;
+    let in_lines = || {
+        rows.iter().map(|row| {
+            (
+                row.cells(&row.name)
+                    .into_iter()
+                    .chain([row.why.as_str().into()])
+                    .collect(),
+                Vec::new(),
+            )
+        })
+    };
+    let fitting = columns.and_then(|columns| {
+        let named = [&[verdict, test][..], &figures].concat();
+        let with_names = |names: &[String]| {
+            let rows = rows.iter().zip(names);
+            let rows = rows.map(|(row, name)| (row.cells(name), vec![row.why.clone()]));
+            table_with_notes(&named, rows, columns)
+        };
+        let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+        let below = || {
+            let rows = rows.iter().map(|row| {
+                let cells = [row.verdict.clone()]
+                    .into_iter()
+                    .chain(row.figures.clone())
+                    .collect();
+                (cells, vec![row.name.clone(), row.why.clone()])
+            });
+            table_with_notes(&[&[verdict][..], &figures].concat(), rows, columns)
+        };
+        table_with_notes(&HEADER, in_lines(), columns)
+            .or_else(|| with_names(&names))
+            .or_else(|| with_names(&without_shared(&names)?))
+            .or_else(below)
+    });
+    fitting.unwrap_or_else(|| output::table(&HEADER, in_lines().map(|(cells, _): (Vec<Cell>, _)| cells)))
+}
+
+/// Names without the beginning and the end that all of them share, at the bounds of words; none where they share nothing.
+fn without_shared(names: &[String]) -> Option<Vec<String>> {
+    let first = names.first()?;
+    // Names that are all the same, or a single one, have nothing else to be told by.
+    if names.iter().all(|name| name == first) {
+        return None;
+    }
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let shared = |name: &str, other: &str| -> usize {
+        let pairs = name.char_indices().zip(other.chars());
+        pairs
+            .take_while(|((_, a), b)| a == b)
+            .last()
+            .map_or(0, |((at, c), _)| at + c.len_utf8())
+    };
+    let before = names.iter().map(|name| shared(first, name)).min()?;
+    let before = first.get(..before)?.trim_end_matches(is_word).len();
+    let rests: Vec<&str> = names
+        .iter()
+        .map(|name| name.get(before..))
+        .collect::<Option<_>>()?;
+    let backwards: Vec<String> = rests.iter().map(|rest| rest.chars().rev().collect()).collect();
+    let last = backwards.first()?;
+    let after = backwards.iter().map(|name| shared(last, name)).min()?;
+    let after = last.get(..after)?.trim_end_matches(is_word).len();
+    if (before == 0 && after == 0) || rests.iter().any(|rest| rest.len() <= after) {
+        return None;
+    }
+    let mark = |is_cut: bool| if is_cut { SHARED } else { "" };
+    let cut = |rest: &&str| {
+        let kept = rest.get(..rest.len() - after).unwrap_or(rest);
+        format!("{}{kept}{}", mark(before > 0), mark(after > 0))
+    };
+    Some(rests.iter().map(cut).collect())
 }
 
 /// The name, with its file where that tells more.
@@ -118,4 +226,95 @@ const fn bar(outcome: Outcome) -> char {
 
 fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(names: &[&str]) -> Option<Vec<String>> {
+        without_shared(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_lose_only_what_all_of_them_share() {
+        assert_eq!(
+            cut(&[
+                "org.example.shop.CartTest > adds",
+                "org.example.shop.CardTest > pays"
+            ])
+            .unwrap(),
+            ["…CartTest > adds", "…CardTest > pays"]
+        );
+        assert_eq!(
+            cut(&[
+                "web > adds (tests/shop.spec.ts)",
+                "ios > adds (tests/shop.spec.ts)"
+            ])
+            .unwrap(),
+            ["web…", "ios…"]
+        );
+        assert_eq!(cut(&["a > x", "b > y"]), None);
+        assert_eq!(cut(&["a > x", "a > x"]), None);
+        assert_eq!(cut(&["a > x"]), None);
+        assert_eq!(cut(&["é.ü.a", "é.ü.b"]).unwrap(), ["…a", "…b"]);
+    }
+
+    fn row(name: &str) -> Row {
+        Row {
+            verdict: Cell::new("flaky", Tone::Doubtful),
+            name: name.to_owned(),
+            figures: ["0.99", "43%", "63ms", "▁█▁█▁█▁▁█▁█▁█▁▁█▁█▁█▁▁▁█"].map(Into::into),
+            why: "Failed in 3 separate episodes; a break-and-fix does not explain them".to_owned(),
+        }
+    }
+
+    fn shown(rows: &[Row], columns: Option<usize>) -> String {
+        anstream::adapter::strip_str(&drawn(rows, columns)).to_string()
+    }
+
+    #[test]
+    fn at_80_columns_every_name_and_reason_is_whole_and_no_line_too_long() {
+        let long = format!(
+            "chromium > {} > pays",
+            "a very long describe block ".repeat(5).trim()
+        );
+        let other = long.replace("chromium", "webkit");
+        let rows = [row("webkit > shop.spec.ts > pays"), row(&long), row(&other)];
+        let text = shown(&rows, Some(80));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let words = words.join(" ");
+        for row in &rows {
+            let expected = format!("{} {}", row.name, row.why);
+            assert!(words.contains(&expected), "{expected} in {text}");
+        }
+        assert!(
+            text.starts_with("VERDICT  SCORE  FAILED OR RETRIED  LOST  LAST RUNS\n"),
+            "{text}"
+        );
+
+        // Short names stay in the row; only the reason has a line of its own.
+        let short = shown(&[row("adds"), row("pays")], Some(80));
+        assert!(short.starts_with("VERDICT  TEST  SCORE"), "{short}");
+        assert!(short.contains("\n  Failed in 3 separate episodes"), "{short}");
+        // In a pipe a test is a line.
+        assert_eq!(shown(&rows, None).lines().count(), 4);
+        assert_eq!(shown(&rows, Some(400)).lines().count(), 4);
+    }
+
+    #[test]
+    fn names_that_only_differ_behind_a_long_beginning_keep_the_difference() {
+        let rows = [
+            row("org.example.shop.checkout.payments > adds"),
+            row("org.example.shop.checkout.payments > pays"),
+        ];
+        let text = shown(&rows, Some(80));
+        assert!(
+            text.contains("flaky    …adds") && text.contains("flaky    …pays"),
+            "{text}"
+        );
+    }
 }
