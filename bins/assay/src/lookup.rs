@@ -29,6 +29,21 @@ pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<
     Ok(all.swap_remove(place))
 }
 
+/// The organization to delete: of this id, else of this name. One whose deletion was ended halfway is found, too.
+pub(crate) fn organization_to_delete(store: &dyn Administration, text: &str) -> anyhow::Result<Organization> {
+    let hidden = store.unfinished_deletions()?.organizations;
+    let is_meant =
+        |organization: &Organization| organization.name == text || text.parse().ok() == Some(organization.id);
+    organization(store, text).or_else(|error| hidden.into_iter().find(is_meant).ok_or(error))
+}
+
+/// The project to delete: of this id, else of this name. One whose deletion was ended halfway is found, too.
+pub(crate) fn project_to_delete(store: &dyn Administration, text: &str) -> anyhow::Result<ProjectEntry> {
+    let hidden = store.unfinished_deletions()?.projects;
+    let is_meant = |project: &ProjectEntry| project.name == text || text.parse().ok() == Some(project.id);
+    project(store, text).or_else(|error| hidden.into_iter().find(is_meant).ok_or(error))
+}
+
 /// The error that no key has this id, with the one that may be meant.
 pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<anyhow::Error> {
     let mut ids = Vec::new();

@@ -14,7 +14,7 @@ use crate::{
 pub struct Organization {
     /// Its id.
     pub id: OrganizationId,
-    /// Its name, not necessarily unique.
+    /// Its name. Databases of older versions may hold several organizations of one name.
     pub name: String,
     /// What it pays for.
     pub plan: Plan,

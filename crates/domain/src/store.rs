@@ -219,9 +219,23 @@ pub trait Recorder: Send + Sync {
 
 /// What an administrator does.
 pub trait Administration: Send + Sync {
-    /// Makes an organization.
-    fn create_organization(&self, name: &str, plan: Plan, now: Timestamp)
-    -> Result<Organization, StoreError>;
+    /// Makes an organization with a name that no other has.
+    fn create_organization(&self, name: &str, plan: Plan, now: Timestamp) -> Result<Organization, NameError>;
+
+    /// Gives an organization a name that no other has.
+    fn rename_organization(&self, organization: OrganizationId, name: &str) -> Result<(), NameError>;
+
+    /// Deletes an organization with its projects and keys; none where there is no such organization. `told` gets the
+    /// number of rows deleted so far.
+    ///
+    /// Readers and importers no longer find it once this has begun. A deletion that was killed is finished by the next
+    /// call.
+    fn delete_organization(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Option<DeletionReport>, StoreError>;
 
     /// Every organization, oldest first.
     fn organizations(&self) -> Result<Vec<Organization>, StoreError>;
@@ -229,14 +243,34 @@ pub trait Administration: Send + Sync {
     /// Changes a plan; false where there is no such organization.
     fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError>;
 
-    /// Makes a project in an existing organization.
+    /// Makes a project in an existing organization, with a name that no other project of it has.
     fn create_project(
         &self,
         organization: OrganizationId,
         name: &str,
         stable_branch: &str,
         now: Timestamp,
-    ) -> Result<ProjectEntry, StoreError>;
+    ) -> Result<ProjectEntry, NameError>;
+
+    /// Gives a project a name that no other project of its organization has.
+    fn rename_project(&self, project: ProjectId, name: &str) -> Result<(), NameError>;
+
+    /// Moves a project with its ingest keys to an organization in which no project has its name.
+    fn move_project(&self, project: ProjectId, organization: OrganizationId) -> Result<(), NameError>;
+
+    /// Deletes a project with everything stored of it, like [`Self::delete_organization`].
+    fn delete_project(
+        &self,
+        project: ProjectId,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Option<DeletionReport>, StoreError>;
+
+    /// What deletions that were killed left. [`Self::prune`] deletes it, too.
+    fn unfinished_deletions(&self) -> Result<UnfinishedDeletions, StoreError>;
+
+    /// How many runs of a project are stored.
+    fn stored_runs(&self, project: ProjectId) -> Result<u64, StoreError>;
 
     /// The projects of an organization, oldest first.
     fn projects_of(&self, organization: OrganizationId) -> Result<Vec<ProjectEntry>, StoreError>;
@@ -286,6 +320,7 @@ pub trait Administration: Send + Sync {
     ) -> Result<Option<Refingerprinted>, StoreError>;
 
     /// Deletes what is past each organization's retention as of `now`, or only counts it. `told` hears of each step.
+    /// Finishes deletions that were killed.
     ///
     /// Each step is a transaction of its own, and one that was ended halfway is taken up by the next call.
     fn prune(
@@ -294,6 +329,63 @@ pub trait Administration: Send + Sync {
         dry_run: bool,
         told: &mut dyn FnMut(PruneStep<'_>),
     ) -> Result<PruneReport, StoreError>;
+}
+
+/// Why something did not get a name, or another owner.
+#[derive(Debug, thiserror::Error)]
+pub enum NameError {
+    /// Another one has the name.
+    #[error(
+        "there is already {what} named {name:?}, with the id {id}; give another name, or rename that one"
+    )]
+    Taken {
+        /// What has the name, with its article.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The id of what has it.
+        id: String,
+    },
+    /// What was to be named, or what it belongs to, is not there.
+    #[error("there is no such {0}; it may have been deleted meanwhile")]
+    Missing(&'static str),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a deletion deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletionReport {
+    /// Projects.
+    pub projects: u64,
+    /// Logical runs.
+    pub runs: u64,
+    /// Results of tests in them.
+    pub results: u64,
+    /// Rows of all tables.
+    #[serde(skip)]
+    pub rows: u64,
+}
+
+impl DeletionReport {
+    /// Adds what another deletion deleted.
+    pub const fn add(&mut self, other: Self) {
+        self.projects += other.projects;
+        self.runs += other.runs;
+        self.results += other.results;
+        self.rows += other.rows;
+    }
+}
+
+/// What is hidden, and still in part stored, because its deletion was killed. Oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnfinishedDeletions {
+    /// Organizations.
+    pub organizations: Vec<Organization>,
+    /// Projects, those of these organizations included.
+    pub projects: Vec<ProjectEntry>,
 }
 
 /// What became of a key that was to be deleted.
@@ -349,6 +441,8 @@ pub struct PruneReport {
     pub periods: u64,
     /// Periods that were in use all the time and are left for the next call. Nothing of them is visible.
     pub periods_left: u64,
+    /// Organizations and projects whose deletion was killed and that are now deleted, or would be.
+    pub deletions_finished: u64,
 }
 
 /// What pruning deleted, or would delete, of one project.

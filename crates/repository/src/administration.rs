@@ -7,33 +7,46 @@ use assay_domain::{
     project::{Organization, ProjectEntry},
     signature::Classifier,
     store::{
-        Administration, KeyDeletion, ProjectChange, PruneReport, PruneStep, Refingerprinted, StoreError,
+        Administration, DeletionReport, KeyDeletion, NameError, ProjectChange, PruneReport, PruneStep,
+        Refingerprinted, StoreError, UnfinishedDeletions,
     },
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
 
 use crate::{
-    Database, key, organization,
+    Database,
+    column::long_count,
+    deletion, key, organization,
     pool::{Read, WorkError},
     project, prune, refingerprint,
-    schema::project as projects,
+    schema::{project as projects, run},
     verdict,
 };
 
 impl Administration for Database {
-    fn create_organization(
-        &self,
-        name: &str,
-        plan: Plan,
-        now: Timestamp,
-    ) -> Result<Organization, StoreError> {
+    fn create_organization(&self, name: &str, plan: Plan, now: Timestamp) -> Result<Organization, NameError> {
         let new = organization::new(self.new_id(now), name, plan, now);
-        self.run("making an organization", |connection| {
-            Ok::<_, WorkError<StoreError>>(organization::insert(connection, &new)?)
+        self.write("making an organization", |connection| {
+            organization::insert(connection, &new)
         })?;
         Ok(new)
+    }
+
+    fn rename_organization(&self, organization: OrganizationId, name: &str) -> Result<(), NameError> {
+        self.write("renaming an organization", |connection| {
+            organization::rename(connection, organization, name)
+        })
+    }
+
+    fn delete_organization(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Option<DeletionReport>, StoreError> {
+        deletion::delete_organization(self, organization, now, told)
     }
 
     fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
@@ -52,12 +65,47 @@ impl Administration for Database {
         name: &str,
         stable_branch: &str,
         now: Timestamp,
-    ) -> Result<ProjectEntry, StoreError> {
+    ) -> Result<ProjectEntry, NameError> {
         let new = project::new(self.new_id(now), name, stable_branch, now);
-        self.run("making a project", |connection| {
-            Ok::<_, WorkError<StoreError>>(project::insert(connection, organization, &new)?)
+        self.write("making a project", |connection| {
+            project::insert(connection, organization, &new)
         })?;
         Ok(new)
+    }
+
+    fn rename_project(&self, project: ProjectId, name: &str) -> Result<(), NameError> {
+        self.write("renaming a project", |connection| {
+            project::rename(connection, project, name)
+        })
+    }
+
+    fn move_project(&self, project: ProjectId, organization: OrganizationId) -> Result<(), NameError> {
+        self.write("moving a project", |connection| {
+            project::move_to(connection, project, organization)
+        })
+    }
+
+    fn delete_project(
+        &self,
+        project: ProjectId,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Option<DeletionReport>, StoreError> {
+        deletion::delete_project(self, project, now, told)
+    }
+
+    fn unfinished_deletions(&self) -> Result<UnfinishedDeletions, StoreError> {
+        self.run("reading unfinished deletions", deletion::unfinished)
+    }
+
+    fn stored_runs(&self, project: ProjectId) -> Result<u64, StoreError> {
+        self.run("counting runs", |connection| {
+            let runs: i64 = run::table
+                .filter(run::project_id.eq(project.0))
+                .count()
+                .get_result(connection)?;
+            Ok(long_count(runs)?)
+        })
     }
 
     fn projects_of(&self, organization: OrganizationId) -> Result<Vec<ProjectEntry>, StoreError> {
@@ -154,6 +202,7 @@ fn set_project(
     // The lock that imports take, too: a verdict must not be stored over a later one.
     let locked: Option<String> = projects::table
         .find(id.0)
+        .filter(projects::deleted_at.is_null())
         .select(projects::stable_branch)
         .for_no_key_update()
         .first(connection)

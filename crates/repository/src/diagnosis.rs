@@ -203,6 +203,7 @@ impl Inspection {
                            ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
                        WHERE run.project_id = project.id
                    ) AS counts
+                   WHERE project.deleted_at IS NULL
                    ORDER BY project.created_at, project.id";
         let rows: Vec<ProjectRow> = sql_query(sql)
             .load(&mut self.0)

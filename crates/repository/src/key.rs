@@ -39,6 +39,7 @@ pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option
         .inner_join(organization::table.on(organization::id.eq(api_key::organization_id)))
         .filter(api_key::hash.eq(hash.0.as_slice()))
         .filter(api_key::kind.eq(KeyKind::Read.as_str()))
+        .filter(organization::deleted_at.is_null())
         .select((
             api_key::id,
             api_key::organization_id,
@@ -95,6 +96,7 @@ pub(crate) fn insert_read(
 ) -> QueryResult<bool> {
     let known: Option<Uuid> = organization::table
         .find(organization.0)
+        .filter(organization::deleted_at.is_null())
         .select(organization::id)
         .for_share()
         .first(connection)
@@ -121,6 +123,7 @@ pub(crate) fn insert_ingest(
 ) -> QueryResult<bool> {
     let organization: Option<Uuid> = project::table
         .find(project.0)
+        .filter(project::deleted_at.is_null())
         .select(project::organization_id)
         .for_share()
         .first(connection)

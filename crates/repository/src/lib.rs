@@ -12,6 +12,7 @@ mod branch;
 mod browser;
 mod column;
 mod connection_string;
+mod deletion;
 mod diagnosis;
 mod history;
 mod kept;

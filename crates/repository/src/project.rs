@@ -4,18 +4,18 @@ use assay_domain::{
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
-    store::ProjectChange,
+    store::{NameError, ProjectChange},
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, pg::Pg,
 };
 use uuid::Uuid;
 
 use crate::{
     column::{At, storable, word},
-    pool::Read,
-    schema::{organization, project},
+    pool::{Read, WorkError},
+    schema::{api_key, organization, project},
 };
 
 /// The caller's project of this id.
@@ -28,23 +28,11 @@ pub(crate) fn find(
     let found: Option<String> = project::table
         .filter(project::id.eq(id.0))
         .filter(project::organization_id.eq(caller.organization.0))
+        .filter(project::deleted_at.is_null())
         .select(project::name)
         .first(connection)
         .optional()?;
     Ok(found.map(|name| Project::of_row(id, name, caller.plan, now)))
-}
-
-type EntryRow = (Uuid, String, String, At);
-
-fn entries(rows: Vec<EntryRow>) -> Vec<ProjectEntry> {
-    rows.into_iter()
-        .map(|(id, name, stable_branch, created_at)| ProjectEntry {
-            id: ProjectId(id),
-            name,
-            stable_branch,
-            created_at: created_at.0,
-        })
-        .collect()
 }
 
 /// The projects of an organization, oldest first.
@@ -52,22 +40,35 @@ pub(crate) fn of_organization(
     connection: &mut PgConnection,
     organization: OrganizationId,
 ) -> Read<Vec<ProjectEntry>> {
-    let rows = project::table
+    let of_it = project::table
         .filter(project::organization_id.eq(organization.0))
-        .select((
-            project::id,
-            project::name,
-            project::stable_branch,
-            project::created_at,
-        ))
-        .order((project::created_at, project::id))
-        .load(connection)?;
-    Ok(entries(rows))
+        .filter(project::deleted_at.is_null());
+    load(connection, of_it.into_boxed())
 }
 
 /// Every project, oldest first.
 pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
-    let rows = project::table
+    load(
+        connection,
+        project::table.filter(project::deleted_at.is_null()).into_boxed(),
+    )
+}
+
+/// Every project whose deletion has begun, oldest first.
+pub(crate) fn hidden(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
+    load(
+        connection,
+        project::table
+            .filter(project::deleted_at.is_not_null())
+            .into_boxed(),
+    )
+}
+
+fn load(
+    connection: &mut PgConnection,
+    projects: project::BoxedQuery<'static, Pg>,
+) -> Read<Vec<ProjectEntry>> {
+    let rows: Vec<(Uuid, String, String, At)> = projects
         .select((
             project::id,
             project::name,
@@ -76,7 +77,13 @@ pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
         ))
         .order((project::created_at, project::id))
         .load(connection)?;
-    Ok(entries(rows))
+    let entry = |(id, name, stable_branch, created_at): (Uuid, String, String, At)| ProjectEntry {
+        id: ProjectId(id),
+        name,
+        stable_branch,
+        created_at: created_at.0,
+    };
+    Ok(rows.into_iter().map(entry).collect())
 }
 
 /// The project's configuration.
@@ -109,12 +116,99 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
     })
 }
 
-/// Keeps a project. Keeping the same one again changes nothing, so that this may be repeated.
+/// Locks a project against imports and other changes until the transaction ends, and returns its organization; none
+/// where there is no such project.
+pub(crate) fn lock(connection: &mut PgConnection, id: Uuid) -> QueryResult<Option<Uuid>> {
+    project::table
+        .find(id)
+        .filter(project::deleted_at.is_null())
+        .select(project::organization_id)
+        .for_no_key_update()
+        .first(connection)
+        .optional()
+}
+
+/// Refuses a name that another project of the organization has, and makes the other programs that name a project of it
+/// wait until the transaction ends.
+fn check_name(
+    connection: &mut PgConnection,
+    organization: Uuid,
+    own: Uuid,
+    name: &str,
+) -> Result<(), WorkError<NameError>> {
+    // A unique index would be simpler, but databases of older versions may hold a name twice.
+    let locked: Option<Uuid> = organization::table
+        .find(organization)
+        .filter(organization::deleted_at.is_null())
+        .select(organization::id)
+        .for_no_key_update()
+        .first(connection)
+        .optional()?;
+    if locked.is_none() {
+        return Err(WorkError::Refused(NameError::Missing("organization")));
+    }
+    let other: Option<Uuid> = project::table
+        .filter(project::organization_id.eq(organization))
+        .filter(project::name.eq(name))
+        .filter(project::id.ne(own))
+        .filter(project::deleted_at.is_null())
+        .order((project::created_at, project::id))
+        .select(project::id)
+        .first(connection)
+        .optional()?;
+    match other {
+        None => Ok(()),
+        Some(id) => Err(WorkError::Refused(NameError::Taken {
+            what: "a project of this organization",
+            name: name.to_owned(),
+            id: id.to_string(),
+        })),
+    }
+}
+
+/// Changes a project's name.
+pub(crate) fn rename(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    name: &str,
+) -> Result<(), WorkError<NameError>> {
+    let name = storable(name);
+    let organization = lock(connection, id.0)?.ok_or(WorkError::Refused(NameError::Missing("project")))?;
+    check_name(connection, organization, id.0, &name)?;
+    diesel::update(project::table.find(id.0))
+        .set(project::name.eq(&name))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Moves a project and its keys to another organization.
+pub(crate) fn move_to(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    to: OrganizationId,
+) -> Result<(), WorkError<NameError>> {
+    lock(connection, id.0)?.ok_or(WorkError::Refused(NameError::Missing("project")))?;
+    let name: String = project::table
+        .find(id.0)
+        .select(project::name)
+        .first(connection)?;
+    check_name(connection, to.0, id.0, &name)?;
+    diesel::update(project::table.find(id.0))
+        .set(project::organization_id.eq(to.0))
+        .execute(connection)?;
+    diesel::update(api_key::table.filter(api_key::project_id.eq(id.0)))
+        .set(api_key::organization_id.eq(to.0))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Stores a project. Storing the same one again changes nothing, so that this may be repeated.
 pub(crate) fn insert(
     connection: &mut PgConnection,
     organization: OrganizationId,
     new: &ProjectEntry,
-) -> QueryResult<usize> {
+) -> Result<(), WorkError<NameError>> {
+    check_name(connection, organization.0, new.id.0, &new.name)?;
     diesel::insert_into(project::table)
         .values((
             project::id.eq(new.id.0),
@@ -125,7 +219,8 @@ pub(crate) fn insert(
         ))
         .on_conflict(project::id)
         .do_nothing()
-        .execute(connection)
+        .execute(connection)?;
+    Ok(())
 }
 
 /// A new project.

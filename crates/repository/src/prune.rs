@@ -9,15 +9,15 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
-    QueryResult, RunQueryDsl, dsl::sum, pg::Pg,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    dsl::sum, pg::Pg,
 };
 use uuid::Uuid;
 
 use crate::{
     Database, branch,
     column::{At, long_count, word},
-    observation, period,
+    deletion, observation, period,
     pool::{Read, WorkError},
     run_day,
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
@@ -44,7 +44,10 @@ pub(crate) fn prune(
     let (periods, bare_before) = database.run("reading periods", |connection| {
         Ok::<_, WorkError<StoreError>>(period::over(connection, horizon)?)
     })?;
-    let mut report = PruneReport::default();
+    let mut report = PruneReport {
+        deletions_finished: finish_deletions(database, now, dry_run)?,
+        ..PruneReport::default()
+    };
     let all = database.run("reading projects", |connection| {
         projects(connection, now, bare_before)
     })?;
@@ -84,6 +87,20 @@ pub(crate) fn prune(
     Ok(report)
 }
 
+/// Finishes deletions that were killed, or only counts them.
+fn finish_deletions(database: &Database, now: Timestamp, dry_run: bool) -> Result<u64, StoreError> {
+    let unfinished = database.run("reading unfinished deletions", deletion::unfinished)?;
+    if !dry_run {
+        for project in &unfinished.projects {
+            deletion::delete_project(database, project.id, now, &mut |_| ())?;
+        }
+        for organization in &unfinished.organizations {
+            deletion::delete_organization(database, organization.id, now, &mut |_| ())?;
+        }
+    }
+    Ok(amount(unfinished.projects.len() + unfinished.organizations.len()))
+}
+
 /// A project, and the time before which its runs are past their retention.
 struct Due {
     project: Uuid,
@@ -102,6 +119,7 @@ struct Counts {
 fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<At>) -> Read<Vec<Due>> {
     let rows: Vec<(Uuid, String, String)> = project::table
         .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
+        .filter(project::deleted_at.is_null())
         .order((project::created_at, project::id))
         .select((project::id, project::name, organization::plan))
         .load(connection)?;
@@ -164,13 +182,7 @@ impl Due {
 /// Waits for the imports into the project that are under way, and holds up those that come. Says how long the project's
 /// runs are kept: its plan may have become a longer one since pruning began.
 fn lock(connection: &mut PgConnection, project: Uuid) -> Read<Option<i64>> {
-    let organization: Option<Uuid> = project::table
-        .find(project)
-        .select(project::organization_id)
-        .for_no_key_update()
-        .first(connection)
-        .optional()?;
-    let Some(organization) = organization else {
+    let Some(organization) = crate::project::lock(connection, project)? else {
         return Ok(None);
     };
     let plan: String = organization::table

@@ -12,10 +12,11 @@ use crate::{
     observation,
     pack::Pack,
     pool::{Read, WorkError},
+    project,
     record::{self, RunContents},
     run::StoredCounts,
     run_day,
-    schema::{project, run, run_pack},
+    schema::{run, run_pack},
     shard::{self, StoredShard},
     verdict,
 };
@@ -90,11 +91,15 @@ impl Database {
             told(rebuilt.runs, of);
         }
         rebuilt.branches_changed = self.write("rebuilding branches", |connection| {
-            lock(connection, project.0)?;
+            if !lock(connection, project.0)? {
+                return Ok(0);
+            }
             branch::rebuild(connection, project.0)
         })?;
         rebuilt.days_changed = self.write("rebuilding days", |connection| {
-            lock(connection, project.0)?;
+            if !lock(connection, project.0)? {
+                return Ok(0);
+            }
             run_day::rebuild(connection, project.0)
         })?;
         let changed = self.write("rebuilding verdicts", |connection| {
@@ -112,13 +117,7 @@ impl Database {
 
 /// Takes the lock that imports take, too; false where there is no such project.
 fn lock(connection: &mut PgConnection, project: Uuid) -> Read<bool> {
-    let found: Option<Uuid> = project::table
-        .find(project)
-        .select(project::id)
-        .for_no_key_update()
-        .first(connection)
-        .optional()?;
-    Ok(found.is_some())
+    Ok(project::lock(connection, project)?.is_some())
 }
 
 /// Whether anything changed; none where the run was pruned meanwhile.
@@ -128,7 +127,9 @@ fn rebuild_run(
     number: i32,
     observed: Uuid,
 ) -> Read<Option<bool>> {
-    lock(connection, project)?;
+    if !lock(connection, project)? {
+        return Ok(None);
+    }
     let stored: Option<(At, Option<String>, StoredCounts)> = run::table
         .find((project, number))
         .select((run::started_at, run::status, StoredCounts::as_select()))

@@ -35,6 +35,7 @@ pub(crate) fn refingerprint(
     // The lock that imports take, too: a new signature must not get a number twice.
     let numbered: Option<i32> = project::table
         .find(id.0)
+        .filter(project::deleted_at.is_null())
         .select(project::signatures)
         .for_no_key_update()
         .first(connection)

@@ -6,6 +6,7 @@ diesel::table! {
         name -> Text,
         plan -> Text,
         created_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -24,6 +25,7 @@ diesel::table! {
         browsers -> Integer,
         evaluated_at -> Nullable<Timestamptz>,
         observed -> Uuid,
+        deleted_at -> Nullable<Timestamptz>,
     }
 }
 

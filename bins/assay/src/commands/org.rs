@@ -1,11 +1,17 @@
-//! `assay org`: organizations and their retention tiers.
+//! `assay org`: organizations, their names and retention tiers.
 
 use anyhow::ensure;
 use assay_domain::{plan::Plan, project::Organization, store::Administration};
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::{cli::Global, clock, database, lookup, output, values, when::when};
+use crate::{
+    cli::Global,
+    clock,
+    confirm::{confirm, confirm_deletion},
+    database, lookup, output, progress, values,
+    when::when,
+};
 
 /// `assay org`.
 #[derive(Debug, Subcommand)]
@@ -43,6 +49,40 @@ Examples:
         /// The new retention tier
         #[arg(value_parser = values::plan())]
         plan: Plan,
+    },
+    /// Change an organization's name
+    ///
+    /// Commands that name it need the new name. Its id and its keys stay. A terminal is asked first. Without a terminal
+    /// nobody is asked.
+    #[command(after_help = "\
+Examples:
+  assay org rename \"Example Shop\" \"Example Store\"
+  assay org rename --yes 019aa3f4-5b1c-7def-8a3b-0123456789ab \"Example Store\"")]
+    Rename {
+        /// The organization's id or name
+        org: String,
+        /// The new name, 1 to 200 characters, which no other organization has
+        #[arg(value_parser = values::name)]
+        name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Delete an organization with all of its projects, results and keys
+    ///
+    /// It cannot be undone. Its keys are refused and its projects are hidden within a second; then the results are deleted
+    /// in batches that do not hold up other projects. Ended halfway, it is finished by the same command or by `assay prune`.
+    /// A terminal is asked first; without a terminal --yes is required.
+    #[command(after_help = "\
+Examples:
+  assay org delete \"Example Shop\"
+  assay org delete --yes \"Example Shop\" --json")]
+    Delete {
+        /// The organization's id or name
+        org: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 
@@ -88,13 +128,69 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
             let mut organization = lookup::organization(store, &org)?;
             ensure!(
                 store.set_plan(organization.id, plan)?,
-                "the organization {org:?} has just been removed"
+                "the organization {org:?} was deleted meanwhile"
             );
             organization.plan = plan;
             let human = || format!("{:?} is on the plan {plan} now", organization.name);
             output::print(global.json, &entry(&organization), human)
         }
+        OrgCommand::Rename { org, name, yes } => rename(global, store, &org, name, yes),
+        OrgCommand::Delete { org, yes } => delete(global, store, &org, yes),
     }
+}
+
+fn rename(
+    global: &Global,
+    store: &dyn Administration,
+    org: &str,
+    name: String,
+    yes: bool,
+) -> anyhow::Result<()> {
+    let mut organization = lookup::organization(store, org)?;
+    let former = std::mem::replace(&mut organization.name, name);
+    let name = &organization.name;
+    confirm(yes, || {
+        format!("Rename the organization {former:?} to {name:?}? Commands that name it need the new name.")
+    })?;
+    store.rename_organization(organization.id, name)?;
+    output::print(global.json, &entry(&organization), || {
+        format!("The organization {former:?} is named {name:?} now")
+    })
+}
+
+fn delete(global: &Global, store: &dyn Administration, org: &str, yes: bool) -> anyhow::Result<()> {
+    let organization = lookup::organization_to_delete(store, org)?;
+    let name = &organization.name;
+    let projects = store.projects_of(organization.id)?;
+    let mut runs = 0;
+    for project in &projects {
+        runs += store.stored_runs(project.id)?;
+    }
+    confirm_deletion(yes, || {
+        format!(
+            "Delete the organization {name:?} with {}, {} and all of its keys for good?",
+            output::count(u64::try_from(projects.len()).unwrap_or(u64::MAX), "project"),
+            output::count(runs, "run")
+        )
+    })?;
+    let spinner = progress::spinner(global, format!("deleting {name}"));
+    let report = store.delete_organization(organization.id, clock::now(), &mut |rows| {
+        spinner.set_message(format!("deleting {name}: {}", output::count(rows, "row")));
+    });
+    spinner.finish_and_clear();
+    let report = report?.unwrap_or_default();
+    let value = json!({
+        "id": organization.id, "name": name, "deleted": true,
+        "projects": report.projects, "runs": report.runs, "results": report.results,
+    });
+    output::print(global.json, &value, || {
+        format!(
+            "Deleted the organization {name:?} with {}, {} and {}",
+            output::count(report.projects, "project"),
+            output::count(report.runs, "run"),
+            output::count(report.results, "result")
+        )
+    })
 }
 
 fn entry(organization: &Organization) -> serde_json::Value {

@@ -1,7 +1,8 @@
-//! `assay project`: projects and their configuration.
+//! `assay project`: projects, their names, owners and configuration.
 
 use anyhow::ensure;
 use assay_domain::{
+    project::ProjectEntry,
     settings::ChatEvent,
     store::{Administration, ProjectChange},
 };
@@ -9,7 +10,13 @@ use assay_flakiness::Engine;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::{cli::Global, clock, database, lookup, output, values, when::when};
+use crate::{
+    cli::Global,
+    clock,
+    confirm::{confirm, confirm_deletion},
+    database, lookup, output, progress, values,
+    when::when,
+};
 
 /// `assay project`.
 #[derive(Debug, Subcommand)]
@@ -46,6 +53,57 @@ Examples:
   assay project set storefront --stable-branch release
   assay project set storefront --chat-events run_failed,test_flaky --pr-comments on")]
     Set(SetArgs),
+    /// Change a project's name
+    ///
+    /// Commands that name it, in CI too, need the new name. Its id, results and keys stay. A terminal is asked first.
+    /// Without a terminal nobody is asked.
+    #[command(after_help = "\
+Examples:
+  assay project rename storefront shop
+  assay project rename --yes 019aa3f4-5b1c-7def-8a3b-0123456789ab shop")]
+    Rename {
+        /// The project's id or name
+        project: String,
+        /// The new name, 1 to 200 characters, which no other project of the organization has
+        #[arg(value_parser = values::name)]
+        name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Move a project to another organization
+    ///
+    /// Its results and ingest keys go with it. Read keys of the former organization no longer find it, those of the new one
+    /// do, and the new organization's retention holds. A terminal is asked first. Without a terminal nobody is asked.
+    #[command(after_help = "\
+Examples:
+  assay project move-to-org storefront \"Example Group\"
+  assay project move-to-org --yes storefront \"Example Group\"")]
+    MoveToOrg {
+        /// The project's id or name
+        project: String,
+        /// The id or name of the organization that it is to belong to
+        org: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Delete a project with everything stored of it
+    ///
+    /// It cannot be undone. The project is hidden and its reports are refused within a second; then its results are deleted
+    /// in batches that do not hold up other projects. Ended halfway, it is finished by the same command or by `assay prune`.
+    /// A terminal is asked first; without a terminal --yes is required.
+    #[command(after_help = "\
+Examples:
+  assay project delete storefront
+  assay project delete --yes storefront --json")]
+    Delete {
+        /// The project's id or name
+        project: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// `assay project set`.
@@ -113,8 +171,7 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
         } => {
             let organization = lookup::organization(store, &org)?;
             let made = store.create_project(organization.id, &name, &stable_branch, clock::now())?;
-            let value = json!({ "id": made.id, "name": made.name, "stableBranch": made.stable_branch });
-            output::print(global.json, &value, || {
+            output::print(global.json, &entry(&made), || {
                 format!(
                     "Made the project {:?} of {:?} with the id {}\nNext: assay import --project {} PATH",
                     made.name,
@@ -126,7 +183,91 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
         }
         ProjectCommand::List { org } => list(global, store, org.as_deref()),
         ProjectCommand::Set(args) => set(global, store, args),
+        ProjectCommand::Rename { project, name, yes } => rename(global, store, &project, name, yes),
+        ProjectCommand::MoveToOrg { project, org, yes } => move_to_org(global, store, &project, &org, yes),
+        ProjectCommand::Delete { project, yes } => delete(global, store, &project, yes),
     }
+}
+
+fn entry(project: &ProjectEntry) -> serde_json::Value {
+    json!({ "id": project.id, "name": project.name, "stableBranch": project.stable_branch })
+}
+
+fn rename(
+    global: &Global,
+    store: &dyn Administration,
+    project: &str,
+    name: String,
+    yes: bool,
+) -> anyhow::Result<()> {
+    let mut project = lookup::project(store, project)?;
+    let former = std::mem::replace(&mut project.name, name);
+    let name = &project.name;
+    confirm(yes, || {
+        format!(
+            "Rename the project {former:?} to {name:?}? Commands that name it, in CI too, need the new name."
+        )
+    })?;
+    store.rename_project(project.id, name)?;
+    output::print(global.json, &entry(&project), || {
+        format!("The project {former:?} is named {name:?} now")
+    })
+}
+
+fn move_to_org(
+    global: &Global,
+    store: &dyn Administration,
+    project: &str,
+    org: &str,
+    yes: bool,
+) -> anyhow::Result<()> {
+    let project = lookup::project(store, project)?;
+    let organization = lookup::organization(store, org)?;
+    confirm(yes, || {
+        format!(
+            "Move the project {:?} to the organization {:?}? Read keys of its former organization no longer find it.",
+            project.name, organization.name
+        )
+    })?;
+    store.move_project(project.id, organization.id)?;
+    let mut value = entry(&project);
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("organizationId".to_owned(), json!(organization.id));
+    }
+    output::print(global.json, &value, || {
+        format!(
+            "The project {:?} belongs to {:?} now",
+            project.name, organization.name
+        )
+    })
+}
+
+fn delete(global: &Global, store: &dyn Administration, project: &str, yes: bool) -> anyhow::Result<()> {
+    let project = lookup::project_to_delete(store, project)?;
+    let name = &project.name;
+    let runs = store.stored_runs(project.id)?;
+    confirm_deletion(yes, || {
+        format!(
+            "Delete the project {name:?} with {} for good?",
+            output::count(runs, "run")
+        )
+    })?;
+    let spinner = progress::spinner(global, format!("deleting {name}"));
+    let report = store.delete_project(project.id, clock::now(), &mut |rows| {
+        spinner.set_message(format!("deleting {name}: {}", output::count(rows, "row")));
+    });
+    spinner.finish_and_clear();
+    let report = report?.unwrap_or_default();
+    let value = json!({
+        "id": project.id, "name": name, "deleted": true, "runs": report.runs, "results": report.results,
+    });
+    output::print(global.json, &value, || {
+        format!(
+            "Deleted the project {name:?} with {} and {}",
+            output::count(report.runs, "run"),
+            output::count(report.results, "result")
+        )
+    })
 }
 
 fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyhow::Result<()> {
@@ -169,12 +310,11 @@ fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Re
     let change = ProjectChange::from(args.change);
     let is_unused = change.pr_comments == Some(true) || matches!(change.chat, Some(Some(_)));
     let known = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
-    ensure!(known, "the project {:?} has just been removed", args.project);
+    ensure!(known, "the project {:?} was deleted meanwhile", args.project);
     if let Some(branch) = &change.stable_branch {
         project.stable_branch.clone_from(branch);
     }
-    let value = json!({ "id": project.id, "name": project.name, "stableBranch": project.stable_branch });
-    output::print(global.json, &value, || {
+    output::print(global.json, &entry(&project), || {
         let changed = format!("Changed the configuration of {:?}", project.name);
         if is_unused {
             format!(

@@ -18,7 +18,8 @@ use crate::{
 ///
 /// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route; this
 /// deletes them, in steps that hold up imports only briefly: whole weeks at once where they are past every plan's retention.
-/// It may be ended at any time and run again. On a terminal it shows what would go and asks first.
+/// It may be ended at any time and run again. It also finishes deletions of projects and
+/// organizations that were ended halfway. On a terminal it shows what would go and asks first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -55,6 +56,7 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
     let value = json!({
         "dryRun": args.dry_run, "runs": runs(&report), "results": results, "projects": report.projects,
         "periods": report.periods, "periodsLeft": report.periods_left,
+        "deletionsFinished": report.deletions_finished,
     });
     output::print(global.json, &value, || text(args.dry_run, &report, results))
 }
@@ -66,6 +68,17 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
         output::count(runs(report), "run"),
         output::count(results, "result")
     );
+    let finished = match report.deletions_finished {
+        0 => String::new(),
+        number if dry_run => format!(
+            "\nWould finish {} of projects and organizations that were ended halfway",
+            output::count(number, "deletion")
+        ),
+        number => format!(
+            "\nFinished {} of projects and organizations that were ended halfway",
+            output::count(number, "deletion")
+        ),
+    };
     let left = if report.periods_left > 0 {
         format!(
             "\n{} past all retention is in use and was left for the next time; nothing of it is visible",
@@ -75,9 +88,9 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
         String::new()
     };
     if report.projects.is_empty() {
-        format!("{sum}{left}")
+        format!("{sum}{finished}{left}")
     } else {
-        format!("{}\n{sum}{left}", listed(&report.projects))
+        format!("{}\n{sum}{finished}{left}", listed(&report.projects))
     }
 }
 

@@ -1,9 +1,14 @@
 //! Organizations, projects and keys.
 
+use std::{process::Stdio, thread};
+
 use assay_testkit::{Cli, TestDatabase};
 use serde_json::json;
 
-use crate::world::{World, said, text};
+use crate::{
+    junit,
+    world::{World, said, text},
+};
 
 #[test]
 fn organizations_are_made_listed_and_moved_between_plans() {
@@ -24,11 +29,26 @@ fn organizations_are_made_listed_and_moved_between_plans() {
 #[test]
 fn a_name_must_be_unambiguous_and_an_id_always_is() {
     let world = World::new();
-    let second = world.cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+    // As older versions allowed it.
+    world.database.execute(
+        "INSERT INTO organization (id, name, plan, created_at) \
+             SELECT '00000000-0000-4000-8000-000000000002', name, plan, now() FROM organization",
+    );
+    let second = "00000000-0000-4000-8000-000000000002";
     let refused = world.cli.run(&["project", "list", "--org", "Shop"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains(&world.org) && said(&refused).contains(&text(&second["id"])));
+    assert!(said(&refused).contains(&world.org) && said(&refused).contains(second));
     assert!(refused.stdout.is_empty());
+    let doctor = world.cli.run(&["doctor"]);
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(
+        doctor.contains("several organizations are named \"Shop\""),
+        "{doctor}"
+    );
+    assert!(
+        doctor.contains(&format!("assay org rename {second} NAME")),
+        "{doctor}"
+    );
 
     let list = world.cli.json(&["project", "list", "--org", &world.org]);
     assert_eq!(list["projects"][0]["id"].as_str(), Some(world.project.as_str()));
@@ -36,6 +56,120 @@ fn a_name_must_be_unambiguous_and_an_id_always_is() {
     let none = world.cli.run(&["project", "list", "--org", "Shoppe"]);
     assert_eq!(none.status.code(), Some(1));
     assert!(said(&none).contains("assay org list"), "{}", said(&none));
+}
+
+#[test]
+fn a_name_is_refused_where_another_has_it() {
+    let world = World::new();
+    world.cli.json(&["org", "create", "Bakery"]);
+    world.cli.json(&["project", "create", "--org", "Shop", "api"]);
+    for refused in [
+        &["org", "create", "Shop"][..],
+        &["org", "rename", "Bakery", "Shop"],
+        &["project", "create", "--org", "Shop", "web"],
+        &["project", "rename", "api", "web"],
+    ] {
+        let output = world.cli.run(refused);
+        assert_eq!(output.status.code(), Some(1), "{refused:?}");
+        let reason = said(&output);
+        assert!(reason.contains("there is already"), "{reason}");
+    }
+    world.cli.json(&["project", "create", "--org", "Bakery", "web"]);
+    let refused = world
+        .cli
+        .run(&["project", "move-to-org", &world.project, "Bakery"]);
+    assert!(said(&refused).contains("there is already"), "{}", said(&refused));
+}
+
+#[test]
+fn what_can_be_made_can_be_renamed_moved_and_deleted() {
+    let world = World::new();
+    let cli = &world.cli;
+    let report = world.file("r.xml", &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]));
+    world.import(&["--run-key", "a", &report]);
+    let renamed = cli.json(&["project", "rename", "web", "store"]);
+    assert_eq!(
+        renamed,
+        json!({ "id": world.project, "name": "store", "stableBranch": "main" })
+    );
+    let renamed = cli.json(&["org", "rename", "Shop", "Corner Shop"]);
+    assert_eq!(
+        renamed,
+        json!({ "id": world.org, "name": "Corner Shop", "plan": "pro" })
+    );
+    let bakery = cli.json(&["org", "create", "Bakery"]);
+    let moved = cli.json(&["project", "move-to-org", "store", "Bakery"]);
+    assert_eq!(moved["organizationId"], bakery["id"]);
+    assert_eq!(
+        cli.json(&["project", "list", "--org", "Corner Shop"])["projects"],
+        json!([])
+    );
+
+    for needs_yes in [&["project", "delete", "store"][..], &["org", "delete", "Bakery"]] {
+        let refused = cli.run(needs_yes);
+        assert_eq!(refused.status.code(), Some(1), "{needs_yes:?}");
+        assert!(said(&refused).contains("--yes"), "{}", said(&refused));
+    }
+    assert_eq!(world.count("SELECT count(*) FROM run"), 1);
+    let deleted = cli.json(&["project", "delete", "store", "--yes"]);
+    assert_eq!(
+        deleted,
+        json!({ "id": world.project, "name": "store", "deleted": true, "runs": 1, "results": 1 })
+    );
+    cli.json(&["project", "create", "--org", "Bakery", "store"]);
+    let deleted = cli.json(&["org", "delete", "Bakery", "--yes"]);
+    assert_eq!((&deleted["projects"], &deleted["runs"]), (&1.into(), &0.into()));
+    assert_eq!(cli.json(&["project", "list"])["projects"], json!([]));
+    assert_eq!(
+        cli.json(&["org", "list"])["organizations"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let unknown = cli.run(&["project", "delete", "store", "--yes"]);
+    assert_eq!(unknown.status.code(), Some(1));
+}
+
+#[test]
+fn a_deletion_that_is_killed_is_taken_up_again_while_others_import() {
+    let world = World::new();
+    world.cli.json(&["project", "create", "--org", "Shop", "doomed"]);
+    world.database.execute(
+        "CREATE TEMP TABLE many AS SELECT id AS project, number, now() - number * interval '1 minute' AS start \
+             FROM project, generate_series(1, 4000) AS number WHERE name = 'doomed'; \
+         SELECT assay_make_room(start, now()) FROM many; \
+         INSERT INTO run SELECT project, number, gen_random_uuid(), sha256(convert_to(number::text, 'UTF8')), false, NULL, \
+             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'passed', start, start, 1, NULL, 40, 40, 0, 0, 0 FROM many; \
+         INSERT INTO result SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 \
+             FROM many, generate_series(0, 39) AS test",
+    );
+    let report = world.file("r.xml", &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]));
+    let results = || world.count("SELECT count(*) FROM result");
+    for round in 0..3 {
+        let before = results();
+        let mut deletion = world
+            .cli
+            .command(&["project", "delete", "doomed", "--yes"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // In the middle: some batches are gone and some are left.
+        while results() == before && deletion.try_wait().unwrap().is_none() {
+            thread::yield_now();
+        }
+        deletion.kill().unwrap();
+        world.import(&["--run-key", &format!("run {round}"), &report]);
+        deletion.wait().unwrap();
+        let listed = world.cli.json(&["project", "list"]);
+        assert_eq!(listed["projects"].as_array().unwrap().len(), 1, "{listed}");
+    }
+    assert!(results() > 3, "the last kill came after the end");
+    let doctor = world.cli.run(&["doctor"]);
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("is not finished"), "{doctor}");
+    world.cli.json(&["project", "delete", "doomed", "--yes"]);
+    assert_eq!((results(), world.count("SELECT count(*) FROM run")), (3, 3));
 }
 
 #[test]

@@ -55,6 +55,41 @@ fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
 }
 
 #[test]
+fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
+    let world = World::new();
+    world.cli.json(&["org", "create", "Bakery"]);
+    let names = || {
+        world
+            .database
+            .texts("SELECT name FROM organization UNION ALL SELECT name FROM project ORDER BY 1")
+    };
+    let before = names();
+    let (web, question) = (world.project.as_str(), "[y/N]");
+    for (command, asked) in [
+        (&["project", "rename", web, "store"][..], "to \"store\"?"),
+        (
+            &["project", "move-to-org", web, "Bakery"],
+            "to the organization \"Bakery\"?",
+        ),
+        (&["project", "delete", web], "with 0 runs for good?"),
+        (&["org", "rename", "Bakery", "Mill"], "to \"Mill\"?"),
+        (&["org", "delete", "Shop"], "with 1 project, 0 runs"),
+    ] {
+        let mut session = Session::start(world.cli.command(command), 200, Streams::All);
+        session.until(question);
+        session.answer("n");
+        let (status, shown) = session.end();
+        assert!(shown.contains(asked) && status.code() == Some(1), "{shown}");
+    }
+    assert_eq!(names(), before);
+    let mut session = Session::start(world.cli.command(&["org", "delete", "Shop"]), 200, Streams::All);
+    session.until(question);
+    session.answer("y");
+    assert!(session.end().0.success());
+    assert_eq!(world.count("SELECT count(*) FROM project"), 0);
+}
+
+#[test]
 fn pruning_is_asked_on_a_terminal() {
     let world = World::new();
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));

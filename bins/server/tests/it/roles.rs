@@ -178,8 +178,13 @@ fn a_login_that_may_not_make_roles_is_told_what_to_run() {
     ));
     let (head, _) = database.url().split_once("&user=").unwrap();
     let cli = Cli::new(format!("{head}&user={name}"));
+    let pending = assay_repository::pending(database.url()).unwrap();
     let migrated = cli.json(&["migrate"]);
-    assert_eq!(migrated["applied"].as_array().unwrap().len(), 5, "{migrated}");
+    assert_eq!(
+        migrated["applied"].as_array().unwrap().len(),
+        pending.len(),
+        "{migrated}"
+    );
     // The roles exist in this cluster, so the owner of the tables can grant them all but what is others' to grant.
     if let Some(todo) = migrated["rolesToDo"].as_str() {
         database.execute(todo);

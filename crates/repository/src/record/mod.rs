@@ -112,6 +112,7 @@ impl Import<'_> {
     fn lock(&self, connection: &mut PgConnection) -> Work<Numbers> {
         project::table
             .filter(project::id.eq(self.project))
+            .filter(project::deleted_at.is_null())
             .for_no_key_update()
             .select((
                 project::runs,

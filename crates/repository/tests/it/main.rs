@@ -10,6 +10,7 @@
 mod administration;
 mod bounds;
 mod concurrency;
+mod deletion;
 mod distribution;
 mod explain;
 mod failures;
@@ -19,6 +20,7 @@ mod load;
 mod lost_answers;
 mod migrations;
 mod model;
+mod naming;
 mod packs;
 mod periods;
 mod plans;

@@ -6,7 +6,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     recording::Recording,
     run::Counts,
-    store::{Recorder, Store},
+    store::{Administration, Recorder, Store},
     test::TestLookup,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -117,7 +117,8 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
     runner
         .run(&strategy, |steps| {
             // A project of its own for each case, in one database.
-            let project = world.another_project("case");
+            let case = world.store.all_projects().unwrap().len();
+            let project = world.another_project(&format!("case {case}"));
             let mut runs: BTreeMap<u8, BTreeMap<u32, Recording>> = BTreeMap::new();
             let mut ids = BTreeMap::new();
             for (salt, step) in steps.iter().enumerate() {

@@ -3,7 +3,7 @@
 use assay_domain::{
     plan::Plan,
     recording::Recording,
-    store::{Recorder, Store},
+    store::{Administration, Recorder, Store},
 };
 use assay_repository::Database;
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -88,7 +88,8 @@ fn any_history_leaves_what_a_rebuild_makes() {
     });
     runner
         .run(&steps(), |steps| {
-            let project = world.another_project("case");
+            let case = world.store.all_projects().unwrap().len();
+            let project = world.another_project(&format!("case {case}"));
             let observed = |store: &Database| store.observations(&project, NOW.plus_days(-14), NOW).unwrap();
             for (salt, step) in steps.iter().enumerate() {
                 drop(observed(&world.store));

@@ -129,6 +129,7 @@ fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check
         Ok(database) => {
             for (name, check) in [
                 ("keys", stored::keys(&database, now)),
+                ("names", stored::names(&database)),
                 ("retention", stored::retention(&database, now)),
             ] {
                 checks.push(answered(name, check.as_ref().map(Check::clone)));

@@ -1,8 +1,10 @@
 //! What is stored: keys, what is past its retention, verdicts and packs.
 
+use std::collections::HashSet;
+
 use assay_domain::{
     key::{KeyEntry, KeyKind},
-    project::Organization,
+    project::{Organization, ProjectEntry},
     store::{Administration, StoreError},
     timestamp::{DAY_MS, Timestamp},
 };
@@ -104,7 +106,7 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
     let (runs, results) = due.iter().fold((0, 0), |(runs, results), of| {
         (runs + of.runs, results + of.results)
     });
-    Ok(if runs == 0 {
+    let check = if runs == 0 {
         Check::ok(
             "retention",
             "nothing is stored for long past its plan's retention",
@@ -119,7 +121,49 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
             ),
             "assay prune (daily, from cron or a systemd timer)",
         )
-    })
+    };
+    let unfinished = store.unfinished_deletions()?.projects;
+    let found = |project: &ProjectEntry| {
+        format!(
+            "the deletion of the project {:?} ({}) is not finished",
+            project.name, project.id
+        )
+    };
+    Ok(unfinished.iter().take(NAMED).fold(check, |check, project| {
+        check.worse(Status::Warn, found(project), "assay prune")
+    }))
+}
+
+/// Whether each name of an organization, and of a project within one, is its own.
+pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
+    let mut check = Check::ok("names", "each organization and project has a name of its own");
+    let organizations = store.organizations()?;
+    let named = organizations.iter().map(|organization| {
+        let advice = format!("assay org rename {} NAME", organization.id);
+        (organization.name.clone(), advice)
+    });
+    let mut duplicates = repeated("organizations", named);
+    for organization in &organizations {
+        let projects = store.projects_of(organization.id)?;
+        let named = projects.iter().map(|project| {
+            let advice = format!("assay project rename {} NAME", project.id);
+            (project.name.clone(), advice)
+        });
+        duplicates.extend(repeated("projects of one organization", named));
+    }
+    for (found, advice) in duplicates.into_iter().take(NAMED) {
+        check = check.worse(Status::Warn, found, advice);
+    }
+    Ok(check)
+}
+
+/// What has a name that an older one has, each with what to do.
+fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut known = HashSet::new();
+    named
+        .filter(|(name, _)| !known.insert(name.clone()))
+        .map(|(name, advice)| (format!("several {what} are named {name:?}"), advice))
+        .collect()
 }
 
 /// Whether every project's verdicts are of late.

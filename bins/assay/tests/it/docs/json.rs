@@ -72,6 +72,7 @@ fn each_command_prints_the_fields_that_are_told() {
     check("key create-ingest", &["--project", "web"]);
     check("key list", &[]);
     check("key revoke", &[key["id"].as_str().unwrap()]);
+    check("key delete", &[key["id"].as_str().unwrap()]);
     check("import --dry-run", &["--project", "web", &report]);
     check("import", &["--project", "web", &report]);
     check("analyze", &[&report]);
@@ -83,5 +84,11 @@ fn each_command_prints_the_fields_that_are_told() {
     check("completions", &["bash"]);
     check("man", &[]);
     check("man --output", &[&at("man1")]);
+    check("project rename", &["web", "store"]);
+    check("org rename", &["Shop", "Corner Shop"]);
+    cli.json(&["org", "create", "Bakery"]);
+    check("project move-to-org", &["store", "Bakery"]);
+    check("project delete", &["store", "--yes"]);
+    check("org delete", &["Bakery", "--yes"]);
     assert!(told.is_empty(), "not tried: {told:?}");
 }

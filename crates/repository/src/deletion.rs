@@ -1,0 +1,211 @@
+//! Deleting projects and organizations with everything stored of them.
+//!
+//! A deletion first hides what it deletes: from then on readers and importers find no such project. Then its rows go in
+//! batches. Each batch is a transaction of its own on rows of this project alone, so imports into other projects and reads of
+//! them do not wait. A deletion that was killed is finished by the next one of the same project, or by pruning.
+
+use std::{thread, time::Duration};
+
+use assay_domain::{
+    id::{OrganizationId, ProjectId},
+    store::{DeletionReport, StoreError, UnfinishedDeletions},
+    timestamp::Timestamp,
+};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::{
+    Database,
+    column::At,
+    organization,
+    pool::{Read, WorkError},
+    project,
+    schema::{
+        api_key, attempt, branch, browser, organization as organizations, project as projects, result, run,
+        run_day, run_pack, shard, signature, signature_alias, test, verdict,
+    },
+};
+
+/// About how many rows of a table one transaction deletes. All rows of one run go together.
+const BATCH_ROWS: i64 = 20_000;
+
+/// How long a server may still read a project after it was hidden: it looks up who may ask again after half a second.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Deletes a batch of a project's rows of one table. Returns how many rows it deleted, and whether there may be more.
+type DeleteBatch = fn(&mut PgConnection, Uuid) -> QueryResult<(usize, bool)>;
+
+macro_rules! in_batches {
+    ($table:ident, $key:ident) => {
+        |connection: &mut PgConnection, project: Uuid| {
+            let end: Option<i32> = $table::table
+                .filter($table::project_id.eq(project))
+                .order($table::$key)
+                .offset(BATCH_ROWS)
+                .select($table::$key)
+                .first(connection)
+                .optional()?;
+            let rows = diesel::delete($table::table).filter($table::project_id.eq(project));
+            match end {
+                Some(end) => Ok((rows.filter($table::$key.le(end)).execute(connection)?, true)),
+                None => Ok((rows.execute(connection)?, false)),
+            }
+        }
+    };
+}
+
+/// The tables that hold many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
+const LARGE_TABLES: [(Counted, DeleteBatch); 9] = [
+    (Counted::Results, in_batches!(result, run_number)),
+    (Counted::Other, in_batches!(attempt, run_number)),
+    (Counted::Other, in_batches!(run_pack, run_number)),
+    (Counted::Other, in_batches!(shard, run_number)),
+    (Counted::Runs, in_batches!(run, number)),
+    (Counted::Other, in_batches!(verdict, test)),
+    (Counted::Other, in_batches!(test, ordinal)),
+    (Counted::Other, in_batches!(signature, ordinal)),
+    (Counted::Other, in_batches!(browser, ordinal)),
+];
+
+/// What the rows of a table count as in the report of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Runs,
+    Results,
+    Other,
+}
+
+/// Deletes a project with everything stored of it; none where there is no such project.
+pub(crate) fn delete_project(
+    database: &Database,
+    id: ProjectId,
+    now: Timestamp,
+    told: &mut dyn FnMut(u64),
+) -> Result<Option<DeletionReport>, StoreError> {
+    let Some(hidden_at) = hide_project(database, id, now)? else {
+        return Ok(None);
+    };
+    if hidden_at == now {
+        thread::sleep(SETTLE);
+    }
+    let mut report = DeletionReport::default();
+    for (counted, delete_batch) in LARGE_TABLES {
+        loop {
+            let (rows, has_more) = database.run("deleting a project's rows", |connection| {
+                Ok::<_, WorkError<StoreError>>(delete_batch(connection, id.0)?)
+            })?;
+            let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+            report.rows += rows;
+            match counted {
+                Counted::Runs => report.runs += rows,
+                Counted::Results => report.results += rows,
+                Counted::Other => {}
+            }
+            told(report.rows);
+            if !has_more {
+                break;
+            }
+        }
+    }
+    database.write("deleting a project", |connection| delete_rest(connection, id.0))?;
+    report.projects = 1;
+    Ok(Some(report))
+}
+
+/// Hides a project and deletes its keys. Returns since when it is hidden; none where there is no such project.
+///
+/// Waits for the import that is under way. Every later one finds no project.
+fn hide_project(database: &Database, id: ProjectId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    database.write("hiding a project", |connection| {
+        let found: Option<Option<At>> = projects::table
+            .find(id.0)
+            .select(projects::deleted_at)
+            .for_no_key_update()
+            .first(connection)
+            .optional()?;
+        let Some(hidden_at) = found else { return Ok(None) };
+        if hidden_at.is_none() {
+            diesel::update(projects::table.find(id.0))
+                .set(projects::deleted_at.eq(At(now)))
+                .execute(connection)?;
+        }
+        diesel::delete(api_key::table.filter(api_key::project_id.eq(id.0))).execute(connection)?;
+        Ok::<_, WorkError<StoreError>>(Some(hidden_at.map_or(now, |at| at.0)))
+    })
+}
+
+/// Deletes the rows of the small tables, and the project.
+fn delete_rest(connection: &mut PgConnection, project: Uuid) -> Read<()> {
+    diesel::delete(branch::table.filter(branch::project_id.eq(project))).execute(connection)?;
+    diesel::delete(run_day::table.filter(run_day::project_id.eq(project))).execute(connection)?;
+    diesel::delete(signature_alias::table.filter(signature_alias::project_id.eq(project)))
+        .execute(connection)?;
+    diesel::delete(projects::table.find(project)).execute(connection)?;
+    Ok(())
+}
+
+/// Deletes an organization with its projects and keys; none where there is no such organization.
+pub(crate) fn delete_organization(
+    database: &Database,
+    id: OrganizationId,
+    now: Timestamp,
+    told: &mut dyn FnMut(u64),
+) -> Result<Option<DeletionReport>, StoreError> {
+    let is_known = database.write("hiding an organization", |connection| {
+        hide_organization(connection, id, now)
+    })?;
+    if !is_known {
+        return Ok(None);
+    }
+    // Nobody can add a project any longer.
+    let all: Vec<Uuid> = database.run("reading projects", |connection| {
+        Ok::<_, WorkError<StoreError>>(
+            projects::table
+                .filter(projects::organization_id.eq(id.0))
+                .order((projects::created_at, projects::id))
+                .select(projects::id)
+                .load(connection)?,
+        )
+    })?;
+    for project in &all {
+        hide_project(database, ProjectId(*project), now)?;
+    }
+    let mut report = DeletionReport::default();
+    for project in all {
+        let before = report.rows;
+        let of_project = delete_project(database, ProjectId(project), now, &mut |rows| told(before + rows))?;
+        report.add(of_project.unwrap_or_default());
+    }
+    database.write("deleting an organization", |connection| {
+        diesel::delete(api_key::table.filter(api_key::organization_id.eq(id.0))).execute(connection)?;
+        diesel::delete(organizations::table.find(id.0)).execute(connection)?;
+        Ok::<_, WorkError<StoreError>>(())
+    })?;
+    Ok(Some(report))
+}
+
+/// Hides an organization and deletes its keys; false where there is no such organization.
+fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Timestamp) -> Read<bool> {
+    let found: Option<Option<At>> = organizations::table
+        .find(id.0)
+        .select(organizations::deleted_at)
+        .for_no_key_update()
+        .first(connection)
+        .optional()?;
+    let Some(hidden_at) = found else { return Ok(false) };
+    if hidden_at.is_none() {
+        diesel::update(organizations::table.find(id.0))
+            .set(organizations::deleted_at.eq(At(now)))
+            .execute(connection)?;
+    }
+    diesel::delete(api_key::table.filter(api_key::organization_id.eq(id.0))).execute(connection)?;
+    Ok(true)
+}
+
+/// What deletions that were killed left.
+pub(crate) fn unfinished(connection: &mut PgConnection) -> Read<UnfinishedDeletions> {
+    Ok(UnfinishedDeletions {
+        organizations: organization::hidden(connection)?,
+        projects: project::hidden(connection)?,
+    })
+}

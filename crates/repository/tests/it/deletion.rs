@@ -1,0 +1,224 @@
+//! Deletion: everything of a project goes, nothing of another, and nobody waits for it.
+
+use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
+
+use assay_domain::{
+    id::{KeyId, OrganizationId, ProjectId},
+    key::{KeyHash, NewKey},
+    plan::Plan,
+    project::Project,
+    recording::Recording,
+    store::{Administration, ProjectChange, RecordError, Recorder, Store},
+};
+use diesel::connection::SimpleConnection;
+
+use crate::{fixture::*, signatures::said};
+
+/// The tables that hold rows of projects, as the catalogue knows them; partitions count to their tables.
+const TABLES: &str = "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
+     WHERE attname = 'project_id' AND relkind IN ('r', 'p') AND NOT relispartition \
+         AND relnamespace = 'public'::regnamespace ORDER BY 1";
+
+/// How many rows of a project each table has, and a sum of what stands in them.
+fn rows(world: &World, project: ProjectId) -> BTreeMap<String, (u64, String)> {
+    let tables = world.database.texts(TABLES).into_iter().flatten();
+    let sum_of = |table: String| {
+        let of = |what: &str| {
+            let sql = format!("SELECT {what} FROM {table} AS stored WHERE stored.project_id = '{project}'");
+            world.database.text(&sql).unwrap_or_default()
+        };
+        let sum = of("md5(string_agg(stored::text, ',' ORDER BY stored::text))");
+        let count = of("count(*)").parse().unwrap();
+        (table, (count, sum))
+    };
+    tables.map(sum_of).collect()
+}
+
+fn key(seed: u8) -> NewKey {
+    NewKey {
+        id: KeyId(uuid::Uuid::from_bytes([seed; 16])),
+        hash: KeyHash([seed; 32]),
+        prefix: format!("svc_{seed:08}"),
+        created_at: NOW,
+    }
+}
+
+/// Puts rows into every table.
+fn fill(world: &World, project: &Project, seed: u8) {
+    let record = |recording: &Recording| {
+        let stored = world.store.record(project.id, recording, &Counting, NOW);
+        stored.unwrap()
+    };
+    record(&said(report("a").at(40 * DAY), "a", Some("a.ts"), &["boom", ""]));
+    record(&report("b").shard(1, 2).test("b", "fp"));
+    let mut last = report("b").shard(2, 2).test("c", "ff");
+    for attempt in last.tests.iter_mut().flat_map(|test| &mut test.attempts) {
+        attempt.attempt.browser = Some("chromium".to_owned());
+    }
+    record(&last);
+    world.store.create_ingest_key(project.id, &key(seed)).unwrap();
+    world.database.execute(&format!(
+        "INSERT INTO signature_alias (project_id, fingerprint, signature) \
+             SELECT project_id, 'former', ordinal FROM signature WHERE project_id = '{}' LIMIT 1",
+        project.id
+    ));
+    // What pruning leaves of a week that is in use: results without their run.
+    record(&report("c").at(30 * DAY).test("a", "f"));
+    world.database.execute(&format!(
+        "DELETE FROM run WHERE project_id = '{}' AND number = 3",
+        project.id
+    ));
+}
+
+#[test]
+fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
+    let world = World::new();
+    let other = world.another_project("api");
+    fill(&world, &world.project, 1);
+    fill(&world, &other, 2);
+    let (before, kept) = (rows(&world, world.project.id), rows(&world, other.id));
+    for (table, (count, _)) in before.iter().chain(&kept) {
+        assert!(*count > 0, "{table}: fill it, and delete its rows with a project");
+    }
+    assert!(before.len() > 12, "{before:?}");
+
+    let mut told = Vec::new();
+    let deleted = world
+        .store
+        .delete_project(world.project.id, NOW, &mut |rows| told.push(rows))
+        .unwrap()
+        .unwrap();
+    for (table, (count, _)) in rows(&world, world.project.id) {
+        assert_eq!(count, 0, "{table}");
+    }
+    assert_eq!(rows(&world, other.id), kept);
+    assert_eq!(world.store.all_projects().unwrap().len(), 1);
+    assert_eq!((deleted.projects, deleted.runs, deleted.results), (1, 2, 4));
+    assert!(told.is_sorted() && told.last() == Some(&deleted.rows), "{told:?}");
+    let again = world
+        .store
+        .delete_project(world.project.id, NOW, &mut |_| ())
+        .unwrap();
+    assert_eq!(again, None);
+}
+
+#[test]
+fn an_organization_goes_with_its_projects_and_keys() {
+    let world = World::new();
+    let beta = world.store.create_organization("Beta", Plan::Pro, NOW).unwrap();
+    let theirs = world.store.create_project(beta.id, "web", "main", NOW).unwrap();
+    let other = world.another_project("api");
+    fill(&world, &world.project, 1);
+    fill(&world, &other, 2);
+    let expiry = NOW.plus_days(30);
+    world
+        .store
+        .create_read_key(world.caller.organization, &key(3), expiry)
+        .unwrap();
+    world.store.create_read_key(beta.id, &key(4), expiry).unwrap();
+    let deleted = world
+        .store
+        .delete_organization(world.caller.organization, NOW, &mut |_| ())
+        .unwrap()
+        .unwrap();
+    assert_eq!((deleted.projects, deleted.runs, deleted.results), (2, 4, 8));
+    for project in [world.project.id, other.id] {
+        assert!(rows(&world, project).values().all(|(count, _)| *count == 0));
+    }
+    let left = world.store.all_projects().unwrap();
+    assert_eq!((left.len(), left[0].id), (1, theirs.id));
+    assert_eq!(world.store.organizations().unwrap().len(), 1);
+    assert_eq!(world.store.key(&KeyHash([3; 32])).unwrap(), None);
+    assert!(world.store.key(&KeyHash([4; 32])).unwrap().is_some());
+    let nowhere = OrganizationId(uuid::Uuid::nil());
+    let none = world.store.delete_organization(nowhere, NOW, &mut |_| ());
+    assert_eq!(none.unwrap(), None);
+}
+
+#[test]
+fn what_is_being_deleted_is_hidden_from_everybody_and_pruning_finishes_it() {
+    let world = World::new();
+    let store = &world.store;
+    fill(&world, &world.project, 1);
+    store
+        .create_read_key(world.caller.organization, &key(3), NOW.plus_days(30))
+        .unwrap();
+    world
+        .database
+        .execute("UPDATE project SET deleted_at = now(); UPDATE organization SET deleted_at = now()");
+    let id = world.project.id;
+    assert_eq!(store.project(&world.caller, id, NOW).unwrap(), None);
+    assert!(store.projects(&world.caller).unwrap().is_empty());
+    assert!(store.all_projects().unwrap().is_empty() && store.organizations().unwrap().is_empty());
+    assert_eq!(store.key(&KeyHash([3; 32])).unwrap(), None);
+    let refused = world.try_import(&report("z").test("x", "p"));
+    assert!(matches!(refused, Err(RecordError::NoProject(_))), "{refused:?}");
+    let change = ProjectChange {
+        stable_branch: Some("trunk".to_owned()),
+        ..ProjectChange::default()
+    };
+    assert!(!store.set_project(id, &change, &Counting, NOW).unwrap());
+    assert_eq!(store.rebuild(id, &Counting, NOW, &mut |_, _| ()).unwrap(), None);
+    assert!(!store.create_ingest_key(id, &key(4)).unwrap());
+    let organization = world.caller.organization;
+    assert!(!store.create_read_key(organization, &key(5), NOW).unwrap());
+    assert!(!store.set_plan(organization, Plan::Free).unwrap());
+    assert!(store.create_project(organization, "new", "main", NOW).is_err());
+    // Its name is free at once.
+    store.create_organization("Acme", Plan::Pro, NOW).unwrap();
+
+    let unfinished = store.unfinished_deletions().unwrap();
+    assert_eq!((unfinished.projects[0].id, unfinished.projects.len()), (id, 1));
+    assert_eq!(unfinished.organizations[0].id, organization);
+    let finished = |dry_run| {
+        let report = store.prune(NOW, dry_run, &mut |_| ()).unwrap();
+        report.deletions_finished
+    };
+    assert_eq!((finished(true), rows(&world, id)["run"].0), (2, 2));
+    assert_eq!((finished(false), finished(false)), (2, 0));
+    assert!(rows(&world, id).values().all(|(count, _)| *count == 0));
+    assert_eq!(store.organizations().unwrap().len(), 1);
+}
+
+#[test]
+fn others_go_on_while_a_deletion_waits_and_it_is_taken_up_where_it_ended() {
+    let world = World::new();
+    let other = world.another_project("api");
+    world.import(&report("a").test("x", "f"));
+    // Two batches of results.
+    world.database.execute(&format!(
+        "INSERT INTO result SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
+             FROM result, generate_series(1, 25000) AS number WHERE project_id = '{}'",
+        world.project.id
+    ));
+    let mut holder = world.database.connection();
+    holder
+        .batch_execute("BEGIN; SELECT FROM verdict FOR UPDATE")
+        .unwrap();
+    let (send, told) = mpsc::channel();
+    thread::scope(|scope| {
+        let deletion = scope.spawn(|| {
+            let mut told = |rows| send.send(rows).unwrap();
+            world.store.delete_project(world.project.id, NOW, &mut told)
+        });
+        // The batches before the row that is held are committed; the deletion waits for that one.
+        let patience = Duration::from_secs(60);
+        while world.database.text("SELECT count(*) FROM run").as_deref() != Some("0") {
+            told.recv_timeout(patience).unwrap();
+        }
+        let steps = told.try_iter().count();
+        assert!(!deletion.is_finished(), "{steps}");
+        let imported = world
+            .store
+            .record(other.id, &report("b").test("y", "p"), &Counting, NOW)
+            .unwrap();
+        assert!(world.store.run(&other, imported.run_id).unwrap().is_some());
+        world
+            .store
+            .create_project(world.caller.organization, "web", "main", NOW)
+            .unwrap();
+        holder.batch_execute("ROLLBACK").unwrap();
+        let deleted = deletion.join().unwrap().unwrap().unwrap();
+        assert_eq!((deleted.runs, deleted.results), (1, 25_001));
+    });
+}

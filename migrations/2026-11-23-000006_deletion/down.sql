@@ -1,0 +1,2 @@
+ALTER TABLE project DROP COLUMN deleted_at;
+ALTER TABLE organization DROP COLUMN deleted_at;
