@@ -266,6 +266,9 @@ pub trait Administration: Send + Sync {
         told: &mut dyn FnMut(u64),
     ) -> Result<Option<DeletionReport>, StoreError>;
 
+    /// The store's own clock.
+    fn clock(&self) -> Result<Timestamp, StoreError>;
+
     /// What deletions that were killed left. [`Self::prune`] deletes it, too.
     fn unfinished_deletions(&self) -> Result<UnfinishedDeletions, StoreError>;
 
@@ -437,6 +440,8 @@ pub enum PruneStep<'a> {
 pub struct PruneReport {
     /// The projects of which something was deleted, or would be.
     pub projects: Vec<Pruned>,
+    /// Logical runs that were stored before.
+    pub runs_stored: u64,
     /// Periods that were dropped whole, or would be: their runs are past every plan's retention.
     pub periods: u64,
     /// Periods that were in use all the time and are left for the next call. Nothing of them is visible.

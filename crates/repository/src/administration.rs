@@ -13,17 +13,24 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::{
+    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, define_sql_function, select,
+};
 
 use crate::{
     Database,
-    column::long_count,
+    column::{At, long_count},
     deletion, key, organization,
     pool::{Read, WorkError},
     project, prune, refingerprint,
     schema::{project as projects, run},
     verdict,
 };
+
+define_sql_function! {
+    /// The time now, by the server's clock.
+    fn clock_timestamp() -> Timestamptz;
+}
 
 impl Administration for Database {
     fn create_organization(&self, name: &str, plan: Plan, now: Timestamp) -> Result<Organization, NameError> {
@@ -92,6 +99,13 @@ impl Administration for Database {
         told: &mut dyn FnMut(u64),
     ) -> Result<Option<DeletionReport>, StoreError> {
         deletion::delete_project(self, project, now, told)
+    }
+
+    fn clock(&self) -> Result<Timestamp, StoreError> {
+        self.run("reading the clock", |connection| {
+            let At(now) = select(clock_timestamp()).get_result(connection)?;
+            Ok::<_, WorkError<StoreError>>(now)
+        })
     }
 
     fn unfinished_deletions(&self) -> Result<UnfinishedDeletions, StoreError> {

@@ -52,9 +52,10 @@ pub(crate) fn prune(
         projects(connection, now, bare_before)
     })?;
     for due in &all {
-        let counted = database.read("counting what is to be pruned", |connection| {
+        let (counted, stored) = database.read("counting what is to be pruned", |connection| {
             count(connection, due)
         })?;
+        report.runs_stored += stored;
         let counts = if dry_run {
             counted
         } else {
@@ -135,16 +136,22 @@ fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<A
     Ok(rows.into_iter().map(due).collect::<Result<_, StoreError>>()?)
 }
 
-fn count(connection: &mut PgConnection, due: &Due) -> Read<Counts> {
+/// What is due of a project, and how many runs of it are stored.
+fn count(connection: &mut PgConnection, due: &Due) -> Read<(Counts, u64)> {
     let (runs, results): (i64, Option<i64>) = run::table
         .filter(run::project_id.eq(due.project))
         .filter(run::started_at.lt(due.before))
         .select((diesel::dsl::count_star(), sum(run::total)))
         .first(connection)?;
-    Ok(Counts {
+    let stored: i64 = run::table
+        .filter(run::project_id.eq(due.project))
+        .count()
+        .get_result(connection)?;
+    let counts = Counts {
         runs: long_count(runs)?,
         results: long_count(results.unwrap_or(0))?,
-    })
+    };
+    Ok((counts, long_count(stored)?))
 }
 
 impl Due {

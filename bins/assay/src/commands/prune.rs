@@ -1,6 +1,10 @@
 //! `assay prune`: deletes what is past the retention.
 
-use assay_domain::store::{Administration, PruneReport, PruneStep, Pruned};
+use anyhow::{bail, ensure};
+use assay_domain::{
+    store::{Administration, PruneReport, PruneStep, Pruned},
+    timestamp::Timestamp,
+};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -11,7 +15,7 @@ use crate::{
     confirm::confirm,
     database, output,
     progress::{self, Unit},
-    terminal,
+    when::length,
 };
 
 /// Delete what is past each organization's retention
@@ -19,11 +23,14 @@ use crate::{
 /// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route; this
 /// deletes them, in steps that hold up imports only briefly: whole weeks at once where they are past every plan's retention.
 /// It may be ended at any time and run again. It also finishes deletions of projects and
-/// organizations that were ended halfway. On a terminal it shows what would go and asks first.
+/// organizations that were ended halfway. It refuses where this machine's clock and the database's differ, and where everything
+/// that is stored would go. On a terminal it shows what would go and asks first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   assay prune --dry-run
+  The last runs of projects that are no longer tested:
+    assay prune --all-of-it
   Daily, from cron, where nobody is asked:
     15 4 * * *  assay prune --json >> /var/log/assay-prune.log")]
 pub(crate) struct PruneArgs {
@@ -33,18 +40,29 @@ pub(crate) struct PruneArgs {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+    /// Delete even if nothing would be left: every stored run is past its retention
+    #[arg(long)]
+    all_of_it: bool,
 }
 
 /// Runs `assay prune`.
 pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
     let opened = database::open(global)?;
     let store: &dyn Administration = &opened.database;
-    let now = clock::now();
-    if !args.dry_run && !args.yes && terminal::can_ask() {
+    let now = checked_clock(store)?;
+    if !args.dry_run {
         let due = store.prune(now, true, &mut |_| ())?;
-        if !due.projects.is_empty() {
-            let runs = output::count(runs(&due), "run");
-            confirm(false, || {
+        let count = runs(&due);
+        if count > 0 && count == due.runs_stored && !args.all_of_it {
+            bail!(
+                "nothing was deleted: all that is stored, {}, is past its retention, which is mostly a sign of a wrong clock; \
+                 if the clock is right, run `assay prune --all-of-it`",
+                output::count(count, "run")
+            );
+        }
+        if count > 0 {
+            let runs = output::count(count, "run");
+            confirm(args.yes, || {
                 format!("{}Delete {runs} for good?", listed(&due.projects))
             })?;
         }
@@ -59,6 +77,23 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
         "deletionsFinished": report.deletions_finished,
     });
     output::print(global.json, &value, || text(args.dry_run, &report, results))
+}
+
+/// The time now, by this machine's clock, which must agree with the database's: a clock that is ahead would make runs due that
+/// are not.
+fn checked_clock(store: &dyn Administration) -> anyhow::Result<Timestamp> {
+    let before = clock::now();
+    let database = store.clock()?;
+    let after = clock::now();
+    let skew = clock::skew_ms(before, database, after);
+    ensure!(
+        skew.abs() < clock::SKEW_WRONG_MS,
+        "nothing was deleted: this machine's clock is {} {} the database's, so what is past its retention is not known; \
+         set both clocks by NTP (timedatectl set-ntp true)",
+        length(skew.abs()),
+        if skew > 0 { "behind" } else { "ahead of" }
+    );
+    Ok(after)
 }
 
 fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {

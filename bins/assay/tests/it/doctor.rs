@@ -143,7 +143,7 @@ fn what_is_not_pruned_judged_or_packed_is_told() {
     says(check(&found, "retention"), "assay prune");
     says(check(&found, "verdicts"), "judged 20 d ago");
     assert_eq!(check(&found, "packs")["status"], "fail");
-    world.cli.json(&["prune"]);
+    world.cli.json(&["prune", "--all-of-it"]);
     let (_, found) = doctor(&world.cli);
     assert_eq!(check(&found, "retention")["status"], "ok");
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     junit,
-    world::{World, text},
+    world::{World, said, text},
 };
 
 #[test]
@@ -33,6 +33,58 @@ fn what_is_past_the_retention_is_counted_then_deleted() {
     let deleted = world.cli.json(&["prune"]);
     assert_eq!((&deleted["runs"], &deleted["dryRun"]), (&1.into(), &false.into()));
     assert_eq!(world.cli.json(&["prune"])["runs"], 0);
+}
+
+#[test]
+fn pruning_refuses_a_clock_that_differs_from_the_databases() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
+    world.import(&["--run-key", "old", &report]);
+    let name = world.database.text("SELECT current_database()").unwrap();
+    // The database's clock is another one for every connection from now on.
+    world.database.execute(&format!(
+        "ALTER DATABASE {name} SET search_path = public, pg_catalog"
+    ));
+    for (offset, difference) in [
+        ("- interval '100 days'", "100 d ahead of"),
+        ("+ interval '3 hours'", "3 h behind"),
+    ] {
+        world.database.execute(&format!(
+            "CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql \
+                 AS $$ SELECT pg_catalog.clock_timestamp() {offset} $$"
+        ));
+        for arguments in [
+            &["prune"][..],
+            &["prune", "--yes", "--all-of-it"],
+            &["prune", "--dry-run"],
+        ] {
+            let refused = world.cli.run(arguments);
+            assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+            assert!(said(&refused).contains(difference), "{}", said(&refused));
+        }
+        assert_eq!(world.count("SELECT count(*) FROM run"), 1);
+    }
+}
+
+#[test]
+fn pruning_refuses_to_delete_everything_that_is_stored() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
+    world.import(&["--run-key", "old", &report]);
+    for arguments in [&["prune"][..], &["prune", "--yes"]] {
+        let refused = world.cli.run(arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert!(said(&refused).contains("--all-of-it"), "{}", said(&refused));
+    }
+    assert_eq!(world.cli.json(&["prune", "--dry-run"])["runs"], 1);
+    assert_eq!(world.count("SELECT count(*) FROM run"), 1);
+    assert_eq!(world.cli.json(&["prune", "--all-of-it"])["runs"], 1);
+    assert_eq!(world.count("SELECT count(*) FROM run"), 0);
+    assert_eq!(
+        world.cli.json(&["prune"])["runs"],
+        0,
+        "an empty database is no refusal"
+    );
 }
 
 #[test]

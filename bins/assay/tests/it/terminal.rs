@@ -94,13 +94,13 @@ fn pruning_is_asked_on_a_terminal() {
     let world = World::new();
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "old", &report]);
-    let mut session = Session::start(world.cli.command(&["prune"]), 100, Streams::All);
+    let mut session = Session::start(world.cli.command(&["prune", "--all-of-it"]), 100, Streams::All);
     session.until("[y/N]");
     session.answer("n");
     assert_eq!(session.end().0.code(), Some(1));
     assert_eq!(world.count("SELECT count(*) FROM run"), 1);
 
-    let mut session = Session::start(world.cli.command(&["prune"]), 100, Streams::All);
+    let mut session = Session::start(world.cli.command(&["prune", "--all-of-it"]), 100, Streams::All);
     session.until("[y/N]");
     session.answer("y");
     assert!(session.end().0.success());

@@ -4,7 +4,11 @@ use assay_domain::{store::StoreError, timestamp::Timestamp};
 use assay_repository::{Inspection, Rights, ServerFacts, Standing};
 
 use super::check::{Check, Status};
-use crate::{output, when::length};
+use crate::{
+    clock::{SKEW_WRONG_MS, skew_ms},
+    output,
+    when::length,
+};
 
 /// The oldest version that the schema is written for.
 const OLDEST: i32 = 15;
@@ -13,9 +17,8 @@ pub(super) const SERVER_ROLE: &str = "assay_server";
 const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer"];
 /// Gives these roles their rights again, as the owner of the tables.
 const GRANT: &str = "SELECT assay_grant_roles();";
-/// How far two clocks may differ before it is told, and before it is wrong, in milliseconds.
+/// How far two clocks may differ before it is a warning, in milliseconds.
 const SKEW_NOTED_MS: i64 = 2_000;
-const SKEW_WRONG_MS: i64 = 60_000;
 
 /// The server's version, and who is connected to it.
 pub(super) fn version(facts: &ServerFacts) -> Check {
@@ -142,10 +145,8 @@ fn quoted(role: &str) -> String {
 
 /// How far this machine's clock and the database's differ: `before` and `after` were read around the question.
 pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) -> Check {
-    let round_trip = after.since_ms(before).max(0);
-    // The database read its clock at an unknown moment between the two.
-    let skew = database.since_ms(before.plus_ms(round_trip / 2));
-    let certain = (skew.abs() - round_trip / 2).max(0);
+    let skew = skew_ms(before, database, after);
+    let certain = skew.abs();
     if certain < SKEW_NOTED_MS {
         return Check::ok("clock", "this machine and the database agree");
     }
