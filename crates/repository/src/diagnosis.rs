@@ -106,6 +106,12 @@ pub struct ProjectState {
 }
 
 #[derive(QueryableByName)]
+struct TableName {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+#[derive(QueryableByName)]
 struct Clock {
     #[diesel(sql_type = Timestamptz)]
     clock: At,
@@ -178,6 +184,18 @@ impl Inspection {
         .bind::<diesel::sql_types::Array<Text>, _>(roles)
         .load(&mut self.0)
         .map_err(|error| failed("reading roles", error))
+    }
+
+    /// Those of these tables that the connected role may not read.
+    pub fn unreadable(&mut self, tables: &[&str]) -> Result<Vec<String>, StoreError> {
+        let rows: Vec<TableName> = sql_query(
+            "SELECT name FROM unnest($1) AS asked (name)
+             WHERE NOT has_table_privilege(name::regclass, 'SELECT') ORDER BY name",
+        )
+        .bind::<diesel::sql_types::Array<Text>, _>(tables)
+        .load(&mut self.0)
+        .map_err(|error| failed("reading rights", error))?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
     /// The largest tables, the largest first.

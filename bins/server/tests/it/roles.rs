@@ -170,6 +170,28 @@ fn the_importers_login_imports_and_sees_no_key() {
 }
 
 #[test]
+fn the_doctor_finds_no_fault_with_either_login() {
+    let world = world();
+    let owner = world.cli.json(&["doctor"]);
+    for (group, hidden) in [
+        ("assay_server", &["retention"][..]),
+        ("assay_importer", &["keys", "retention"]),
+    ] {
+        let login = Login::new(&world.database, group);
+        let found = Cli::new(login.url()).json(&["doctor"]);
+        assert_eq!(found["status"], "ok", "{found}");
+        let checks = found["checks"].as_array().unwrap();
+        assert_eq!(checks.len(), owner["checks"].as_array().unwrap().len(), "{found}");
+        let not_looked_at: Vec<_> = checks
+            .iter()
+            .filter(|check| check["found"][0].as_str().unwrap().starts_with("not looked at"))
+            .map(|check| check["check"].as_str().unwrap())
+            .collect();
+        assert_eq!(not_looked_at, hidden, "{found}");
+    }
+}
+
+#[test]
 fn a_login_that_may_not_make_roles_is_told_what_to_run() {
     let database = TestDatabase::unmigrated();
     let name = name(&database);

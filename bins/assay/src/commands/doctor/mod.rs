@@ -27,8 +27,8 @@ Exit status: 0 where everything works, warnings included, else 1.";
 /// Look whether everything is as it should be, and say what to do
 ///
 /// Looks at the database and its version, the schema, the roles and what they may do, the clocks, keys that are about to
-/// expire, results past their retention, stale verdicts, sizes, the private database's state and disk, and Redis
-/// where it is used. Changes nothing.
+/// expire, names, results past their retention, stale verdicts, sizes, the private database's state and disk, and Redis
+/// where it is used. Changes nothing. What the connected role may not look at is said, and is no failure.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
@@ -114,6 +114,9 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
     checks
 }
 
+/// Looks at one thing that is stored.
+type Question<'a> = &'a dyn Fn() -> Result<Check, StoreError>;
+
 /// What is stored.
 fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check> {
     let rights = inspection.rights(server::known_roles());
@@ -127,21 +130,53 @@ fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check
     let now = clock::now();
     match Database::connect(url, database::options()) {
         Ok(database) => {
-            for (name, check) in [
-                ("keys", stored::keys(&database, now)),
-                ("names", stored::names(&database)),
-                ("retention", stored::retention(&database, now)),
-            ] {
-                checks.push(answered(name, check.as_ref().map(Check::clone)));
+            let checked: [(_, &[&str], Question<'_>); 3] = [
+                ("keys", &["organization", "api_key"], &|| {
+                    stored::keys(&database, now)
+                }),
+                ("names", &["organization", "project"], &|| {
+                    stored::names(&database)
+                }),
+                (
+                    "retention",
+                    &["organization", "project", "run", "period"],
+                    &|| stored::retention(&database, now),
+                ),
+            ];
+            for (name, tables, check) in checked {
+                checks.push(if_unreadable(inspection, name, tables).unwrap_or_else(|| {
+                    let check = check();
+                    answered(name, check.as_ref().map(Check::clone))
+                }));
             }
         }
         Err(error) => checks.push(Check::unanswered("keys", &error)),
+    }
+    if let Some(unreadable) = if_unreadable(inspection, "verdicts", &["project", "run", "run_pack"]) {
+        checks.push(unreadable);
+        return checks;
     }
     match stored::projects(inspection, now) {
         Ok(of_projects) => checks.extend(of_projects),
         Err(error) => checks.push(Check::unanswered("verdicts", &error)),
     }
     checks
+}
+
+/// The answer of a check whose tables the connected role may not read; none where it may. That is no fault: each program has a
+/// role with the rights that it needs, and no more.
+fn if_unreadable(inspection: &mut Inspection, name: &'static str, tables: &[&str]) -> Option<Check> {
+    match inspection.unreadable(tables) {
+        Ok(unreadable) if unreadable.is_empty() => None,
+        Ok(unreadable) => Some(Check::ok(
+            name,
+            format!(
+                "not looked at: this role may not read {}; the owner of the tables may",
+                unreadable.join(", ")
+            ),
+        )),
+        Err(error) => Some(Check::unanswered(name, &error)),
+    }
 }
 
 fn answered(check: &'static str, answer: Result<Check, &StoreError>) -> Check {
