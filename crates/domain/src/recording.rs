@@ -1,5 +1,7 @@
 //! A report on its way into the store.
 
+use serde::Serialize;
+
 use crate::{
     attempt::{Attempt, ErrorDetail},
     id::RunId,
@@ -7,6 +9,7 @@ use crate::{
     signature::ErrorClass,
     test::TestName,
     timestamp::Timestamp,
+    verdict::VerdictStatus,
 };
 
 /// What is known of a run beside its results: from flags, the report and CI's variables.
@@ -41,6 +44,34 @@ pub struct ShardIndex {
     pub total: Option<u32>,
 }
 
+/// The CI job that sent a report; neither is known outside of CI.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sender {
+    /// The job's name.
+    pub job: Option<String>,
+    /// What tells jobs of one name apart, as those of a matrix: the machine, or the job's own id.
+    pub runner: Option<String>,
+}
+
+impl Sender {
+    /// Whether both are known and not the same.
+    pub fn is_other_than(&self, other: &Self) -> bool {
+        let is_known = |sender: &Self| sender.job.is_some() || sender.runner.is_some();
+        is_known(self) && is_known(other) && self != other
+    }
+}
+
+impl std::fmt::Display for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.job, &self.runner) {
+            (Some(job), Some(runner)) => write!(f, "the job {job:?} on {runner:?}"),
+            (Some(job), None) => write!(f, "the job {job:?}"),
+            (None, Some(runner)) => write!(f, "a job on {runner:?}"),
+            (None, None) => f.write_str("an unknown job"),
+        }
+    }
+}
+
 /// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
@@ -52,6 +83,8 @@ pub struct Recording {
     pub shard: Option<ShardIndex>,
     /// What is known of the run.
     pub context: RunContext,
+    /// Who sends it.
+    pub sender: Sender,
     /// When the shard started.
     pub started_at: Timestamp,
     /// When it ended, where known.
@@ -97,6 +130,36 @@ pub struct Imported {
     pub counts: Counts,
     /// What it changed.
     pub effect: Effect,
+    /// The verdicts that it changed.
+    pub verdicts_changed: VerdictChanges,
+}
+
+/// The verdicts that an import changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VerdictChanges {
+    /// How many there are.
+    pub total: u64,
+    /// The first of them, at most [`Self::MOST_LISTED`]: the worst verdicts first, then by name and file.
+    pub listed: Vec<VerdictChange>,
+}
+
+impl VerdictChanges {
+    /// Most changes that are listed.
+    pub const MOST_LISTED: usize = 1_000;
+}
+
+/// A test whose verdict changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerdictChange {
+    /// The test's full stored name.
+    pub test_name: String,
+    /// Its stored file.
+    pub file_path: Option<String>,
+    /// The verdict before; a test without one had insufficient data.
+    pub from: VerdictStatus,
+    /// The verdict now.
+    pub to: VerdictStatus,
 }
 
 /// What an import changed.

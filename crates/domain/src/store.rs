@@ -14,7 +14,7 @@ use crate::{
     observation::History,
     plan::Plan,
     project::{Caller, Organization, Project, ProjectEntry},
-    recording::{Imported, Recording},
+    recording::{Imported, Recording, Sender},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::{ChatEvent, Settings},
     signature::{Classifier, SignatureDetail, SignaturePage, SignatureQuery},
@@ -197,6 +197,22 @@ pub enum RecordError {
         /// Whether the stored run has shards.
         stored_sharded: bool,
     },
+    /// Another job's report is stored where this one belongs.
+    #[error(
+        "slot taken: {} already holds a different report, of {stored}; this one is of {sender}. \
+         If the jobs run different tests, give each a --suite of its own; if they run parts of one suite, give each a --shard of its own",
+        .shard.map_or_else(|| format!("run {run_number}"), |shard| format!("shard {shard} of run {run_number}"))
+    )]
+    SlotTaken {
+        /// The run's number.
+        run_number: i32,
+        /// The shard's index; none for a run without shards.
+        shard: Option<u32>,
+        /// Who sent what is stored.
+        stored: Sender,
+        /// Who sends this.
+        sender: Sender,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -207,7 +223,7 @@ pub trait Recorder: Send + Sync {
     /// Stores a recording, brings everything derived up to date and stores the verdicts of the whole project as
     /// of `now`, in one transaction: whole or not at all.
     ///
-    /// A shard that is already stored is replaced; the same content again changes nothing.
+    /// A shard that is already stored is replaced, unless another job sent it; the same content again changes nothing.
     fn record(
         &self,
         project: ProjectId,

@@ -7,8 +7,8 @@ use crate::{
     text::tidy,
 };
 
-/// Longest branch, author, title or suite that is kept, in characters.
-const LONGEST_LINE: usize = 500;
+/// Longest branch, author, title, suite, job or runner that is kept, in characters.
+pub(crate) const LONGEST_LINE: usize = 500;
 /// Longest commit message that is kept, in characters.
 const LONGEST_MESSAGE: usize = 10_000;
 

@@ -32,5 +32,18 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
             "The run started on {started_at}, past the {LONGEST_RETENTION_DAYS} days of the longest retention: no route shows it."
         ));
     }
+    let context = &recording.context;
+    if context.branch.is_none() {
+        doubts.push(
+            "The branch is unknown, so the run does not count as one of the stable branch: give --branch."
+                .to_owned(),
+        );
+    }
+    if context.commit_sha.is_none() && context.tested_revision.is_none() {
+        doubts.push(
+            "The commit is unknown, so a test that passes and fails on one commit is not recognised: give --commit."
+                .to_owned(),
+        );
+    }
     doubts
 }

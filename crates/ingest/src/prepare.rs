@@ -1,7 +1,7 @@
 //! A report on its way to a recording.
 
 use assay_domain::{
-    recording::{Recording, ShardIndex},
+    recording::{Recording, Sender, ShardIndex},
     run::Counts,
     timestamp::Timestamp,
 };
@@ -11,9 +11,12 @@ use crate::{
     bounds::{self, TooLarge},
     choice::{Choice, Chooser, Origin},
     content::{self, Files},
-    context, doubts,
+    context::{self, LONGEST_LINE},
+    doubts,
     flags::Flags,
-    results, run_key, times,
+    results, run_key,
+    text::tidy,
+    times,
 };
 
 /// A report as it arrives.
@@ -87,7 +90,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
         ci.run_key.as_deref(),
         report.run_key.as_deref(),
         &files.key,
-        context.suite.as_deref(),
+        suite_of_key(context.suite.as_deref(), shard.is_some(), flags),
         &mut chooser,
     )?;
     let mut recording = Recording {
@@ -95,6 +98,10 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
         content: [0; 32],
         shard: shard.map(|shown| shown.0),
         context,
+        sender: Sender {
+            job: ci.job.as_deref().and_then(|job| tidy(job, LONGEST_LINE)),
+            runner: ci.runner.as_deref().and_then(|runner| tidy(runner, LONGEST_LINE)),
+        },
         started_at: times.started_at,
         finished_at: times.finished_at,
         state: report.state,
@@ -109,6 +116,12 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
         choices: chooser.choices,
         warnings,
     })
+}
+
+/// The suite as part of the run key. A job's name, which is only CI's word for the suite, does not keep shards apart that the
+/// user gave one run key.
+fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Option<&'a str> {
+    suite.filter(|_| !is_shard || flags.run_key.is_none() || flags.context.suite.is_some())
 }
 
 /// A shard in the form of the flag.
@@ -153,7 +166,11 @@ mod tests {
         };
         Report {
             format: Format::Junit,
-            context: RunContext::default(),
+            context: RunContext {
+                branch: Some("topic".into()),
+                commit_sha: Some("c0ffee".into()),
+                ..RunContext::default()
+            },
             run_key: None,
             shard: Some(ShardIndex {
                 index: 2,
@@ -218,6 +235,70 @@ mod tests {
             ..Flags::default()
         };
         assert_eq!(prepared(report(), &flags, NOW).warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_run_of_unknown_code_is_doubted() {
+        let unknown = Report {
+            context: RunContext::default(),
+            shard: None,
+            ..report()
+        };
+        let warnings = prepared(unknown.clone(), &Flags::default(), NOW).warnings;
+        assert!(
+            warnings[0].contains("--branch") && warnings[1].contains("--commit"),
+            "{warnings:?}"
+        );
+        let flags = Flags {
+            context: RunContext {
+                branch: Some("main".into()),
+                tested_revision: Some("c0ffee".into()),
+                ..RunContext::default()
+            },
+            ..Flags::default()
+        };
+        assert_eq!(prepared(unknown, &flags, NOW).warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_jobs_name_is_its_suite_and_keeps_jobs_apart_unless_they_are_shards_of_a_named_run() {
+        let key = |flags: &Flags, shard| {
+            let ci = CiContext {
+                run_key: Some("ci/1".into()),
+                job: Some("e2e".into()),
+                context: RunContext {
+                    suite: Some("e2e".into()),
+                    ..RunContext::default()
+                },
+                ..CiContext::default()
+            };
+            let arrival = Arrival {
+                files: Files::of(&[]),
+                report: Report { shard, ..report() },
+                flags,
+                ci: &ci,
+                job_started_at: None,
+            };
+            let recording = prepare(arrival, NOW).unwrap().recording;
+            assert_eq!(recording.sender.job.as_deref(), Some("e2e"));
+            (recording.run_key, recording.context.suite.unwrap())
+        };
+        let named = |suite: Option<&str>| Flags {
+            run_key: Some("b1".into()),
+            context: RunContext {
+                suite: suite.map(Into::into),
+                ..RunContext::default()
+            },
+            ..Flags::default()
+        };
+        let shard = report().shard;
+        let e2e = |key: &str| (key.to_owned(), "e2e".to_owned());
+        assert_eq!(key(&Flags::default(), None), e2e("ci/1\te2e"));
+        assert_eq!(key(&Flags::default(), shard), e2e("ci/1\te2e"));
+        assert_eq!(key(&named(None), None), e2e("b1\te2e"));
+        assert_eq!(key(&named(None), shard), e2e("b1"));
+        let api = key(&named(Some("api")), shard);
+        assert_eq!(api, ("b1\tapi".to_owned(), "api".to_owned()));
     }
 
     #[test]

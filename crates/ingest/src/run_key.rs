@@ -10,7 +10,8 @@ use crate::{
 pub(crate) const LONGEST_KEY: usize = 1_000;
 
 /// The run key: the flag's, else CI's, else the report's, else one made of the content, so that the same bytes are
-/// recognised. A suite is part of it: several suites of one build are runs of their own.
+/// recognised. A suite is part of it: several suites of one build are runs of their own. `suite` is none for shards of a
+/// run that the user named by its key, unless the user named their suite, too: they may be of several jobs.
 pub(crate) fn resolve(
     flag: Option<&str>,
     variables: Option<&str>,

@@ -104,6 +104,9 @@ diesel::table! {
         finished_at -> Nullable<Timestamptz>,
         expected -> Nullable<Integer>,
         report_errors -> Jsonb,
+        sender_job -> Nullable<Text>,
+        sender_runner -> Nullable<Text>,
+        import_id -> Nullable<Uuid>,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use assay_domain::{
     attempt::{ErrorDetail, ShardTag},
     id::RunId,
+    recording::Sender,
     run::Shard,
     store::StoreError,
 };
@@ -39,6 +40,19 @@ pub(crate) struct StoredShard {
     pub(crate) finished_at: Option<At>,
     pub(crate) expected: Option<i32>,
     pub(crate) report_errors: serde_json::Value,
+    pub(crate) sender_job: Option<String>,
+    pub(crate) sender_runner: Option<String>,
+    pub(crate) import_id: Option<Uuid>,
+}
+
+impl StoredShard {
+    /// Who sent it.
+    pub(crate) fn sender(&self) -> Sender {
+        Sender {
+            job: self.sender_job.clone(),
+            runner: self.sender_runner.clone(),
+        }
+    }
 }
 
 /// The shards of a run, by index.

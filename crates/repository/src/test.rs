@@ -9,7 +9,8 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl,
+    PgSortExpressionMethods, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
+    sql_types::{Array, Integer, Nullable, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -232,6 +233,40 @@ pub(crate) fn names_by_ordinal(
         .into_iter()
         .map(|(ordinal, name, file_path)| (ordinal, TestName { name, file_path }))
         .collect())
+}
+
+#[derive(QueryableByName)]
+struct NameRow {
+    #[diesel(sql_type = Integer)]
+    ordinal: i32,
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    file_path: Option<String>,
+}
+
+/// The names of as many tests as a report may have, by their ordinals.
+pub(crate) fn names_of_many(
+    connection: &mut PgConnection,
+    project: Uuid,
+    ordinals: &[i32],
+) -> QueryResult<HashMap<i32, TestName>> {
+    // By hand, because the query language has no rows from arrays, and a list would be gone through for each test.
+    let rows: Vec<NameRow> = diesel::sql_query(
+        "SELECT test.ordinal, test.name, test.file_path FROM unnest($2) AS asked (ordinal) \
+         JOIN test ON test.project_id = $1 AND test.ordinal = asked.ordinal",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Integer>, _>(ordinals)
+    .load(connection)?;
+    let named = |row: NameRow| {
+        let name = TestName {
+            name: row.name,
+            file_path: row.file_path,
+        };
+        (row.ordinal, name)
+    };
+    Ok(rows.into_iter().map(named).collect())
 }
 
 /// The names of tests, in the order asked for.

@@ -3,17 +3,21 @@
 mod last;
 mod rows;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use assay_domain::{
     id::RunId,
     project::Project,
+    recording::{VerdictChange, VerdictChanges},
     store::StoreError,
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{
         ENGINE_WINDOW_DAYS, FailingOn, Figures, Judge, Label, LastRun, Signal, StoredEvidence, StoredVerdict,
-        TestVerdict,
+        TestVerdict, VerdictStatus,
     },
 };
 use diesel::{
@@ -31,7 +35,7 @@ use crate::{
     pool::Read,
     replica::in_one_state,
     schema::{project as projects, run, test, verdict},
-    test::{Asked, find as find_test, then},
+    test::{Asked, find as find_test, named, names_of_many, then},
 };
 
 /// What the column `body` holds: all of a verdict that nothing searches for.
@@ -249,7 +253,7 @@ pub(crate) fn judge(
     judge: &dyn Judge,
     now: Timestamp,
     touched: &Touched,
-) -> Read<usize> {
+) -> Read<VerdictUpdate> {
     let from = now.plus_days(-ENGINE_WINDOW_DAYS);
     let history = observation::load(connection, project, from, now)?;
     let mut rows = Rows::default();
@@ -268,11 +272,63 @@ pub(crate) fn judge(
         let engine = parsed(&unseen.body)?.evidence.engine;
         rows.push_unseen(unseen.test, engine, unseen.newest)?;
     }
-    let changed = rows.store(connection, project)?;
+    let rows_changed = rows.store(connection, project)?;
     diesel::update(projects::table.find(project))
         .set(projects::evaluated_at.eq(At(now)))
         .execute(connection)?;
-    Ok(changed)
+    let before = |test| {
+        let stored = stored.get(test);
+        stored.map_or(VerdictStatus::InsufficientData, |stored| stored.status)
+    };
+    let changes = rows.tests.iter().zip(&rows.statuses);
+    let changes = changes.map(|(test, to)| (*test, before(test), *to));
+    Ok(VerdictUpdate {
+        rows_changed,
+        changes: changes.filter(|(_, from, to)| from != to).collect(),
+    })
+}
+
+/// What judging a project changed.
+pub(crate) struct VerdictUpdate {
+    /// Stored verdicts of which anything is not what it was.
+    rows_changed: usize,
+    /// The tests with another verdict: what it was, and what it is.
+    changes: Vec<(i32, VerdictStatus, VerdictStatus)>,
+}
+
+impl VerdictUpdate {
+    /// The changed verdicts with the names of their tests.
+    pub(crate) fn changes(mut self, connection: &mut PgConnection, project: Uuid) -> Read<VerdictChanges> {
+        let total = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
+        self.changes
+            .sort_unstable_by_key(|(test, from, to)| (Reverse((*to, *from)), *test));
+        self.changes.truncate(VerdictChanges::MOST_LISTED);
+        if self.changes.is_empty() {
+            return Ok(VerdictChanges::default());
+        }
+        let ordinals: Vec<i32> = self.changes.iter().map(|(test, ..)| *test).collect();
+        let names = names_of_many(connection, project, &ordinals)?;
+        let change = |(test, from, to): (i32, VerdictStatus, VerdictStatus)| {
+            let name = named(&names, test)?;
+            Ok(VerdictChange {
+                test_name: name.name,
+                file_path: name.file_path,
+                from,
+                to,
+            })
+        };
+        let mut listed = self
+            .changes
+            .into_iter()
+            .map(change)
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        listed.sort_by(|a, b| {
+            (b.to, b.from)
+                .cmp(&(a.to, a.from))
+                .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
+        });
+        Ok(VerdictChanges { total, listed })
+    }
 }
 
 /// Judges the whole project anew, from its results and packs alone, and says how many verdicts changed.
@@ -286,8 +342,8 @@ pub(crate) fn rebuild(
         all: true,
         ..Touched::default()
     };
-    let changed = judge(connection, project, engine, now, &touched)?;
-    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+    let update = judge(connection, project, engine, now, &touched)?;
+    Ok(u64::try_from(update.rows_changed).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use std::{path::PathBuf, time::Instant};
 
 use anyhow::Context as _;
 use assay_domain::{
-    recording::{Effect, Imported, RunContext, ShardIndex},
+    recording::{Effect, Imported, RunContext, ShardIndex, VerdictChange, VerdictChanges},
     run::{CiProvider, Counts, Outcome},
-    store::Administration,
+    store::{Administration, RecordError, StoreError},
     timestamp::Timestamp,
+    verdict::VerdictStatus,
 };
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
@@ -19,19 +20,24 @@ use crate::{
     checkout::Checkout, cli::Global, clock, database, environment, lookup, output, progress, sources, values,
 };
 
+/// Most changed verdicts that are shown to people.
+const MOST_SHOWN: usize = 20;
 /// Headings of the help.
 const RUN: &str = "The run (told by CI's variables unless given)";
 const CODE: &str = "The code (told by CI's variables unless given)";
 
 const EXAMPLES: &str = "\
 All files named in one call make one run (or one shard of one), stored whole or not at all.
-Several jobs of one CI build share its run key: give each a --suite of its own, or shards, or they replace each other.
+In CI each job is a suite, and each suite of a build is a run. A job that sends another report replaces its first one. The
+report of another job in the same place is refused (\"slot taken\"): give each job a --suite or --shard of its own.
 
 Examples:
   Everything in a folder, inside CI, whose variables tell branch, commit, build and shard:
     assay import --project storefront test-results/
   A shard, by hand:
     assay import --project storefront --run-key build-812 --shard 2/3 results-2.json
+  A matrix whose jobs run the same tests on several systems, each a suite:
+    assay import --project storefront --suite \"e2e $OS\" test-results/
   From a pipe:
     go test -json ./... | assay import --project backend --branch main --commit \"$SHA\" -
   What would be stored, and where each value comes from:
@@ -82,7 +88,7 @@ struct RunFlags {
     /// Which shard this is, such as 2/5
     #[arg(long, value_name = "I/N", value_parser = values::shard, help_heading = RUN)]
     shard: Option<ShardIndex>,
-    /// The suite or job, where several share one build: each is a run of its own
+    /// The suite, where several share one build: each is a run of its own; without it CI's job
     #[arg(long, value_parser = values::line, help_heading = RUN)]
     suite: Option<String>,
     /// The branch
@@ -166,13 +172,12 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let store: &dyn Administration = &opened.database;
     let project = lookup::project(store, &project)?;
     let storing = progress::spinner(global, format!("storing {}", in_words(&prepared.counts())));
-    let imported = assay_ingest::import(&opened.database, &Engine::default(), project.id, &prepared, now)
-        .context("nothing was stored");
+    let imported = assay_ingest::import(&opened.database, &Engine::default(), project.id, &prepared, now);
     storing.finish_and_clear();
-    let imported = imported?;
+    let imported = imported.map_err(not_stored)?;
     let replaced = replaced_notice(&project.name, &imported);
     warn(&replaced);
-    let warnings: Vec<_> = prepared.warnings.iter().chain(&replaced).collect();
+    let warnings: Vec<_> = replaced.iter().chain(&prepared.warnings).collect();
     let value = json!({
         "runId": imported.run_id,
         "runNumber": imported.run_number,
@@ -181,9 +186,26 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         "counts": imported.counts,
         "tests": prepared.recording.tests.len(),
         "changed": imported.effect != Effect::Nothing,
+        "verdictsChanged": imported.verdicts_changed.listed,
+        "verdictsChangedTotal": imported.verdicts_changed.total,
         "warnings": warnings,
     });
     output::print(global.json, &value, || told(&project.name, &imported, &prepared))
+}
+
+/// The error of a report that was not stored, as far as that is known.
+fn not_stored(error: RecordError) -> anyhow::Error {
+    let context = match &error {
+        // The connection may have been lost between the commit and its answer.
+        RecordError::Store(StoreError::Unreachable(_)) => {
+            "whether the report was stored is not known; import it again: the same report is stored once"
+        }
+        RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+        | RecordError::NoProject(_)
+        | RecordError::ShardingDiffers { .. }
+        | RecordError::SlotTaken { .. } => "nothing was stored",
+    };
+    anyhow::Error::new(error).context(context)
 }
 
 /// Says the warnings on standard error.
@@ -246,6 +268,7 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
         status,
         counts,
         effect,
+        verdicts_changed,
     } = imported;
     let ended = status.map_or("is not complete yet", |status| match status {
         Outcome::Passed => "passed",
@@ -260,9 +283,48 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
         Effect::Nothing => "\nIt was already stored; nothing changed",
     };
     format!(
-        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}",
-        in_words(counts)
+        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}{}",
+        in_words(counts),
+        changes_in_words(verdicts_changed)
     )
+}
+
+/// The verdicts that changed, in lines. Tests that now have enough runs, and are healthy, are only counted.
+fn changes_in_words(changes: &VerdictChanges) -> String {
+    let is_news = |change: &&VerdictChange| {
+        (change.from, change.to) != (VerdictStatus::InsufficientData, VerdictStatus::Healthy)
+    };
+    let news: Vec<_> = changes.listed.iter().filter(is_news).collect();
+    if changes.total == 0 {
+        return String::new();
+    }
+    let rows = news.iter().take(MOST_SHOWN).map(|change| {
+        vec![
+            change.to.to_string(),
+            change.from.to_string(),
+            change.test_name.clone(),
+            change.file_path.clone().unwrap_or_default(),
+        ]
+    });
+    let shown = rows.len();
+    let head = format!(
+        "\n{} changed{}",
+        output::count(changes.total, "verdict"),
+        if shown == 0 { "" } else { ":\n" }
+    );
+    let table = match shown {
+        0 => String::new(),
+        _ => output::table(&["VERDICT", "BEFORE", "TEST", "FILE"], rows),
+    };
+    let rest = changes
+        .total
+        .saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX));
+    let rest = match (shown, rest) {
+        (0, _) => " (tests that now have enough runs, and are healthy)".to_owned(),
+        (_, 0) => String::new(),
+        (_, rest) => format!("and {rest} more; --json lists them"),
+    };
+    format!("{head}{table}{rest}")
 }
 
 fn in_words(counts: &Counts) -> String {

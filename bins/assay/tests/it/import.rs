@@ -18,7 +18,7 @@ const START: &str = "2026-11-20T10:00:00Z";
 fn a_report_is_stored_and_the_same_again_changes_nothing() {
     let world = World::new();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
-    let first = world.import(&["--branch", "main", &report]);
+    let first = world.import(&["--branch", "main", "--commit", "c0ffee", &report]);
     assert_eq!(first["runNumber"], 1);
     assert_eq!(first["status"], "failed");
     assert_eq!(
@@ -29,7 +29,7 @@ fn a_report_is_stored_and_the_same_again_changes_nothing() {
     assert_eq!(first["runId"], first["shardId"]);
     assert_eq!(first["changed"], true);
 
-    let again = world.import(&["--branch", "main", &report]);
+    let again = world.import(&["--branch", "main", "--commit", "c0ffee", &report]);
     assert_eq!(
         (&again["runId"], &again["changed"]),
         (&first["runId"], &false.into())
@@ -44,8 +44,9 @@ fn a_changed_report_under_the_same_key_replaces_the_earlier() {
     let world = World::new();
     let first = world.file("1.xml", &junit::report(START, &[("adds", false), ("gone", true)]));
     let second = world.file("2.xml", &junit::report(START, &[("adds", true)]));
-    let before = world.import(&["--run-key", "b1", &first]);
-    let after = world.import(&["--run-key", "b1", &second]);
+    let code = ["--branch", "main", "--commit", "c0ffee"];
+    let before = world.import(&[&code[..], &["--run-key", "b1", &first]].concat());
+    let after = world.import(&[&code[..], &["--run-key", "b1", &second]].concat());
     assert_eq!(before["runId"], after["runId"]);
     assert_eq!(
         (&after["status"], &after["counts"]["total"]),
@@ -237,6 +238,139 @@ fn the_variables_of_ci_join_shards_without_a_flag() {
         .cli
         .command(&["import", "--project", "web", "--json", "--no-ci", &report]);
     assert_ne!(json_of(in_gitlab(&mut command))["runId"], runs[0]["runId"]);
+}
+
+#[test]
+fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_other() {
+    let world = World::new();
+    let send = |job: &str, runner: &str, name: &str, arguments: &[&str]| {
+        let report = world.file(&format!("{name}.xml"), &junit::report(START, &[(name, true)]));
+        let arguments = [&["import", "--project", "web", "--json", &report], arguments].concat();
+        let mut command = world.cli.command(&arguments);
+        command
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_RUN_ID", "4711")
+            .env("GITHUB_RUN_ATTEMPT", "1")
+            .env("GITHUB_REF_NAME", "main")
+            .env("GITHUB_SHA", "c0ffee00")
+            .env("GITHUB_JOB", job)
+            .env("RUNNER_NAME", runner);
+        command.output().unwrap()
+    };
+    let run = |output: &std::process::Output| {
+        assert!(output.status.success(), "{}", said(output));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        text(&told["runId"])
+    };
+    let unit = run(&send("unit", "r1", "adds", &[]));
+    let lint = run(&send("lint", "r1", "is tidy", &[]));
+    assert_ne!(unit, lint);
+    let refused = send("unit", "r2", "adds on windows", &[]);
+    assert_eq!(refused.status.code(), Some(1));
+    let reason = said(&refused);
+    for part in [
+        "nothing was stored",
+        "slot taken",
+        "\"unit\" on \"r1\"",
+        "--suite",
+        "--shard",
+    ] {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+    let windows = run(&send(
+        "unit",
+        "r2",
+        "adds on windows",
+        &["--suite", "unit windows"],
+    ));
+    assert!(windows != unit && windows != lint);
+    // The same job again replaces its own.
+    assert_eq!(run(&send("unit", "r1", "adds more", &[])), unit);
+    assert_eq!(world.count("SELECT count(*) FROM run"), 3);
+    let suites = world.database.texts("SELECT suite FROM run ORDER BY number");
+    let suites: Vec<_> = suites.iter().flatten().map(String::as_str).collect();
+    assert_eq!(suites, ["unit", "lint", "unit windows"]);
+}
+
+#[test]
+fn an_import_names_the_verdicts_that_it_changed() {
+    let world = World::new();
+    let now =
+        "SELECT to_char(now() at time zone 'utc' - interval '1 hour', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
+    let now = world.database.text(now).unwrap();
+    let import = |key: &str, passed: bool| {
+        let tests = [("adds", true), ("sums", passed)];
+        let report = world.file(&format!("{key}.xml"), &junit::report(&now, &tests));
+        vec![
+            "--run-key".to_owned(),
+            key.to_owned(),
+            "--branch".to_owned(),
+            "main".to_owned(),
+            "--commit".to_owned(),
+            format!("c0ffee{}", key.len()),
+            report,
+        ]
+    };
+    let mut seen = Vec::new();
+    let mut last = json!({ "totals > adds": "insufficient_data", "totals > sums": "insufficient_data" });
+    for (index, passed) in [true, true, true, true, false, true, false, true, false]
+        .into_iter()
+        .enumerate()
+    {
+        let arguments = import(&"k".repeat(index + 1), passed);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let told = world.import(&arguments);
+        let changes = told["verdictsChanged"].as_array().unwrap();
+        assert_eq!(told["verdictsChangedTotal"], changes.len());
+        for change in changes {
+            let name = text(&change["testName"]);
+            assert_eq!(change["from"], last[&name], "{told}");
+            assert_eq!(change.as_object().unwrap().len(), 4, "{told}");
+            last[&name] = change["to"].clone();
+            seen.push((name, text(&change["to"])));
+        }
+        let stored = world
+            .database
+            .texts("SELECT test.name || ' ' || status FROM verdict JOIN test ON ordinal = test");
+        for (name, status) in last.as_object().unwrap() {
+            let line = format!("{name} {}", text(status));
+            assert!(stored.contains(&Some(line.clone())), "{line}: {stored:?}");
+        }
+        assert_eq!(
+            world.import(&arguments)["verdictsChanged"],
+            json!([]),
+            "the same again"
+        );
+    }
+    assert!(
+        seen.iter()
+            .any(|(name, to)| name == "totals > sums" && to == "flaky"),
+        "{seen:?}"
+    );
+    let arguments = import("another", true);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    world.database.execute("UPDATE verdict SET status = 'healthy'");
+    let output = world
+        .cli
+        .run(&[&["import", "--project", "web"], &arguments[..]].concat());
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        shown.contains("1 verdict changed:") && shown.contains("flaky    healthy  totals > sums"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_not_known_of_the_code_is_a_warning() {
+    let world = World::new();
+    let report = world.file("r.xml", &junit::report(START, &[("adds", true)]));
+    let output = world.cli.run(&["import", "--project", "web", &report]);
+    let warned = said(&output);
+    assert!(output.status.success(), "{warned}");
+    assert!(
+        warned.contains("give --branch") && warned.contains("give --commit"),
+        "{warned}"
+    );
 }
 
 #[test]

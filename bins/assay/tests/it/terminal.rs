@@ -161,7 +161,22 @@ fn a_bar_moves_while_reports_are_read_unless_nobody_watches() {
     let world = World::new();
     let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
     let import = |arguments: &[&str]| {
-        let arguments = [&["import", "--project", "web", "--run-key", "k", "-"], arguments].concat();
+        let arguments = [
+            &[
+                "import",
+                "--project",
+                "web",
+                "--run-key",
+                "k",
+                "--branch",
+                "main",
+                "--commit",
+                "c0ffee",
+                "-",
+            ],
+            arguments,
+        ]
+        .concat();
         let mut command = world.cli.command(&arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command

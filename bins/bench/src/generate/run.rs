@@ -2,7 +2,7 @@
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus},
-    recording::{RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
+    recording::{RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
     run::{CiProvider, RunState},
     test::TestName,
     timestamp::Timestamp,
@@ -56,6 +56,7 @@ pub(crate) fn recordings_of(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec
                     total: Some(SHARDS),
                 }),
                 context: context(run, salt),
+                sender: Sender::default(),
                 started_at: run.at,
                 finished_at: Some(run.at.plus_ms(offset(clock))),
                 state: RunState::Completed,

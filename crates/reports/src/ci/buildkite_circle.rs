@@ -21,6 +21,7 @@ pub(super) fn circle(read: &mut Reading<'_>) {
     }
     own_commit_is_tested(read, "CIRCLE_SHA1");
     read.run(&["CIRCLE_WORKFLOW_ID"]);
+    read.job(&["CIRCLE_JOB"]);
     read.shard("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0);
     let root = read.get("CIRCLE_WORKING_DIRECTORY");
     // Written as `~/project`; reports hold the whole path.
@@ -45,6 +46,9 @@ pub(super) fn buildkite(read: &mut Reading<'_>) {
     read.found.context.author_name = read.first("authorName", &["BUILDKITE_BUILD_AUTHOR"]);
     read.run(&["BUILDKITE_BUILD_ID"]);
     read.attempt("BUILDKITE_RETRY_COUNT", 0);
+    // The same for all jobs of a matrix; a job that is run again has another id, and another attempt.
+    read.job(&["BUILDKITE_STEP_KEY"]);
+    read.found.runner = read.get("BUILDKITE_JOB_ID");
     read.shard("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0);
     read.root(&["BUILDKITE_BUILD_CHECKOUT_PATH"]);
     read.found.run_url = read.get("BUILDKITE_BUILD_URL");

@@ -10,6 +10,9 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
     read.commit(&["GITHUB_SHA"]);
     read.run(&["GITHUB_RUN_ID"]);
     read.attempt("GITHUB_RUN_ATTEMPT", 1);
+    // The same for all jobs of a matrix.
+    read.job(&["GITHUB_JOB"]);
+    read.found.runner = read.get("RUNNER_NAME");
     read.root(&["GITHUB_WORKSPACE"]);
     if let (Some(server), Some(repository), Some(run)) = (
         read.get("GITHUB_SERVER_URL"),

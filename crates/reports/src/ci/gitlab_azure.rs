@@ -26,8 +26,28 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
         .filter(|name| !name.is_empty());
     read.run(&["CI_PIPELINE_ID"]);
     read.shard("CI_NODE_INDEX", "CI_NODE_TOTAL", 1);
+    read.job(&["CI_JOB_NAME"]);
+    if read.found.shard.is_some() {
+        // Parallel jobs are `rspec 1/3` or `rspec: [ruby, linux]`: parts of one suite, which has the name before that.
+        let group = read.get("CI_JOB_GROUP_NAME");
+        read.found.context.suite = group.or_else(|| read.found.job.as_deref().map(group_name));
+    }
     read.root(&["CI_PROJECT_DIR"]);
     read.found.run_url = read.get("CI_PIPELINE_URL");
+}
+
+/// A parallel job's name without what tells it from its siblings.
+fn group_name(job: &str) -> String {
+    let is_place = |text: &str| {
+        text.split_once('/')
+            .is_some_and(|(index, total)| index.parse::<u32>().is_ok() && total.parse::<u32>().is_ok())
+    };
+    let group = match (job.rsplit_once(' '), job.find(": [")) {
+        (Some((group, place)), _) if is_place(place) => group,
+        (_, Some(end)) if job.ends_with(']') => job.get(..end).unwrap_or(job),
+        (Some(_) | None, _) => job,
+    };
+    group.to_owned()
 }
 
 pub(super) fn azure(read: &mut Reading<'_>) {
@@ -46,6 +66,14 @@ pub(super) fn azure(read: &mut Reading<'_>) {
     read.run(&["BUILD_BUILDID"]);
     read.attempt("SYSTEM_JOBATTEMPT", 1);
     read.shard("SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1);
+    // The phase is what the pipeline's file calls a job. The job is one of its copies, `__default` where there is one only.
+    if read.found.shard.is_some() || read.get("SYSTEM_JOBNAME").is_none_or(|name| name == "__default") {
+        read.job(&["SYSTEM_PHASENAME", "SYSTEM_JOBNAME"]);
+    } else {
+        read.job(&["SYSTEM_JOBNAME"]);
+    }
+    // An attempt of a job has an id of its own.
+    read.found.runner = read.get("SYSTEM_JOBID");
     read.root(&["BUILD_SOURCESDIRECTORY"]);
     if let (Some(server), Some(project), Some(build)) = (
         read.get("SYSTEM_TEAMFOUNDATIONSERVERURI")

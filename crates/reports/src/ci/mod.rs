@@ -26,6 +26,11 @@ pub struct CiContext {
     pub run_key: Option<String>,
     /// Which attempt of the CI run this is, from 1, where the service counts them.
     pub attempt: Option<u32>,
+    /// The job's name. It is the suite, too, where that is not said otherwise.
+    pub job: Option<String>,
+    /// What tells jobs of one name apart, as those of a matrix: the machine, or the job's own id. None where the name is
+    /// unique in a build, so that a job which is run again may replace its report.
+    pub runner: Option<String>,
     /// The job's place among its parallel siblings. A report's own shard goes before it.
     pub shard: Option<ShardIndex>,
     /// The checkout's root.
@@ -157,6 +162,12 @@ impl Reading<'_> {
 
     fn run(&mut self, variables: &[&'static str]) {
         self.run_id = self.first("runKey", variables);
+    }
+
+    /// The job's name, which is the suite as well.
+    fn job(&mut self, variables: &[&'static str]) {
+        self.found.job = self.first("suite", variables);
+        self.found.context.suite.clone_from(&self.found.job);
     }
 
     fn root(&mut self, variables: &[&'static str]) {

@@ -8,6 +8,12 @@ pub(super) fn jenkins(read: &mut Reading<'_>) {
     read.commit(&["GIT_COMMIT"]);
     read.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
     read.run(&["BUILD_TAG"]);
+    read.job(&["STAGE_NAME"]);
+    // The cells of a matrix have stages of one name.
+    read.found.runner = match (read.get("NODE_NAME"), read.get("EXECUTOR_NUMBER")) {
+        (Some(node), Some(executor)) => Some(format!("{node} #{executor}")),
+        (node, _) => node,
+    };
     read.root(&["WORKSPACE"]);
     read.found.run_url = read.get("BUILD_URL");
 }
@@ -17,6 +23,8 @@ pub(super) fn bitbucket(read: &mut Reading<'_>) {
     read.commit(&["BITBUCKET_COMMIT"]);
     read.pull_request(&["BITBUCKET_PR_ID"], &[]);
     read.run(&["BITBUCKET_PIPELINE_UUID", "BITBUCKET_BUILD_NUMBER"]);
+    // Steps have no variable with their name.
+    read.found.runner = read.get("BITBUCKET_STEP_UUID");
     read.shard("BITBUCKET_PARALLEL_STEP", "BITBUCKET_PARALLEL_STEP_COUNT", 0);
     read.root(&["BITBUCKET_CLONE_DIR"]);
 }

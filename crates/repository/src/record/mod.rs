@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, Imported, Recording},
+    recording::{Effect, Imported, Recording, VerdictChanges},
     run::Outcome,
     store::{RecordError, Recorder},
     timestamp::Timestamp,
@@ -47,14 +47,17 @@ impl Recorder for Database {
         judge: &dyn Judge,
         now: Timestamp,
     ) -> Result<Imported, RecordError> {
-        let id = self.new_id(now);
+        let import = Import {
+            project: project.0,
+            recording,
+            new_id: self.new_id(now),
+        };
+        // A second attempt, after a commit that was not answered, finds its report stored.
+        let mut first_attempt = None;
         self.write("importing a report", |connection| {
-            Import {
-                project: project.0,
-                recording,
-                new_id: id,
-            }
-            .run(connection, judge, now)
+            let imported = import.run(connection, judge, now, first_attempt.take())?;
+            first_attempt = Some(imported.clone());
+            Ok(imported)
         })
     }
 }
@@ -63,14 +66,20 @@ impl Recorder for Database {
 struct Import<'a> {
     project: Uuid,
     recording: &'a Recording,
-    /// The shard's id, unless it is already stored, and that of what is then observed of the project.
+    /// The id of the import, of the shard unless it is already stored, and of what is then observed of the project.
     new_id: Uuid,
 }
 
 type Work<T> = Result<T, WorkError<RecordError>>;
 
 impl Import<'_> {
-    fn run(&self, connection: &mut PgConnection, judge: &dyn Judge, now: Timestamp) -> Work<Imported> {
+    fn run(
+        &self,
+        connection: &mut PgConnection,
+        judge: &dyn Judge,
+        now: Timestamp,
+        first_attempt: Option<Imported>,
+    ) -> Work<Imported> {
         let mut numbers = self.lock(connection)?;
         let known = KnownRun::find(connection, self.project, &self.recording.run_key)?;
         let shards = match &known {
@@ -85,7 +94,13 @@ impl Import<'_> {
         if let (Some(known), Some(former)) = (&known, former)
             && former.content == self.recording.content
         {
-            return unchanged(known, former);
+            return match first_attempt {
+                Some(imported) if former.import_id == Some(self.new_id) => Ok(imported),
+                Some(_) | None => unchanged(known, former),
+            };
+        }
+        if let (Some(known), Some(former)) = (&known, former) {
+            self.check_sender(known, former)?;
         }
         let shard = self.shard(former, &shards)?;
         let others: Vec<StoredShard> = shards
@@ -104,8 +119,11 @@ impl Import<'_> {
         }
         let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
-        verdict::judge(connection, self.project, judge, now, &touched)?;
-        Ok(imported)
+        let update = verdict::judge(connection, self.project, judge, now, &touched)?;
+        Ok(Imported {
+            verdicts_changed: update.changes(connection, self.project)?,
+            ..imported
+        })
     }
 
     /// Locks the project and returns what it has numbered.
@@ -134,6 +152,20 @@ impl Import<'_> {
         Err(WorkError::Refused(RecordError::ShardingDiffers {
             run_key: self.recording.run_key.clone(),
             stored_sharded: known.sharded,
+        }))
+    }
+
+    /// Refuses to replace what another job sent.
+    fn check_sender(&self, known: &KnownRun, former: &StoredShard) -> Work<()> {
+        let (stored, sender) = (former.sender(), &self.recording.sender);
+        if !sender.is_other_than(&stored) {
+            return Ok(());
+        }
+        Err(WorkError::Refused(RecordError::SlotTaken {
+            run_number: known.number,
+            shard: self.recording.shard.map(|shard| shard.index),
+            stored,
+            sender: sender.clone(),
         }))
     }
 
@@ -210,6 +242,7 @@ impl Import<'_> {
             } else {
                 Effect::Replaced
             },
+            verdicts_changed: VerdictChanges::default(),
         };
         Ok((imported, touched))
     }
@@ -221,7 +254,7 @@ impl Import<'_> {
             Some(former) => (former.slot, former.id),
             None => (run::next_slot(all)?, self.new_id),
         };
-        Ok(run::new_shard(recording, slot, id))
+        Ok(run::new_shard(recording, slot, id, self.new_id))
     }
 }
 
@@ -235,5 +268,6 @@ fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<Imported> {
         status,
         counts: known.counts.counts()?,
         effect: Effect::Nothing,
+        verdicts_changed: VerdictChanges::default(),
     })
 }

@@ -222,7 +222,7 @@ pub(super) fn next_slot(shards: &[StoredShard]) -> Result<i16, StoreError> {
 }
 
 /// The shard that a recording is.
-pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid) -> StoredShard {
+pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid) -> StoredShard {
     let report_errors = recording
         .report_errors
         .iter()
@@ -239,6 +239,9 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid) -> StoredSha
         finished_at: recording.finished_at.map(|at: Timestamp| At(at)),
         expected: recording.shard.and_then(|shard| shard.total).map(int),
         report_errors: serde_json::Value::Array(report_errors),
+        sender_job: recording.sender.job.as_deref().map(storable),
+        sender_runner: recording.sender.runner.as_deref().map(storable),
+        import_id: Some(import),
     }
 }
 
@@ -272,6 +275,9 @@ pub(super) fn store_shard(
         shard::finished_at.eq(new.finished_at),
         shard::expected.eq(new.expected),
         shard::report_errors.eq(&new.report_errors),
+        shard::sender_job.eq(&new.sender_job),
+        shard::sender_runner.eq(&new.sender_runner),
+        shard::import_id.eq(new.import_id),
     );
     let place = (
         shard::project_id.eq(project),

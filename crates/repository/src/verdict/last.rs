@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use assay_domain::{
     observation::{Bitmap, History},
+    store::StoreError,
     test::TestOrdinal,
+    verdict::VerdictStatus,
 };
 use diesel::{
     ExpressionMethods, PgConnection, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
@@ -15,7 +17,7 @@ use uuid::Uuid;
 
 use super::{Touched, rows::Rows};
 use crate::{
-    column::{At, int},
+    column::{At, int, word},
     observation::{self, Ended},
     pool::Read,
     schema::verdict,
@@ -24,33 +26,39 @@ use crate::{
 /// What a stored verdict knows.
 #[derive(Debug)]
 pub(super) struct Stored {
+    pub(super) status: VerdictStatus,
     /// Whether its test had a result in the engine's window.
     pub(super) in_window: bool,
     /// The last run, and how the test ended in it.
     last: Option<(i32, Ended)>,
 }
 
-/// Test, whether it was in the window, last run, and how it ended there.
-type Row = (i32, bool, Option<i32>, Option<i16>, Option<i32>);
+/// Test, verdict, whether it was in the window, last run, and how it ended there.
+type Row = (i32, String, bool, Option<i32>, Option<i16>, Option<i32>);
 
 /// What the stored verdicts know, by test.
-pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> QueryResult<HashMap<i32, Stored>> {
+pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashMap<i32, Stored>> {
     let rows: Vec<Row> = verdict::table
         .filter(verdict::project_id.eq(project))
         .select((
             verdict::test,
+            verdict::status,
             verdict::in_window,
             verdict::last_run,
             verdict::last_status,
             verdict::last_offset_ms,
         ))
         .load(connection)?;
-    let stored = |(test, in_window, run, status, offset_ms): Row| {
-        let ended = status.map(|status| Ended { status, offset_ms });
-        let last = run.zip(ended);
-        (test, Stored { in_window, last })
+    let stored = |(test, status, in_window, run, last_status, offset_ms): Row| {
+        let ended = last_status.map(|status| Ended { status, offset_ms });
+        let stored = Stored {
+            status: word("verdict", &status)?,
+            in_window,
+            last: run.zip(ended),
+        };
+        Ok((test, stored))
     };
-    Ok(rows.into_iter().map(stored).collect())
+    Ok(rows.into_iter().map(stored).collect::<Result<_, StoreError>>()?)
 }
 
 /// Completes the rows of judged tests.

@@ -19,7 +19,7 @@ use crate::column::{At, int, storable};
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) tests: Vec<i32>,
-    statuses: Vec<&'static str>,
+    pub(super) statuses: Vec<VerdictStatus>,
     in_window: Vec<bool>,
     pub(super) last_runs: Vec<Option<i32>>,
     pub(super) last_statuses: Vec<Option<i16>>,
@@ -105,7 +105,7 @@ impl Rows {
             source: Box::new(source),
         })?;
         self.tests.push(test);
-        self.statuses.push(status.as_str());
+        self.statuses.push(status);
         self.in_window.push(in_window);
         self.last_runs.push(last_run);
         self.last_statuses.push(None);
@@ -119,6 +119,7 @@ impl Rows {
     ///
     /// By hand, because the query language has no insert from arrays; one statement whatever the number of tests.
     pub(super) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
+        let statuses: Vec<&str> = self.statuses.iter().map(|status| status.as_str()).collect();
         diesel::sql_query(
             "INSERT INTO verdict AS stored (project_id, test, status, in_window, last_run, last_status, \
                  last_offset_ms, newest, body) \
@@ -134,7 +135,7 @@ impl Rows {
         )
         .bind::<SqlUuid, _>(project)
         .bind::<Array<Integer>, _>(&self.tests)
-        .bind::<Array<Text>, _>(&self.statuses)
+        .bind::<Array<Text>, _>(&statuses)
         .bind::<Array<Bool>, _>(&self.in_window)
         .bind::<Array<Nullable<Integer>>, _>(&self.last_runs)
         .bind::<Array<Nullable<SmallInt>>, _>(&self.last_statuses)

@@ -9,7 +9,7 @@ use assay_domain::{
     page::{Direction, PerPage},
     plan::Plan,
     project::{Caller, Project},
-    recording::{Imported, RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
+    recording::{Imported, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
     run::{RunDetail, RunQuery, RunState},
     signature::{Category, ErrorClass},
     store::{Administration, Pruned, RecordError, Recorder, ResultKey, Store},
@@ -149,6 +149,7 @@ pub(crate) fn report(run_key: &str) -> Recording {
             commit_sha: Some("c0ffee".to_owned()),
             ..RunContext::default()
         },
+        sender: Sender::default(),
         started_at: NOW.plus_ms(-HOUR),
         finished_at: Some(NOW.plus_ms(-HOUR + 10 * MINUTE)),
         state: RunState::Completed,

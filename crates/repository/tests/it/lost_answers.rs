@@ -14,7 +14,9 @@ use std::{
 use assay_domain::{
     id::KeyId,
     key::{KeyHash, NewKey},
-    store::{Administration, KeyDeletion},
+    recording::{Effect, VerdictChange},
+    store::{Administration, KeyDeletion, Recorder},
+    verdict::VerdictStatus,
 };
 use assay_repository::Database;
 use assay_testkit::TestDatabase;
@@ -127,4 +129,46 @@ fn a_key_whose_deletion_was_not_answered_is_reported_as_deleted() {
     let deletion = proxy.connect().delete_key(key(1).id, NOW).unwrap();
     assert!(deletion == KeyDeletion::Deleted && proxy.has_lost_one());
     assert!(world.store.keys(organization).unwrap().is_empty());
+}
+
+#[test]
+fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
+    let world = World::new();
+    let import = |recording| {
+        let proxy = Proxy::before(&world.database, b"COMMIT\0");
+        let imported = proxy
+            .connect()
+            .record(world.project.id, &recording, &Counting, NOW)
+            .unwrap();
+        assert!(proxy.has_lost_one());
+        imported
+    };
+    let added = import(report("a").test("x", "p"));
+    assert_eq!(added.effect, Effect::Added);
+    let change = |from, to| VerdictChange {
+        test_name: "x".to_owned(),
+        file_path: Some("a.spec.ts".to_owned()),
+        from,
+        to,
+    };
+    let (unknown, healthy, broken) = (
+        VerdictStatus::InsufficientData,
+        VerdictStatus::Healthy,
+        VerdictStatus::Broken,
+    );
+    assert_eq!(added.verdicts_changed.listed, [change(unknown, healthy)]);
+    let replaced = import(report("a").content(1).test("x", "f"));
+    assert_eq!(
+        (replaced.effect, replaced.run_id),
+        (Effect::Replaced, added.run_id)
+    );
+    assert_eq!(replaced.verdicts_changed.listed, [change(healthy, broken)]);
+    assert_eq!(
+        world.database.text("SELECT count(*) FROM run").as_deref(),
+        Some("1")
+    );
+    // The same again, by an import of its own, changes nothing.
+    let again = world.import(&report("a").content(1).test("x", "f"));
+    assert_eq!(again.effect, Effect::Nothing);
+    assert_eq!(again.verdicts_changed.total, 0);
 }

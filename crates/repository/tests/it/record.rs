@@ -3,7 +3,7 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location},
     id::ProjectId,
-    recording::Effect,
+    recording::{Effect, Recording, Sender},
     run::{CiProvider, Outcome, RunState, RunStatus},
     store::{RecordError, Recorder, Store},
     test::TestLookup,
@@ -334,4 +334,67 @@ fn any_text_can_be_stored() {
             .unwrap(),
         Some(TestLookup::Missing)
     );
+}
+
+#[test]
+fn another_jobs_report_does_not_replace_what_is_stored() {
+    let world = World::new();
+    let sent = |content: u8, job: Option<&str>, runner: Option<&str>| {
+        let mut recording = report("a").content(content).test(&format!("test {content}"), "p");
+        recording.sender = Sender {
+            job: job.map(str::to_owned),
+            runner: runner.map(str::to_owned),
+        };
+        recording
+    };
+    let is_refused = |recording: &Recording| match world.try_import(recording) {
+        Ok(imported) => {
+            assert_eq!(imported.effect, Effect::Replaced);
+            false
+        }
+        Err(RecordError::SlotTaken { .. }) => true,
+        Err(error) => panic!("{error}"),
+    };
+    world.import(&sent(1, Some("test"), Some("r1")));
+    assert!(
+        is_refused(&sent(2, Some("test"), Some("r2"))),
+        "another job of a matrix"
+    );
+    assert!(is_refused(&sent(2, Some("lint"), Some("r1"))), "another job");
+    let names = "SELECT string_agg(name, ', ') FROM result JOIN test ON test = ordinal";
+    assert_eq!(world.database.text(names).as_deref(), Some("test 1"));
+    // The same report is the same, whoever sends it.
+    let again = world.import(&sent(1, Some("test"), Some("r2")));
+    assert_eq!(again.effect, Effect::Nothing);
+    assert!(!is_refused(&sent(2, Some("test"), Some("r1"))), "its own");
+    assert!(
+        !is_refused(&sent(3, None, None)),
+        "no job: somebody who gives the run key"
+    );
+    assert!(
+        !is_refused(&sent(4, Some("test"), Some("r2"))),
+        "nobody is known to have sent that"
+    );
+    // Each shard is a place of its own.
+    let shard = |index: u32, runner: &str| {
+        let mut recording = sent(10, Some("e2e"), Some(runner)).shard(index, 2);
+        recording.run_key = "b".to_owned();
+        recording
+    };
+    world.import(&shard(1, "r1"));
+    world.import(&shard(2, "r2"));
+    let error = world
+        .try_import(&shard(2, "r3").content(12))
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "slot taken",
+        "shard 2 of run 2",
+        "\"r2\"",
+        "\"r3\"",
+        "--shard",
+        "--suite",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
 }

@@ -1,0 +1,3 @@
+ALTER TABLE shard DROP COLUMN import_id;
+ALTER TABLE shard DROP COLUMN sender_runner;
+ALTER TABLE shard DROP COLUMN sender_job;
