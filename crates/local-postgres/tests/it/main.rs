@@ -252,8 +252,13 @@ fn damaged_data_are_reported_at_once() {
     let dir = folder();
     let start = || Cluster::start(dir.path(), &settings(Durability::Durable));
     let data = start().unwrap().base().join("postgres/data");
-    let damages: [(&str, &dyn Fn()); 4] = [
+    let damages: [(&str, &dyn Fn()); 5] = [
+        ("nobody may enter", &|| {
+            fs::rename(data.join("pg_hba.conf"), data.join("pg_hba.away")).unwrap();
+            fs::write(data.join("pg_hba.conf"), "").unwrap();
+        }),
         ("the database of new sessions is gone", &|| {
+            fs::rename(data.join("pg_hba.away"), data.join("pg_hba.conf")).unwrap();
             fs::rename(data.join("base/5"), data.join("base/away")).unwrap();
         }),
         ("pg_control is empty", &|| {
