@@ -71,6 +71,18 @@ impl Collector {
         self.tests.push(ReportedTest { test, attempts });
     }
 
+    /// The place of a test that is known.
+    pub(crate) fn place_of(&self, test: &TestName) -> Option<usize> {
+        let mut key = self.hasher.hash_one(test);
+        while let Some(place) = self.places.get(&key).copied() {
+            if self.tests.get(place).is_some_and(|known| known.test == *test) {
+                return Some(place);
+            }
+            key = key.wrapping_add(1);
+        }
+        None
+    }
+
     /// How many tests there are.
     pub(crate) fn len(&self) -> usize {
         self.tests.len()

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::{
     allure, ctrf,
     decode::{self, Room},
-    detect,
+    detect, doubles,
     files::KnownFiles,
     go,
     input::Input,
@@ -89,12 +89,25 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, R
         // Another thread would only make it slower.
         [only] => read_file(only, options, &room),
         several => {
+            let doubles = doubles::of(several);
             let read: Vec<Vec<Piece>> = several
                 .par_iter()
-                .filter(wanted)
-                .map(|file| read_file(file, options, &room))
+                .zip(&doubles)
+                .filter(|(file, double)| double.is_none() && wanted(file))
+                .map(|(file, _)| read_file(file, options, &room))
                 .collect::<Result<_, _>>()?;
-            Ok(read.into_iter().flatten().collect())
+            let mut pieces: Vec<Piece> = read.into_iter().flatten().collect();
+            if let Some(first) = pieces.first_mut() {
+                let passed_over = several.iter().zip(&doubles).filter_map(|(file, double)| {
+                    let place = double.map(|place| if place.is_empty() { "." } else { place })?;
+                    Some(format!(
+                        "{}: holds the results of {place} again; read once",
+                        file.name
+                    ))
+                });
+                first.report.warnings.extend(passed_over);
+            }
+            Ok(pieces)
         }
     }
 }

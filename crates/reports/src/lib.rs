@@ -8,6 +8,7 @@ mod collect;
 mod ctrf;
 mod decode;
 mod detect;
+mod doubles;
 mod failure;
 mod files;
 mod frame;

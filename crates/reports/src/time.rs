@@ -2,7 +2,7 @@
 
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 use time::{
-    OffsetDateTime, PrimitiveDateTime,
+    OffsetDateTime, PrimitiveDateTime, UtcOffset,
     format_description::well_known::{Iso8601, Rfc2822, Rfc3339},
 };
 
@@ -15,6 +15,8 @@ pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     }
     let at = if let Ok(number) = text.parse::<f64>() {
         return from_epoch(number);
+    } else if let Some(at) = with_zone_name(text) {
+        at
     } else if let Ok(at) = OffsetDateTime::parse(text, &Rfc3339) {
         at
     } else if let Ok(at) =
@@ -50,12 +52,34 @@ pub(crate) fn duration_ms(ms: f64) -> Option<u64> {
 /// Whole milliseconds of a duration in seconds as XML writes it: `5.3e-05`, `1,234.5`, `-0.000000`.
 pub(crate) fn seconds_to_ms(text: &str) -> Option<u64> {
     let text = text.trim_ascii();
+    if text.contains(':') {
+        return clock_to_ms(text);
+    }
     let seconds: f64 = if text.as_bytes().contains(&b',') {
         text.replace(',', "").parse().ok()?
     } else {
         text.parse().ok()?
     };
     duration_ms(seconds * 1000.0)
+}
+
+/// Whether a suite's time is in nanoseconds, as some Go tools write it: whole, and else of years.
+pub(crate) fn is_nanoseconds(text: &str) -> bool {
+    const YEARS: u64 = 100_000_000;
+    text.trim_ascii()
+        .parse::<u64>()
+        .is_ok_and(|number| number >= YEARS)
+}
+
+/// Whole milliseconds of `00:00:00.121`.
+fn clock_to_ms(text: &str) -> Option<u64> {
+    let mut parts = text.splitn(3, ':');
+    let (hours, minutes, seconds): (f64, f64, f64) = (
+        parts.next()?.parse().ok()?,
+        parts.next()?.parse().ok()?,
+        parts.next()?.parse().ok()?,
+    );
+    duration_ms(((hours * 60.0 + minutes) * 60.0 + seconds) * 1000.0)
 }
 
 #[expect(
@@ -69,6 +93,91 @@ fn whole(number: f64) -> i64 {
 fn known(at: Timestamp) -> Option<Timestamp> {
     (at.unix_ms() >= 365 * DAY_MS).then_some(at)
 }
+
+/// A time with the name of a zone, as Java's tools write it: `2026-02-19T19:47:47 IST`, `22 févr. 2020 11:53:10 GMT`. A
+/// name that several zones share is read as the most used one, and one that is not known as UTC.
+fn with_zone_name(text: &str) -> Option<OffsetDateTime> {
+    let (text, zone) = text.rsplit_once(' ')?;
+    let is_name = (1..=5).contains(&zone.len()) && zone.bytes().all(|byte| byte.is_ascii_uppercase());
+    if !is_name || matches!(zone, "AM" | "PM") {
+        return None;
+    }
+    let minutes = ZONES
+        .iter()
+        .find(|(names, _)| names.contains(&zone))
+        .map_or(0, |(_, minutes)| *minutes);
+    let offset = UtcOffset::from_whole_seconds(minutes * 60).ok()?;
+    let local = iso_local(text).or_else(|| day_month_year(text))?;
+    Some(local.assume_offset(offset))
+}
+
+fn iso_local(text: &str) -> Option<PrimitiveDateTime> {
+    PrimitiveDateTime::parse(&text.replacen(' ', "T", 1), &Iso8601::DEFAULT).ok()
+}
+
+/// `22 二月 2020 11:53:10`, `2 Feb 2020 11:53:10`.
+fn day_month_year(text: &str) -> Option<PrimitiveDateTime> {
+    let mut parts = text.split_whitespace();
+    let (day, month, year, clock) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    iso_local(&format!("{year}-{:02}-{day:0>2}T{clock}", month_number(month)?))
+}
+
+/// The number of a month in the languages that reports have been seen in.
+fn month_number(name: &str) -> Option<usize> {
+    let name = name.trim_end_matches('.').to_lowercase();
+    if let Some(number) = name
+        .strip_suffix(['月', '월'])
+        .and_then(|number| number.parse().ok())
+    {
+        return (1..=12).contains(&number).then_some(number);
+    }
+    MONTHS
+        .iter()
+        .position(|names| names.split(' ').any(|known| name.starts_with(known)))
+        .map(|place| place + 1)
+}
+
+/// How the months begin, in English, German, French, Spanish, Italian, Portuguese, Polish, Russian and Chinese. `十一月`
+/// begins with another name than `十月`.
+const MONTHS: [&str; 12] = [
+    "jan ene gen sty янв 一月",
+    "feb fév fev lut фев 二月",
+    "mar mär mrz мар 三月",
+    "apr avr abr kwi апр 四月",
+    "may mai mag maj мая май 五月",
+    "jun juin giu cze июн 六月",
+    "jul juil lug lip июл 七月",
+    "aug août aou ago sie авг 八月",
+    "sep set wrz сен 九月",
+    "oct okt ott out paź окт 十月",
+    "nov lis ноя 十一月",
+    "dec dez déc dic gru дек 十二月",
+];
+
+/// Names of zones with their minutes before UTC's.
+const ZONES: &[(&[&str], i32)] = &[
+    (&["BRT", "ART"], -180),
+    (&["EDT"], -240),
+    (&["EST", "CDT"], -300),
+    (&["CST", "MDT"], -360),
+    (&["MST", "PDT"], -420),
+    (&["PST"], -480),
+    (&["CET", "WEST", "BST", "MEZ"], 60),
+    (&["CEST", "EET", "SAST", "MESZ"], 120),
+    (&["EEST", "MSK", "TRT"], 180),
+    (&["PKT"], 300),
+    (&["IST"], 330),
+    (&["ICT", "WIB"], 420),
+    (&["SGT", "HKT", "PHT", "MYT", "AWST"], 480),
+    (&["JST", "KST"], 540),
+    (&["AEST"], 600),
+    (&["AEDT"], 660),
+    (&["NZST"], 720),
+    (&["NZDT"], 780),
+];
 
 /// ISO 8601 as tools bend it: a space for the `T`, no zone, a zone without colon or behind a space.
 fn iso(text: &str) -> Option<OffsetDateTime> {
@@ -131,13 +240,40 @@ mod tests {
     }
 
     #[test]
+    fn names_of_zones_and_months_are_understood() {
+        for (text, expected) in [
+            ("2026-02-19T19:47:47 IST", "2026-02-19T14:17:47.000Z"),
+            ("2021-03-07T10:36:56 UTC", "2021-03-07T10:36:56.000Z"),
+            ("2021-03-07 10:36:56 PDT", "2021-03-07T17:36:56.000Z"),
+            ("2021-03-07T10:36:56 XYZ", "2021-03-07T10:36:56.000Z"),
+            ("22 二月 2020 11:53:10 GMT", "2020-02-22T11:53:10.000Z"),
+            ("2 十一月 2020 11:53:10 GMT", "2020-11-02T11:53:10.000Z"),
+            ("2 12月 2020 11:53:10 JST", "2020-12-02T02:53:10.000Z"),
+            ("22 févr. 2020 11:53:10 CET", "2020-02-22T10:53:10.000Z"),
+            ("22 Feb 2020 11:53:10 GMT", "2020-02-22T11:53:10.000Z"),
+        ] {
+            assert_eq!(
+                lenient(text).map(|at| at.to_string()).as_deref(),
+                Some(expected),
+                "{text}"
+            );
+        }
+        for text in ["22 smarch 2020 11:53:10 GMT", "1 2 3 4 5 GMT", "GMT", " GMT"] {
+            assert_eq!(lenient(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn durations_never_fail() {
         assert_eq!(seconds_to_ms("5.3e-05"), Some(0));
         assert_eq!(seconds_to_ms("-345345"), Some(0));
         assert_eq!(seconds_to_ms("-0.000000"), Some(0));
         assert_eq!(seconds_to_ms("1,234.5"), Some(1_234_500));
         assert_eq!(seconds_to_ms("0.0016"), Some(2));
+        assert_eq!(seconds_to_ms("00:01:02.121"), Some(62_121));
+        assert_eq!(seconds_to_ms("01:02"), None);
         assert_eq!(seconds_to_ms("soon"), None);
+        assert!(is_nanoseconds("999638317") && !is_nanoseconds("86400") && !is_nanoseconds("999638317.5"));
         assert_eq!(duration_ms(f64::NAN), None);
         assert_eq!(duration_ms(1e300), Some(366 * 86_400_000));
     }

@@ -178,7 +178,7 @@ fn plain(kind: i64, word: &str, dice: &mut Dice) -> (String, String) {
         ),
         19 => (
             format!("requests {word}"),
-            format!("Error: expected {m} {word} requests, got {n}"),
+            format!("Error: expected 12 {word} requests, got {n}"),
         ),
         20 => (
             format!("job {word}"),

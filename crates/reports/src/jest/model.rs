@@ -23,17 +23,18 @@ pub(super) struct Run {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct TestFile {
-    #[serde(deserialize_with = "json::text")]
+    // Other names are those of Jest's result in memory, which custom reporters write as it is.
+    #[serde(alias = "testFilePath", deserialize_with = "json::text")]
     pub(super) name: Option<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
+    #[serde(alias = "failureMessage", deserialize_with = "json::text")]
     pub(super) message: Option<String>,
     #[serde(deserialize_with = "json::number")]
     pub(super) start_time: Option<f64>,
     #[serde(deserialize_with = "json::number")]
     pub(super) end_time: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
+    #[serde(alias = "testResults", deserialize_with = "json::list")]
     pub(super) assertion_results: Vec<Assertion>,
 }
 

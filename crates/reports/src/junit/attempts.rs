@@ -12,15 +12,21 @@ use super::{
 use crate::{failure, input::Input, limits, time};
 
 /// The attempts that a case tells of, the final one last; at least one.
-pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: &Case<'_>) -> Vec<Attempt> {
+pub(super) fn of<'i>(
+    input: &'i Input<'i>,
+    dialect: Dialect,
+    suite: &'i Suite<'i>,
+    case: &Case<'_>,
+) -> Vec<Attempt> {
     let reading = Attempts {
         input,
         dialect,
         browser: if dialect == Dialect::Playwright {
             playwright::project(suite, case)
         } else {
-            None
+            suite.variant.clone()
         },
+        suite,
         reruns: case.has(ChildKind::Rerun),
     };
     if case.children.is_empty() && case.output.is_empty() {
@@ -36,7 +42,7 @@ pub(super) fn of(input: &Input<'_>, dialect: Dialect, suite: &Suite<'_>, case: &
 
 /// What CTest and GoogleTest say of a case without outcomes.
 fn status_by_attributes(case: &Case<'_>) -> AttemptStatus {
-    if matches!(case.status, "disabled" | "notrun") || case.result == "suppressed" {
+    if matches!(case.status, "disabled" | "notrun") || matches!(case.result, "suppressed" | "skipped") {
         AttemptStatus::Skipped
     } else {
         AttemptStatus::Passed
@@ -45,6 +51,7 @@ fn status_by_attributes(case: &Case<'_>) -> AttemptStatus {
 
 struct Attempts<'i> {
     input: &'i Input<'i>,
+    suite: &'i Suite<'i>,
     dialect: Dialect,
     browser: Option<String>,
     /// Later attempts have outcomes of their own.
@@ -138,7 +145,7 @@ impl Attempts<'_> {
     fn attempt(&self, status: AttemptStatus, time: Option<&str>, timestamp: Option<&str>) -> Attempt {
         Attempt {
             status,
-            duration_ms: time.and_then(time::seconds_to_ms),
+            duration_ms: time.and_then(|time| self.suite.milliseconds(time)),
             started_at: timestamp.and_then(time::lenient),
             browser: self.browser.clone(),
             errors: Vec::new(),

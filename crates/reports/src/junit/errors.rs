@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::LazyLock};
 
 use assay_domain::attempt::{AttemptStatus, ErrorDetail};
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::{case::Child, dialect::Dialect, playwright};
 use crate::{failure, go, input::Input, text};
@@ -122,12 +122,30 @@ fn of_dialect(dialect: Dialect, attribute: &str, body: &str) -> Option<String> {
 
 /// A text as it was meant.
 fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
+    let text = text.trim_start_matches('\u{feff}');
     if dialect == Dialect::Surefire {
         unescaped_twice(text)
+    } else if dialect == Dialect::Pytest && text.contains("#x") {
+        // pytest writes what XML forbids as `#x1B`.
+        CONTROL.replace_all(text, |found: &Captures<'_>| {
+            if found.get(1).is_some_and(|code| code.as_str() == "1B") {
+                "\u{1b}"
+            } else {
+                ""
+            }
+        })
+    } else if text.matches('[').count() >= 2 && BARE_RESET.is_match(text) {
+        // Writers of XML drop the escape character of colours, and leave the rest.
+        BARE_COLOUR.replace_all(text, "$1")
     } else {
         Cow::Borrowed(text)
     }
 }
+
+static CONTROL: LazyLock<Regex> = LazyLock::new(|| pattern("#x([01][0-9A-F])"));
+static BARE_RESET: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[(?:0|22|39)m"));
+static BARE_COLOUR: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\[[0-9]{1,3}(?:;[0-9]{1,3}){0,4}m([^\]]|$)"));
 
 /// The first line of a text that says something: Jest's heading is the same for every suite that failed to run, and
 /// Catch2's for every exception.

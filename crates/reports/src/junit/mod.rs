@@ -251,7 +251,7 @@ impl<'a> Reading<'a> {
         }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         let execution = attempts::of(&self.input, dialect, suite, &self.case);
-        self.tests.add(dialect, suite.number, test, execution);
+        self.tests.add(dialect, suite, test, execution);
         Ok(())
     }
 

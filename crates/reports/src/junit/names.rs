@@ -60,10 +60,29 @@ impl<'a> Names<'a> {
             | Dialect::Mocha
             | Dialect::Jest
             | Dialect::Ctest
-            | Dialect::Other => TestName {
-                name: text::joined(parts(dialect, case.class(), &case.name)),
-                file_path: self.file(input, suite, case),
-            },
+            | Dialect::Other => {
+                let names_file = suite.filter(|suite| is_path(&suite.name));
+                let file_path = self
+                    .written_file(input, suite, case)
+                    .or_else(|| names_file.map(|suite| input.stored_path(&suite.name)))
+                    .or_else(|| self.known_file(input, case));
+                // A class name that is written and empty leaves it to the suite to name the test.
+                let empty_class = case
+                    .classname
+                    .as_deref()
+                    .is_some_and(|class| class.trim().is_empty());
+                let by_suite = empty_class && names_file.is_none() && dialect == Dialect::Other;
+                let label = suite.filter(|_| by_suite).and_then(Suite::label);
+                let variant = suite.and_then(|suite| suite.variant.as_deref());
+                let parts = match label {
+                    Some(label) => class_and_name(label, &case.name),
+                    None => parts(dialect, case.class(), &case.name),
+                };
+                TestName {
+                    name: text::joined(variant.into_iter().chain(parts)),
+                    file_path,
+                }
+            }
         }
     }
 
@@ -150,6 +169,18 @@ pub(super) fn source_file(path: &str) -> Option<&str> {
     ];
     let (_, suffix) = path.rsplit_once('.')?;
     SUFFIXES.contains(&suffix).then_some(path)
+}
+
+/// Whether a suite's name is the path of a source file.
+fn is_path(name: &str) -> bool {
+    let other = || {
+        const SUFFIXES: &[&str] = &[
+            "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs",
+        ];
+        let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+        name.contains(['/', '\\']) && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
+    };
+    !name.contains([' ', '\n']) && (source_file(name).is_some() || other())
 }
 
 /// A title path that a tool joined with a separator of its own, joined with ours.

@@ -23,8 +23,13 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
         .strip_prefix('[')
         .and_then(|name| name.strip_prefix(project)?.strip_prefix("] "))
         .unwrap_or(&case.name);
+    // On Windows the file has back slashes; its history is that of other systems.
+    let file = match names::source_file(case.class()) {
+        Some(file) => file.replace('\\', "/"),
+        None => case.class().to_owned(),
+    };
     TestName {
-        name: text::joined([project, case.class(), &names::rejoined(titles, SEPARATOR)]),
+        name: text::joined([project, &file, &names::rejoined(titles, SEPARATOR)]),
         file_path: names::source_file(case.class()).map(|file| stored_path(input, file)),
     }
 }

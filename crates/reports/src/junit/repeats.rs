@@ -1,13 +1,13 @@
 //! Cases that stand in a file several times.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
 };
 
-use super::dialect::Dialect;
+use super::{dialect::Dialect, suite::Suite};
 use crate::{collect::Collector, limits, report::ReportedTest, text};
 
 /// The cases of a file, each name and file once. The same case again in its suite is a retry where the tool is known
@@ -19,6 +19,11 @@ pub(super) struct Repeats {
     suites: Vec<usize>,
     /// Tests of Go's tools, by their place.
     go: Vec<bool>,
+    /// The names of suites, and which of them each test, by its place, was met in first.
+    labels: Vec<String>,
+    label_of: Vec<u32>,
+    /// The places of tests that other suites have namesakes of.
+    ambiguous: BTreeSet<usize>,
 }
 
 impl Repeats {
@@ -31,7 +36,8 @@ impl Repeats {
         Self {
             tests: Collector::with_capacity(cases),
             suites: Vec::with_capacity(cases),
-            go: Vec::new(),
+            label_of: Vec::with_capacity(cases),
+            ..Self::default()
         }
     }
 
@@ -39,19 +45,29 @@ impl Repeats {
         self.tests.len()
     }
 
-    pub(super) fn add(&mut self, dialect: Dialect, suite: usize, test: TestName, attempts: Vec<Attempt>) {
+    pub(super) fn add(
+        &mut self,
+        dialect: Dialect,
+        suite: &Suite<'_>,
+        test: TestName,
+        attempts: Vec<Attempt>,
+    ) {
+        let label = self.label(dialect, suite);
+        let test = self.told_apart(test, label);
         let suites = &mut self.suites;
         let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
         self.tests
             .add_or_join(test, attempts, |place, earlier, mut attempts| {
                 let last_suite = suites.get_mut(place)?;
-                if std::mem::replace(last_suite, suite) != suite {
+                if std::mem::replace(last_suite, suite.number) != suite.number {
                     return Some(attempts);
                 }
                 if dialect == Dialect::Pytest {
                     pytest(earlier, attempts);
                 } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
                     earlier.append(&mut attempts);
+                } else if matches!(dialect, Dialect::Surefire | Dialect::Other) && is_retried(earlier) {
+                    retried_by_testng(earlier, attempts);
                 } else if failed_to_run {
                     // jest-junit tells a suite that failed to run twice, once in each of its ways.
                     if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
@@ -63,7 +79,8 @@ impl Repeats {
                 None
             });
         if self.tests.len() > self.suites.len() {
-            self.suites.push(suite);
+            self.suites.push(suite.number);
+            self.label_of.push(label);
             if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
                 self.go.resize(self.suites.len(), false);
                 if let Some(last) = self.go.last_mut() {
@@ -73,9 +90,59 @@ impl Repeats {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<ReportedTest> {
-        let tests = self.tests.finish();
-        if self.go.is_empty() {
+    /// The number of the suite's name, where it tells tests apart that share class and name; else 0.
+    fn label(&mut self, dialect: Dialect, suite: &Suite<'_>) -> u32 {
+        if !matches!(
+            dialect,
+            Dialect::Jest | Dialect::Mocha | Dialect::Ctest | Dialect::Other
+        ) {
+            return 0;
+        }
+        let Some(label) = suite.label() else { return 0 };
+        // Neighbours stand in the same suite.
+        if self.labels.last().map(String::as_str) != Some(label) {
+            self.labels.push(label.to_owned());
+        }
+        u32::try_from(self.labels.len()).unwrap_or(0)
+    }
+
+    fn name_of(&self, label: u32) -> Option<&str> {
+        let place = usize::try_from(label).ok()?.checked_sub(1)?;
+        self.labels.get(place).map(String::as_str)
+    }
+
+    /// The test, with the suite's name in front where a suite of another name has a test of this name.
+    fn told_apart(&mut self, test: TestName, label: u32) -> TestName {
+        let Some(place) = self.tests.place_of(&test) else {
+            return test;
+        };
+        let first = self.label_of.get(place).and_then(|label| self.name_of(*label));
+        match (first, self.name_of(label)) {
+            (Some(first), Some(label)) if first != label => {
+                let name = text::joined([label, &test.name]);
+                self.ambiguous.insert(place);
+                TestName { name, ..test }
+            }
+            _ => test,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<ReportedTest> {
+        let mut tests = std::mem::take(&mut self.tests).finish();
+        for place in &self.ambiguous {
+            let label = self.label_of.get(*place).and_then(|label| self.name_of(*label));
+            if let (Some(test), Some(label)) = (tests.get_mut(*place), label) {
+                test.test.name = text::joined([label, &test.test.name]);
+            }
+        }
+        if !self.ambiguous.is_empty() {
+            // A test may have had such a name already.
+            let mut again = Collector::default();
+            for test in tests {
+                again.add(test.test, test.attempts);
+            }
+            again.finish()
+        } else if self.go.is_empty() {
             tests
         } else {
             without_groups(tests, &self.go)
@@ -136,6 +203,27 @@ fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
         });
     }
     earlier.append(&mut attempts);
+}
+
+/// Whether an execution is what TestNG writes for an attempt that failed and is run again: a skipped test that took time
+/// and has no reason.
+fn is_retried(attempts: &[Attempt]) -> bool {
+    attempts.last().is_some_and(|last| {
+        last.status == AttemptStatus::Skipped
+            && last.errors.is_empty()
+            && last.duration_ms.is_some_and(|ms| ms > 0)
+    })
+}
+
+fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
+    if let Some(last) = earlier.last_mut() {
+        last.status = AttemptStatus::Failed;
+        last.errors.push(ErrorDetail {
+            message: Some(LOST.to_owned()),
+            ..ErrorDetail::default()
+        });
+    }
+    earlier.append(&mut again);
 }
 
 /// What stands for an error that a report does not tell.

@@ -16,7 +16,7 @@ pub(super) struct Span {
 
 impl Span {
     pub(super) fn suite(&mut self, suite: &Suite<'_>) {
-        let duration = suite.time.and_then(time::seconds_to_ms);
+        let duration = suite.time.and_then(|time| suite.milliseconds(time));
         if suite.gathers {
             self.whole_ms = self.whole_ms.max(duration);
         }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use super::dialect::Dialect;
-use crate::xml::{Tag, decode};
+use crate::{
+    text, time,
+    xml::{Tag, decode},
+};
 
 /// A `testsuites` or `testsuite` element.
 #[derive(Debug)]
@@ -21,6 +24,10 @@ pub(super) struct Suite<'a> {
     pub(super) gathers: bool,
     /// Whether its time, or one around it, is finer than milliseconds.
     pub(super) fine_clock: bool,
+    /// Whether its time, or one around it, is in nanoseconds.
+    pub(super) nanoseconds: bool,
+    /// The browser or system that its name, or one around it, says the tests ran in.
+    pub(super) variant: Option<String>,
 }
 
 impl<'a> Suite<'a> {
@@ -35,6 +42,8 @@ impl<'a> Suite<'a> {
             dialect: Dialect::Other,
             gathers: tag.name == "testsuites",
             fine_clock: false,
+            nanoseconds: false,
+            variant: None,
         };
         for (key, value) in tag.attributes() {
             match key {
@@ -51,8 +60,29 @@ impl<'a> Suite<'a> {
                 .time
                 .and_then(|time| time.split_once('.'))
                 .is_some_and(|(_, decimals)| decimals.len() > 3);
+        suite.nanoseconds =
+            around.is_some_and(|around| around.nanoseconds) || suite.time.is_some_and(time::is_nanoseconds);
+        suite.variant = variant(&suite.name).or_else(|| around.and_then(|around| around.variant.clone()));
         suite.dialect = Dialect::of_suite(&tag, &suite.name, around.map(|around| around.dialect));
         suite
+    }
+
+    /// The name, where it tells one suite from another: no file, and no time or id that is another with every run.
+    pub(super) fn label(&self) -> Option<&str> {
+        let name = self.name.trim();
+        let volatile = || {
+            let longest = name.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+            longest.is_some_and(|digits| digits >= 8) || name.matches(':').count() >= 4
+        };
+        (!self.gathers && !name.is_empty() && name != "undefined" && !volatile()).then_some(name)
+    }
+
+    /// A duration of a case in this suite, in milliseconds.
+    pub(super) fn milliseconds(&self, text: &str) -> Option<u64> {
+        match text.trim_ascii().parse::<f64>() {
+            Ok(nanoseconds) if self.nanoseconds => time::duration_ms(nanoseconds / 1e6),
+            Ok(_) | Err(_) => time::seconds_to_ms(text),
+        }
     }
 
     /// Notes that a Go tool wrote the suite: a property tells Go's version.
@@ -61,4 +91,57 @@ impl<'a> Suite<'a> {
             self.dialect = Dialect::Gotestsum;
         }
     }
+}
+
+/// The browser or system that a suite's name begins or ends with, set off by a mark: `Firefox - a.cy.js`,
+/// `FiltersTest: internet explorer`, `[chrome] orders`.
+fn variant(name: &str) -> Option<String> {
+    let name = name.trim();
+    let first = match name.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map(|(first, _)| first),
+        None => [" - ", ": ", " | "]
+            .iter()
+            .filter_map(|mark| Some(name.split_once(mark)?.0))
+            .min_by_key(|first| first.len()),
+    };
+    let last = match name.strip_suffix([']', ')']) {
+        Some(rest) => rest.rsplit_once(['[', '(']).map(|(_, last)| last),
+        None => [" - ", ": ", " | "]
+            .iter()
+            .filter_map(|mark| Some(name.rsplit_once(mark)?.1))
+            .min_by_key(|last| last.len()),
+    };
+    [Some(name), first, last]
+        .into_iter()
+        .flatten()
+        .find(|part| is_platform(part))
+        .and_then(text::title)
+}
+
+/// Whether a text is the name of a browser or a system, with its version or without.
+fn is_platform(text: &str) -> bool {
+    const PLATFORMS: &[&str] = &[
+        "chrome",
+        "chromium",
+        "google chrome",
+        "firefox",
+        "edge",
+        "microsoft edge",
+        "safari",
+        "webkit",
+        "opera",
+        "internet explorer",
+        "ie",
+        "electron",
+        "android",
+        "ios",
+        "windows",
+        "linux",
+        "macos",
+        "ubuntu",
+    ];
+    let named = text
+        .trim()
+        .trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ' '));
+    named.len() <= 20 && PLATFORMS.contains(&named.to_ascii_lowercase().as_str())
 }

@@ -11,6 +11,7 @@
 mod ci;
 mod go;
 mod hostile;
+mod identity;
 mod junit;
 mod others;
 mod playwright;
