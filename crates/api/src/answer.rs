@@ -17,9 +17,6 @@ use crate::{
 /// Bodies up to this many bytes are not compressed: it would cost more than it saves.
 const COMPRESSED_ABOVE: usize = 16 * 1024;
 
-/// What most answers have room in, lists aside.
-const ROOM: usize = 2048;
-
 /// What a handler answers.
 pub(crate) struct Answer {
     json: Vec<u8>,
@@ -70,23 +67,6 @@ impl Answer {
     /// An answer that carries a tag, by which a client can ask whether it still holds.
     pub(crate) fn tagged(body: &impl Serialize) -> Result<Self, ApiError> {
         Self::with(body, Caching::Revalidate)
-    }
-
-    /// An answer that holds only now, in whose last and innermost object `members` come behind its own. They are JSON
-    /// already, of an object without its braces, and are passed on unread.
-    pub(crate) fn with_members(body: &impl Serialize, members: &str) -> Result<Self, ApiError> {
-        let mut json = Vec::with_capacity(members.len() + ROOM);
-        serde_json::to_writer(&mut json, body)?;
-        let closing = json.iter().rev().take_while(|byte| **byte == b'}').count();
-        json.truncate(json.len() - closing);
-        json.push(b',');
-        json.extend_from_slice(members.as_bytes());
-        json.extend(std::iter::repeat_n(b'}', closing));
-        Ok(Self {
-            json,
-            caching: Caching::None,
-            rest: None,
-        })
     }
 
     /// The same answer with further entries in the list that is the last field of its JSON. Where it carries a tag, that is

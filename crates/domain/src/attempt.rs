@@ -105,16 +105,18 @@ pub struct Attempt {
 }
 
 /// The attempts of one test in one run, as a route answers them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TestAttempts {
     /// The run: id, number, branch.
     pub run: crate::run::RunTag,
+    /// The run's commit, for the prompt.
+    pub commit_sha: Option<String>,
     /// The run's tested revision, for the prompt.
     pub tested_revision: Option<String>,
     /// The test.
     pub test: crate::test::TestName,
-    /// Its stored verdict, if there is one, for the prompt.
-    pub verdict: Option<crate::verdict::VerdictStatus>,
+    /// Its stored verdict, if there is one and an attempt failed, for the prompt.
+    pub verdict: Option<crate::verdict::StoredVerdict>,
     /// Oldest first, never empty.
     pub attempts: Vec<StoredAttempt>,
     /// How many attempts between the oldest and the newest were left out, because their errors are too long for one

@@ -60,6 +60,8 @@ pub struct Project {
     pub name: String,
     /// Runs that started before this are past the plan's retention and visible on no route.
     pub visible_from: Timestamp,
+    /// Runs that start after this, the time of the request, are visible on no route yet.
+    pub visible_to: Timestamp,
 }
 
 impl Project {
@@ -69,6 +71,7 @@ impl Project {
             id,
             name,
             visible_from: visible_from(plan, now),
+            visible_to: now,
         }
     }
 
@@ -77,6 +80,7 @@ impl Project {
     pub fn seen(self, plan: Plan, now: Timestamp) -> Self {
         Self {
             visible_from: visible_from(plan, now),
+            visible_to: now,
             ..self
         }
     }

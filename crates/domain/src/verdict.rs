@@ -347,29 +347,7 @@ pub struct StoredVerdict {
     /// The final attempt's start in the newest run that did not skip the test, and that run.
     pub last: Option<(Timestamp, LastRun)>,
     /// The numbers behind the verdict.
-    pub evidence: StoredEvidence,
-}
-
-/// [`Evidence`] as it is stored. Its lists stay the JSON that they were written as: they are most of a verdict, and
-/// passing them on needs to look at nothing in them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StoredEvidence {
-    /// The version of the engine.
-    pub engine: String,
-    /// The time of the judgement.
-    pub now: Timestamp,
-    /// The length of the window in days.
-    pub window_days: i64,
-    /// Runs of the window that contain the test, skips aside.
-    pub runs_seen: u32,
-    /// Runs of the window in which it was skipped or interrupted.
-    pub runs_skipped: u32,
-    /// Runs seen that were dropped as mass failures.
-    pub runs_dropped: u32,
-    /// The other two, as members of a JSON object: `"dropped":[…],"signals":[…]`. Whoever reads or writes the rest adds them.
-    #[serde(skip)]
-    pub lists: Box<str>,
+    pub evidence: Evidence,
 }
 
 vocabulary!(

@@ -21,11 +21,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    column::{At, corrupt, count, duration, optional_word, short_hash, status},
+    column::{At, corrupt, count, duration, short_hash, status},
+    period::ever_visible,
     pool::Read,
-    schema::{attempt, browser, result, run, shard, test, verdict},
+    schema::{attempt, browser, result, run, shard, test},
     shard::text_bytes,
     test::{choose, then},
+    verdict,
 };
 
 alias!(shard as part: Part);
@@ -59,17 +61,18 @@ struct RunRow {
     id: Uuid,
     number: i32,
     branch: Option<String>,
+    commit_sha: Option<String>,
     tested_revision: Option<String>,
+    started_at: At,
 }
 
-/// How the test ended in the run, with its stored verdict.
+/// How the test ended in the run.
 #[derive(Debug, Queryable)]
 struct Ended {
     test: i32,
     file_path: Option<String>,
     status: i16,
     duration_ms: Option<i64>,
-    verdict: Option<String>,
 }
 
 #[derive(Debug, Queryable)]
@@ -89,8 +92,12 @@ pub(crate) fn find(
 ) -> Read<Option<TestLookup<TestAttempts>>> {
     let mut candidates: Vec<(TestName, Found)> = Vec::new();
     let (mut last, mut has_run) = (None, false);
+    let (_, to) = ever_visible(project);
     for row in rows(connection, project, id, &asked.name)? {
         let row = row?;
+        if row.run.started_at > to {
+            return Ok(None);
+        }
         has_run = true;
         let Some(ended) = &row.ended else { continue };
         if last != Some(ended.test) {
@@ -115,7 +122,24 @@ pub(crate) fn find(
         return Ok(None);
     }
     let chosen = choose(candidates, &asked.file, |(name, _)| name);
-    then(chosen, |(name, found)| Ok(attempts(name, found)?)).map(Some)
+    let found = then(chosen, |(name, found)| {
+        let ordinal = found
+            .oldest
+            .first()
+            .and_then(|row| row.ended.as_ref())
+            .map(|ended| ended.test);
+        let mut attempts = attempts(name, found)?;
+        // Only the prompt of a failed attempt shows it.
+        let failed = attempts
+            .attempts
+            .iter()
+            .any(|attempt| attempt.status.is_failure());
+        if let Some(ordinal) = ordinal.filter(|_| failed) {
+            attempts.verdict = verdict::of_test(connection, project, ordinal)?;
+        }
+        Ok(attempts)
+    });
+    found.map(Some)
 }
 
 fn is_asked_for(name: &TestName, file: &FileSelector) -> bool {
@@ -172,6 +196,7 @@ fn rows<'a>(
     name: &'a str,
 ) -> QueryResult<impl Iterator<Item = QueryResult<Row>> + use<'a>> {
     let project_id = project.id.0;
+    let (from, _) = ever_visible(project);
     shard::table
         .inner_join(
             run::table.on(run::project_id
@@ -191,11 +216,6 @@ fn rows<'a>(
                     .and(result::run_number.eq(run::number))
                     // Tells which partition has the row.
                     .and(result::started_at.eq(run::started_at))),
-        )
-        .left_join(
-            verdict::table.on(verdict::project_id
-                .eq(project_id)
-                .and(verdict::test.nullable().eq(test::ordinal.nullable()))),
         )
         .left_join(
             attempt::table.on(attempt::project_id
@@ -225,20 +245,28 @@ fn rows<'a>(
         )
         .filter(shard::project_id.eq(project_id))
         .filter(shard::id.eq(id.0))
-        .filter(run::started_at.ge(At(project.visible_from)))
+        // The other bound is looked at by the caller: by two of them Postgres looks for the run among all of the period while
+        // it does not know how many there are.
+        .filter(run::started_at.ge(from))
         .order((
             test::file_path.nullable().asc().nulls_first(),
             test::ordinal.nullable(),
             attempt::retry.nullable(),
         ))
         .select((
-            (run::id, run::number, run::branch, run::tested_revision),
+            (
+                run::id,
+                run::number,
+                run::branch,
+                run::commit_sha,
+                run::tested_revision,
+                run::started_at,
+            ),
             (
                 test::ordinal,
                 test::file_path,
                 result::status,
                 result::duration_ms,
-                verdict::status.nullable(),
             )
                 .nullable(),
             (
@@ -257,15 +285,15 @@ fn rows<'a>(
 fn attempts(test: TestName, found: Found) -> Result<TestAttempts, StoreError> {
     let nothing = || corrupt("test without attempts", &test.name);
     let first = found.oldest.first().ok_or_else(nothing)?;
-    let verdict = first.ended.as_ref().and_then(|ended| ended.verdict.as_deref());
     Ok(TestAttempts {
         run: RunTag {
             id: RunId(first.run.id),
             run_number: first.run.number,
             branch: first.run.branch.clone(),
         },
+        commit_sha: first.run.commit_sha.clone(),
         tested_revision: first.run.tested_revision.clone(),
-        verdict: optional_word("verdict", verdict)?,
+        verdict: None,
         omitted: found.omitted,
         attempts: found.rows().map(Row::shown).collect::<Result<_, _>>()?,
         test,

@@ -3,14 +3,15 @@
 
 use assay_domain::{branch::Branches, folding::fold, project::Project};
 use diesel::{
-    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult,
+    RunQueryDsl,
     pg::PgRowByRowLoadingMode,
     sql_types::{Array, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use crate::{
-    column::At,
+    period::ever_visible,
     pool::Read,
     schema::{branch, run},
 };
@@ -22,9 +23,21 @@ const ROOM: usize = 2 << 20;
 /// Every branch with a visible run, in alphabetical order without regard to case; branches that differ in case alone by
 /// code point. Of too many those with the newest runs.
 pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches> {
+    let (from, to) = ever_visible(of);
+    // Looked for only where the newest run of the branch has not started yet.
+    let started = run::table
+        .filter(run::project_id.eq(of.id.0))
+        .filter(run::branch.eq(branch::name.nullable()))
+        .filter(run::started_at.between(from, to))
+        // In the order of the index, which Postgres may not take otherwise.
+        .order((run::started_at.desc(), run::number.desc()))
+        .select(run::number)
+        .limit(1)
+        .single_value();
     let rows = branch::table
         .filter(branch::project_id.eq(of.id.0))
-        .filter(branch::newest.ge(At(of.visible_from)))
+        .filter(branch::newest.ge(from))
+        .filter(branch::newest.le(to).or(started.is_not_null()))
         .order((branch::newest.desc(), branch::name))
         .limit(i64::try_from(MOST).unwrap_or(i64::MAX).saturating_add(1))
         .select(branch::name)

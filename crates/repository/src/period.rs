@@ -18,7 +18,13 @@ define_sql_function! {
 
 /// When the first and the last run may have started that are asked about and visible.
 pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
-    (At(window.from.max(project.visible_from)), At(window.to))
+    let (from, to) = ever_visible(project);
+    (from.max(At(window.from)), to.min(At(window.to)))
+}
+
+/// When the first and the last run may have started that are visible at all.
+pub(crate) const fn ever_visible(project: &Project) -> (At, At) {
+    (At(project.visible_from), At(project.visible_to))
 }
 
 /// Makes sure that rows of a run with this start can be written, and that pruning does not take their place away

@@ -23,7 +23,8 @@ use uuid::Uuid;
 
 use crate::{
     browser::Browsers,
-    column::{At, LISTED, beginning, count, duration, octet_length, optional_word, status},
+    column::{LISTED, beginning, count, duration, octet_length, optional_word, status},
+    period::ever_visible,
     pool::Read,
     run::{StoredRun, outcome},
     schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -228,6 +229,7 @@ fn run(
     project: &Project,
     id: RunId,
 ) -> QueryResult<Option<(StoredRun, Context)>> {
+    let (from, to) = ever_visible(project);
     runs::table
         .inner_join(
             shards::table.on(shards::project_id
@@ -237,7 +239,7 @@ fn run(
         .filter(runs::project_id.eq(project.id.0))
         .filter(shards::project_id.eq(project.id.0))
         .filter(shards::id.eq(id.0))
-        .filter(runs::started_at.ge(At(project.visible_from)))
+        .filter(runs::started_at.between(from, to))
         .select((
             StoredRun::as_select(),
             (

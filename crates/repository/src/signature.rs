@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, LISTED, long_count, word},
+    period::ever_visible,
     pool::Read,
     schema::{attempt, signature, signature_alias},
     written::{Part, Written},
@@ -335,10 +336,11 @@ pub(crate) fn seen(
     signatures: &[i32],
 ) -> Read<HashMap<i32, Seen>> {
     type Row = (Option<i32>, Option<At>, Option<At>, Option<At>);
+    let (from, to) = ever_visible(project);
     let rows: Vec<Row> = attempt::table
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::signature.eq_any(signatures))
-        .filter(attempt::started_at.ge(At(project.visible_from)))
+        .filter(attempt::started_at.between(from, to))
         .group_by(attempt::signature)
         .select((
             attempt::signature,

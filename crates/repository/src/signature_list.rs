@@ -18,8 +18,8 @@ use diesel::{
 };
 
 use crate::{
-    column::{At, corrupt, long_count, status_code, word},
-    period::visible,
+    column::{corrupt, long_count, status_code, word},
+    period::{ever_visible, visible},
     pool::Read,
     signature::{Figures, Head, Within, latest, runs_hit, seen, tests_hit},
     written::{Part, Written},
@@ -156,14 +156,17 @@ impl List<'_> {
             .sql("SELECT attempt.signature, ")
             .sql(figure)
             .sql(" AS figure FROM attempt WHERE ");
+        let (from, to) = ever_visible(self.project);
         let statement = if of_period {
             statement.all(&self.within.condition())
         } else {
             statement
                 .sql("attempt.project_id = ")
                 .bind(self.project.id.0)
-                .sql(" AND attempt.started_at >= ")
-                .bind(At(self.project.visible_from))
+                .sql(" AND attempt.started_at BETWEEN ")
+                .bind(from)
+                .sql(" AND ")
+                .bind(to)
         };
         let statement = match self.matching {
             Some(matching) => statement

@@ -100,7 +100,7 @@ impl Store for Database {
         run: RunId,
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
-        self.known("reading attempts", |connection| {
+        self.read_known("reading attempts", |connection| {
             attempt::find(connection, project, run, test)
         })
     }
@@ -156,6 +156,7 @@ impl Store for Database {
         to: Timestamp,
     ) -> Result<Arc<History>, StoreError> {
         let from = from.max(project.visible_from);
+        let to = to.min(project.visible_to);
         self.read("reading observations", |connection| {
             observation::kept_or_read(connection, &self.histories, project.id.0, from, to)
         })

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, file_hash, int, short_hash},
+    period::ever_visible,
     pool::Read,
     schema::{project as projects, result, test, verdict},
 };
@@ -136,16 +137,17 @@ fn visible(
     project: &Project,
     known: &[(i32, Option<At>)],
 ) -> QueryResult<HashSet<i32>> {
+    let (from, to) = ever_visible(project);
     let unsure: Vec<i32> = known
         .iter()
-        .filter(|(_, newest)| newest.is_none())
+        .filter(|(_, newest)| newest.is_none_or(|newest| newest > to))
         .map(|(ordinal, _)| *ordinal)
         .collect();
     let mut visible = seen(connection, project, &unsure)?;
     visible.extend(
         known
             .iter()
-            .filter(|(_, newest)| newest.is_some_and(|newest| newest.0 >= project.visible_from))
+            .filter(|(_, newest)| newest.is_some_and(|newest| (from..=to).contains(&newest)))
             .map(|(ordinal, _)| *ordinal),
     );
     Ok(visible)
@@ -176,10 +178,11 @@ fn seen(connection: &mut PgConnection, project: &Project, tests: &[i32]) -> Quer
     if tests.is_empty() {
         return Ok(HashSet::new());
     }
+    let (from, to) = ever_visible(project);
     let seen: Vec<i32> = result::table
         .filter(result::project_id.eq(project.id.0))
         .filter(result::test.eq_any(tests))
-        .filter(result::started_at.ge(At(project.visible_from)))
+        .filter(result::started_at.between(from, to))
         .select(result::test)
         .distinct()
         .load(connection)?;

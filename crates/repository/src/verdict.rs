@@ -16,7 +16,7 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{
-        ENGINE_WINDOW_DAYS, FailingOn, Figures, Judge, Label, LastRun, Signal, StoredEvidence, StoredVerdict,
+        ENGINE_WINDOW_DAYS, Evidence, FailingOn, Figures, Judge, Label, LastRun, Signal, StoredVerdict,
         TestVerdict, VerdictStatus,
     },
 };
@@ -32,6 +32,7 @@ use rows::Rows;
 use crate::{
     column::{At, corrupt, file_hash, short_hash, status, word},
     observation::{self, Ended, final_start},
+    period::ever_visible,
     pool::Read,
     replica::in_one_state,
     schema::{project as projects, run, test, verdict},
@@ -40,7 +41,7 @@ use crate::{
 
 /// What the column `body` holds: all of a verdict that nothing searches for.
 #[derive(Debug, Serialize, Deserialize)]
-struct Body<E> {
+struct Body {
     reason: Option<Signal>,
     explanation: String,
     signals: Vec<Signal>,
@@ -50,8 +51,8 @@ struct Body<E> {
     failing_on: Vec<FailingOn>,
     figures: Figures,
     /// With a `now` of 1970: the time of the judgement is the project's, so that a row stays as it is while
-    /// nothing but time goes by. The last of all, as its lists are the last of it: [`parsed`] relies on that.
-    evidence: E,
+    /// nothing but time goes by.
+    evidence: Evidence,
 }
 
 /// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no verdict.
@@ -63,7 +64,7 @@ pub(crate) fn find(
     let mut rows = rows(connection, project, &Asked::Named(asked))?;
     match (rows.pop(), rows.is_empty()) {
         (None, _) => Ok(TestLookup::Missing),
-        (Some(row), true) if row.newest().is_some() => {
+        (Some(row), true) if row.newest().is_some_and(|newest| newest.0 <= project.visible_to) => {
             let (file_path, stored) = row.stored()?;
             let name = asked.name.clone();
             Ok(TestLookup::Found(TestVerdict {
@@ -84,7 +85,11 @@ pub(crate) fn find(
 }
 
 /// The stored verdict on the test of this number.
-fn of_test(connection: &mut PgConnection, project: &Project, ordinal: i32) -> Read<Option<StoredVerdict>> {
+pub(crate) fn of_test(
+    connection: &mut PgConnection,
+    project: &Project,
+    ordinal: i32,
+) -> Read<Option<StoredVerdict>> {
     let row = rows(connection, project, &Asked::Numbered(ordinal))?.pop();
     let stored = row.map(|row| Ok::<_, StoreError>(row.stored()?.1)).transpose()?;
     Ok(stored.flatten())
@@ -95,6 +100,7 @@ fn of_test(connection: &mut PgConnection, project: &Project, ordinal: i32) -> Re
 /// that names their many partitions costs about as much as all the rest, whether it reads them or not.
 fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> QueryResult<Vec<Row>> {
     let project_id = project.id.0;
+    let (from, to) = ever_visible(project);
     let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(
@@ -106,15 +112,11 @@ fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> 
             run::table.on(run::project_id
                 .eq(project_id)
                 .and(verdict::last_run.eq(run::number.nullable()))
-                .and(run::started_at.ge(At(project.visible_from)))),
+                .and(run::started_at.between(from, to))),
         )
         .filter(test::project_id.eq(project_id))
         .filter(projects::id.eq(project_id))
-        .filter(
-            verdict::newest
-                .ge(At(project.visible_from))
-                .or(verdict::newest.is_null()),
-        )
+        .filter(verdict::newest.ge(from).or(verdict::newest.is_null()))
         .select((
             (test::file_path, verdict::newest.nullable()),
             projects::evaluated_at,
@@ -194,7 +196,7 @@ fn stored(
         figures: body.figures,
         evaluated_at,
         last: last.transpose()?,
-        evidence: StoredEvidence {
+        evidence: Evidence {
             now: evaluated_at,
             ..body.evidence
         },
@@ -215,22 +217,8 @@ fn last_run(
     Ok((final_start(started_at, offset), run))
 }
 
-/// A body, with the lists of its evidence unread.
-///
-/// They end it, and are most of it. Where they begin is found by their first key: within a text of JSON its quotes would be
-/// escaped, and what comes before has no such key.
-fn parsed(body: &str) -> Result<Body<StoredEvidence>, StoreError> {
-    const LISTS: &str = ",\"dropped\":";
-    const END: &str = "}}";
-    let split = || {
-        let start = body.find(LISTS)?;
-        let lists = body.get(start + 1..)?.strip_suffix(END)?;
-        let head = format!("{}{END}", body.get(..start)?);
-        let mut parsed: Body<StoredEvidence> = serde_json::from_str(&head).ok()?;
-        parsed.evidence.lists = lists.into();
-        Some(parsed)
-    };
-    split().ok_or_else(|| corrupt("verdict", body))
+fn parsed(body: &str) -> Result<Body, StoreError> {
+    serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
 }
 
 /// What an import wrote, of which nothing stored before tells any more.
@@ -348,44 +336,29 @@ pub(crate) fn rebuild(
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::verdict::{DroppedRun, Evidence};
-
     use super::*;
 
     #[test]
-    fn a_body_is_split_where_its_lists_begin_whatever_its_texts_say() {
-        let now = Timestamp::from_unix_ms(0);
-        let evidence = Evidence {
-            engine: r#"1,"dropped":[]}}"#.into(),
-            now,
-            window_days: ENGINE_WINDOW_DAYS,
-            runs_seen: 3,
-            runs_skipped: 0,
-            runs_dropped: 1,
-            dropped: vec![DroppedRun {
-                run_id: r#"","dropped":}}"#.into(),
-                beta: 0.5,
-            }],
-            signals: Vec::new(),
-        };
-        let body = serde_json::to_string(&Body {
+    fn a_body_of_before_a_field_existed_is_read() {
+        let body = Body {
             reason: None,
-            explanation: r#"it said ,"dropped":[1]}}"#.into(),
+            explanation: String::new(),
             signals: vec![Signal::MassFailure],
             labels: Vec::new(),
             failing_on: Vec::new(),
             figures: Figures::default(),
-            evidence: evidence.clone(),
-        })
-        .unwrap();
-        let read = parsed(&body).unwrap();
-        assert_eq!(read.explanation, r#"it said ,"dropped":[1]}}"#);
-        let stored = read.evidence;
-        assert_eq!((&stored.engine, stored.runs_dropped), (&evidence.engine, 1));
-        let lists: serde_json::Value = serde_json::from_str(&format!("{{{}}}", stored.lists)).unwrap();
-        assert_eq!(lists["dropped"], serde_json::to_value(&evidence.dropped).unwrap());
-        assert!(lists["signals"].as_array().unwrap().is_empty());
-        assert!(parsed(&body.replace("dropped", "lost")).is_err());
+            evidence: Evidence {
+                engine: "1".to_owned(),
+                now: Timestamp::from_unix_ms(0),
+                window_days: ENGINE_WINDOW_DAYS,
+                runs_seen: 3,
+                runs_skipped: 0,
+                runs_dropped: 0,
+                dropped: Vec::new(),
+                signals: Vec::new(),
+            },
+        };
+        let body = serde_json::to_string(&body).unwrap();
         let older = body.replace(r#""failing_on":[],"#, "");
         assert!(older != body && parsed(&older).unwrap().failing_on.is_empty());
     }

@@ -1,4 +1,10 @@
-use assay_domain::{attempt::Location, id::RunId, run::RunTag, test::TestName, verdict::VerdictStatus};
+use assay_domain::{
+    attempt::Location,
+    id::RunId,
+    run::RunTag,
+    test::TestName,
+    verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Signal, SignalEvidence, VerdictStatus},
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -34,12 +40,13 @@ fn recovered(error: ErrorDetail) -> TestAttempts {
             run_number: 41,
             branch: Some("main".to_owned()),
         },
+        commit_sha: Some("c0ffee".to_owned()),
         tested_revision: Some("0123abc".to_owned()),
         test: TestName {
             name: "webkit > api/cart.spec.ts > basket > pays".to_owned(),
             file_path: Some("api/cart.spec.ts".to_owned()),
         },
-        verdict: Some(VerdictStatus::Flaky),
+        verdict: Some(verdict()),
         attempts: vec![
             attempt(0, AttemptStatus::Failed, vec![error]),
             attempt(1, AttemptStatus::Passed, Vec::new()),
@@ -48,9 +55,51 @@ fn recovered(error: ErrorDetail) -> TestAttempts {
     }
 }
 
+const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+
+/// Judged three and a half days ago.
+fn verdict() -> StoredVerdict {
+    let signal = |signal: Signal, detail: &str| SignalEvidence {
+        signal,
+        label: signal.label().to_owned(),
+        value: 2.0,
+        threshold: 1.0,
+        detail: detail.to_owned(),
+        runs: Vec::new(),
+        runs_total: 2,
+    };
+    StoredVerdict {
+        status: VerdictStatus::Flaky,
+        reason: Some(Signal::RetryRate),
+        explanation: "Passed on retry in 2 of 37 runs".to_owned(),
+        signals: vec![Signal::RetryRate],
+        labels: Vec::new(),
+        failing_on: Vec::new(),
+        figures: Figures::default(),
+        evaluated_at: NOW.plus_ms(-84 * 3_600_000),
+        last: None,
+        evidence: Evidence {
+            engine: "1".to_owned(),
+            now: NOW,
+            window_days: ENGINE_WINDOW_DAYS,
+            runs_seen: 37,
+            runs_skipped: 0,
+            runs_dropped: 0,
+            dropped: Vec::new(),
+            signals: vec![
+                signal(Signal::SameShaFlip, "1 revision both passed and failed"),
+                signal(Signal::RetryRate, "2 of 37 runs passed on retry"),
+            ],
+        },
+    }
+}
+
+fn of_first(attempts: &TestAttempts) -> String {
+    of("shop", attempts, &attempts.attempts[0], NOW).unwrap()
+}
+
 fn prompt(message: &str, stack: &str) -> String {
-    let attempts = recovered(error(message, stack));
-    of("shop", &attempts, &attempts.attempts[0]).unwrap()
+    of_first(&recovered(error(message, stack)))
 }
 
 #[test]
@@ -64,12 +113,16 @@ fn a_failed_attempt_gets_everything_that_is_known() {
          File: `api/cart.spec.ts`\n\
          Project: `shop`\n\
          Branch: `main`\n\
+         Commit: `c0ffee`\n\
          Tested revision: `0123abc`\n\
          Run: `number 41`\n\
          This attempt: `first try, failed`\n\
          In this run: `the test ended as passed after 2 attempt(s); passed on retry #1`\n\
          Browser: `webkit`\n\
-         Verdict over the last two weeks: `flaky`\n\
+         Stored verdict: `flaky, judged 2026-11-17T06:46:03.120Z (3 days ago) from 37 run(s) of the 14 days before`\n\
+         Because: `Passed on retry in 2 of 37 runs`\n\
+         Evidence: `Passed and failed on the same revision: 1 revision both passed and failed`\n\
+         Evidence: `Passed on retry: 2 of 37 runs passed on retry`\n\
          Raised at: `api/cart.spec.ts:4:17`\n\
          \n\
          Error message:\n```text\nexpected 3, got 4\n```\n\
@@ -89,7 +142,7 @@ fn only_a_failure_gets_a_prompt() {
     for status in AttemptStatus::ALL {
         let attempt = attempt(0, *status, Vec::new());
         assert_eq!(
-            of("shop", &attempts, &attempt).is_some(),
+            of("shop", &attempts, &attempt, NOW).is_some(),
             status.is_failure(),
             "{status}"
         );
@@ -99,22 +152,118 @@ fn only_a_failure_gets_a_prompt() {
 #[test]
 fn what_is_not_known_is_said() {
     let mut attempts = recovered(ErrorDetail::default());
-    attempts.tested_revision = None;
+    attempts.commit_sha = None;
     attempts.test.file_path = None;
-    let prompt = of("shop", &attempts, &attempts.attempts[0]).unwrap();
-    assert!(prompt.contains("File: `unknown`") && prompt.contains("Tested revision: `unknown`"));
+    let prompt = of_first(&attempts);
+    assert!(prompt.contains("File: `unknown`") && prompt.contains("Commit: `unknown`"));
     assert!(prompt.contains("Error message: none was reported."));
 }
 
 #[test]
+fn a_push_names_its_commit_and_no_tested_revision() {
+    let mut attempts = recovered(ErrorDetail::default());
+    attempts.tested_revision = None;
+    let prompt = of_first(&attempts);
+    assert!(
+        prompt.contains("Commit: `c0ffee`\n") && !prompt.contains("Tested revision"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn the_age_of_the_verdict_is_told_and_a_test_without_one_has_no_line() {
+    let mut attempts = recovered(ErrorDetail::default());
+    let mut told = |hours: i64| {
+        attempts.verdict.as_mut().unwrap().evaluated_at = NOW.plus_ms(-hours * 3_600_000);
+        of_first(&attempts)
+    };
+    assert!(told(23).contains("(less than a day ago)"));
+    assert!(told(24).contains("(1 day ago)"));
+    assert!(
+        told(24 * 40).contains("2026-10-11T18:46:03.120Z (40 days ago)"),
+        "{}",
+        told(24 * 40)
+    );
+    attempts.verdict = None;
+    let prompt = of_first(&attempts);
+    assert!(
+        !prompt.contains("verdict") && !prompt.contains("Evidence"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn only_a_browser_is_called_one() {
+    let mut attempts = recovered(ErrorDetail::default());
+    let mut line = |name: &str| {
+        attempts.attempts[0].browser_name = Some(name.to_owned());
+        of_first(&attempts).contains(&format!("Browser: `{name}`\n"))
+    };
+    for browser in [
+        "chromium",
+        "Mobile Chrome",
+        "Desktop Safari",
+        "msedge",
+        "Google Chrome",
+        "ci-firefox",
+        "WebKit",
+    ] {
+        assert!(line(browser), "{browser}");
+    }
+    for other in ["api", "setup", "chromecast-api2", "knowledge", "", "staging (eu)"] {
+        assert!(!line(other), "{other}");
+    }
+}
+
+#[test]
+fn names_are_as_they_are_stored_but_for_line_breaks() {
+    let mut attempts = recovered(ErrorDetail::default());
+    let name = " cart >  two  spaces\tand\u{a0}a\u{202f}tab > \u{1b}[1mbold e\u{301} ";
+    attempts.test.name = name.to_owned();
+    attempts.test.file_path = Some("a  b\u{a0}\t.ts ".to_owned());
+    attempts.run.branch = Some("x\ty".to_owned());
+    let prompt = of("my  shop", &attempts, &attempts.attempts[0], NOW).unwrap();
+    for line in [
+        format!("Test: `{name}`\n"),
+        "File: `a  b\u{a0}\t.ts `\n".to_owned(),
+        "Branch: `x\ty`\n".to_owned(),
+        "Project: `my  shop`\n".to_owned(),
+    ] {
+        assert!(prompt.contains(&line), "{line:?} in {prompt:?}");
+    }
+    attempts.test.name = "one\ntwo\r\nthree\u{2028}four".to_owned();
+    assert!(of_first(&attempts).contains("Test: `one\\ntwo\\r\\nthree\\u{2028}four`\n"));
+    // As long as a stored name gets.
+    attempts.test.name = "n".repeat(2_000);
+    assert!(of_first(&attempts).contains(&format!("Test: `{}`\n", attempts.test.name)));
+}
+
+#[test]
 fn long_parts_are_cut_off_and_say_so() {
-    let prompt = prompt(&"é".repeat(9_000), &"s".repeat(9_000));
-    assert!(prompt.contains(&format!(
-        "{}\n[cut off: the first 4000 of 9000 characters]",
+    let alone = prompt(&"é".repeat(9_000), "");
+    assert!(alone.contains(&format!(
+        "{} … [cut off: the first 4000 of 9000 characters]",
         "é".repeat(4_000)
     )));
-    assert!(!prompt.contains(&"é".repeat(4_001)));
-    assert!(prompt.contains(&"s".repeat(6_000)) && !prompt.contains(&"s".repeat(6_001)));
+    assert!(!alone.contains(&"é".repeat(4_001)));
+    let alone = prompt("", &"s".repeat(9_000));
+    assert!(alone.contains(&"s".repeat(6_000)) && !alone.contains(&"s".repeat(6_001)));
+}
+
+#[test]
+fn long_parts_share_the_room_of_the_prompt() {
+    for (message, stack) in [("é", "s"), ("`", "`~"), ("日", "😀")] {
+        let mut attempts = recovered(error(&message.repeat(9_000), &stack.repeat(9_000)));
+        attempts.attempts[0].errors[0].snippet = Some("x\n".repeat(9_000));
+        let short = of_first(&attempts);
+        attempts.test.name = message.repeat(2_000);
+        attempts.test.file_path = Some(stack.repeat(2_000));
+        for prompt in [short, of_first(&attempts)] {
+            assert!((9_000..=12_000).contains(&prompt.len()), "{} bytes", prompt.len());
+            assert!(prompt.ends_with(WANTED));
+            assert!(prompt.matches("[cut off: the first").count() >= 3, "{prompt}");
+        }
+    }
 }
 
 #[test]
@@ -153,6 +302,6 @@ proptest! {
 
     #[test]
     fn any_text_makes_a_prompt_of_bounded_length(message in any::<String>(), stack in any::<String>()) {
-        prop_assert!(prompt(&message, &stack).chars().count() < 20_000);
+        prop_assert!(prompt(&message, &stack).len() <= 12_000);
     }
 }

@@ -7,6 +7,7 @@ use assay_domain::{
     project::ProjectTag,
     run::RunTag,
     test::TestName,
+    timestamp::Timestamp,
 };
 use serde::Serialize;
 
@@ -23,7 +24,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
     let attempts = found(lookup.ok_or(ApiError::RunNotFound)?)?;
-    Answer::tagged(&AttemptList::new(project.tag(), &attempts)?)
+    Answer::tagged(&AttemptList::new(project.tag(), &attempts, call.now)?)
 }
 
 /// The attempts of one test in one run.
@@ -69,7 +70,7 @@ pub(crate) struct AttemptEntry<'a> {
 }
 
 impl<'a> AttemptList<'a> {
-    fn new(project: ProjectTag, found: &'a TestAttempts) -> Result<Self, ApiError> {
+    fn new(project: ProjectTag, found: &'a TestAttempts, now: Timestamp) -> Result<Self, ApiError> {
         let entry = |attempt: &'a StoredAttempt| AttemptEntry {
             retry: attempt.retry,
             label: prompt::label(attempt.retry),
@@ -78,7 +79,7 @@ impl<'a> AttemptList<'a> {
             browser_name: attempt.browser_name.as_deref(),
             errors: &attempt.errors,
             omitted_errors: 0,
-            copy_prompt: prompt::of(&project.name, found, attempt),
+            copy_prompt: prompt::of(&project.name, found, attempt, now),
             shard: attempt.shard,
         };
         let (attempts, omitted) = fit(found.attempts.iter().map(entry).collect())?;
@@ -172,6 +173,7 @@ mod tests {
                 run_number: 1,
                 branch: None,
             },
+            commit_sha: None,
             tested_revision: None,
             test: TestName {
                 name: "t".to_owned(),
@@ -185,7 +187,7 @@ mod tests {
             id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             name: "shop".to_owned(),
         };
-        let list = AttemptList::new(project, &found).unwrap();
+        let list = AttemptList::new(project, &found, Timestamp::from_unix_ms(0)).unwrap();
         let length = serde_json::to_vec(&list).unwrap().len();
         let shown = list
             .attempts

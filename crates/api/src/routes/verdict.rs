@@ -4,7 +4,7 @@ use assay_domain::{
     project::ProjectTag,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{FailingOn, Label, LastRun, Signal, StoredEvidence, StoredVerdict, TestVerdict, VerdictStatus},
+    verdict::{Evidence, FailingOn, Label, LastRun, Signal, StoredVerdict, TestVerdict, VerdictStatus},
 };
 use serde::Serialize;
 
@@ -19,12 +19,7 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let verdict = found(call.store.verdict(&project, &call.test(file))?)?;
-    let answer = VerdictAnswer::new(project.tag(), verdict);
-    match &answer.evidence {
-        // The last of the answer, so that its lists come behind the rest.
-        Some(evidence) => Answer::with_members(&answer, &evidence.lists),
-        None => Answer::of(&answer),
-    }
+    Answer::of(&VerdictAnswer::new(project.tag(), verdict))
 }
 
 /// The verdict on a test as of the last import.
@@ -68,8 +63,7 @@ pub(crate) struct VerdictAnswer {
     /// The newest run that did not skip the test.
     last_run: Option<LastRun>,
     /// The numbers behind the verdict.
-    #[cfg_attr(test, schema(value_type = Option<assay_domain::verdict::Evidence>))]
-    evidence: Option<StoredEvidence>,
+    evidence: Option<Evidence>,
 }
 
 /// A signal that the verdict rests on.

@@ -16,7 +16,7 @@ use assay_domain::{
     signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
     test::TestName,
     timestamp::Timestamp,
-    verdict::{Evidence, LastRun, StoredEvidence, StoredVerdict},
+    verdict::{LastRun, StoredVerdict},
 };
 use assay_flakiness::{Engine, HistoryBuilder, ObservedAttempt, ObservedRun};
 
@@ -106,7 +106,7 @@ impl Seed {
             figures: verdict.figures,
             evaluated_at: NOW,
             last: Some((NOW, last)),
-            evidence: stored(&judgement.evidence),
+            evidence: judgement.evidence,
         }
     }
 
@@ -362,23 +362,5 @@ pub(crate) fn signature() -> SignatureDetail {
             final_status: AttemptStatus::Passed,
         }],
         truncated: false,
-    }
-}
-
-/// Evidence as a store keeps it.
-fn stored(evidence: &Evidence) -> StoredEvidence {
-    StoredEvidence {
-        engine: evidence.engine.clone(),
-        now: evidence.now,
-        window_days: evidence.window_days,
-        runs_seen: evidence.runs_seen,
-        runs_skipped: evidence.runs_skipped,
-        runs_dropped: evidence.runs_dropped,
-        lists: format!(
-            r#""dropped":{},"signals":{}"#,
-            serde_json::to_string(&evidence.dropped).unwrap(),
-            serde_json::to_string(&evidence.signals).unwrap()
-        )
-        .into(),
     }
 }

@@ -17,7 +17,7 @@ use assay_domain::{
     store::{Connections, FinalResult, ResultKey, Store, StoreError},
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
-    verdict::{TestVerdict, VerdictStatus},
+    verdict::TestVerdict,
     window::Window,
 };
 
@@ -224,9 +224,10 @@ impl Store for Seed {
                 run_number: 41,
                 branch: Some("main".to_owned()),
             },
+            commit_sha: Some("c0ffee".to_owned()),
             tested_revision: None,
             test,
-            verdict: Some(VerdictStatus::Flaky),
+            verdict: Some(self.stored_verdict()),
             attempts: seed::attempts(),
             omitted: 0,
         };

@@ -97,7 +97,7 @@ impl Rows {
         status: VerdictStatus,
         in_window: bool,
         last_run: Option<i32>,
-        mut body: Body<Evidence>,
+        mut body: Body,
     ) -> Result<(), StoreError> {
         body.evidence.now = Timestamp::from_unix_ms(0);
         let body = serde_json::to_string(&body).map_err(|source| StoreError::Failed {

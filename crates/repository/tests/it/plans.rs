@@ -167,7 +167,7 @@ fn check_reads(world: &World, slack: f64) {
     check("run", world, &bound(4, 1, 3.0, 3.0), || {
         drop(store.run(project, run).unwrap())
     });
-    check("attempts", world, &bound(1, 1, 3.0, 60.0), || {
+    check("attempts", world, &bound(2, 1, 3.0, 60.0), || {
         drop(store.attempts(project, run, &test).unwrap())
     });
     check("history", world, &bound(4, 6, 3.0, 130.0), || {

@@ -3,7 +3,7 @@
 use assay_domain::{
     plan::Plan,
     project::Project,
-    store::{Administration, Pruned, Store},
+    store::{Administration, Pruned, Recorder, Store},
     test::TestLookup,
     window::{Days, Window},
 };
@@ -73,6 +73,76 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
             .signature(&project, &fingerprint("it broke"), &period)
             .unwrap();
         assert_eq!(signature.is_some(), visible);
+    }
+}
+
+#[test]
+fn a_run_that_starts_in_the_future_is_on_no_route_until_then() {
+    let world = World::new();
+    let late = report("late").at(-DAY).branch("next");
+    let late = world.import(&late.test("late", "f").test_in("x", Some("late.ts"), "f"));
+    world.import(&report("now").branch("main").test("x", "p"));
+    world.import(&report("also late").at(-DAY).branch("main").test("y", "p"));
+    let (later, x) = (NOW.plus_days(1), any_file("x"));
+    for (now, is_shown) in [(NOW, false), (later, true), (later.plus_ms(-1), false)] {
+        let project = world
+            .store
+            .project(&world.caller, world.project.id, now)
+            .unwrap()
+            .unwrap();
+        let (store, week) = (&world.store, Window::ending(now, Days::Seven));
+        let branches = store.branches(&project).unwrap().names;
+        assert_eq!(branches.contains(&"next".to_owned()), is_shown);
+        assert!(branches.contains(&"main".to_owned()));
+        assert_eq!(store.run(&project, late.run_id).unwrap().is_some(), is_shown);
+        let attempts = store.attempts(&project, late.run_id, &any_file("late")).unwrap();
+        assert_eq!(attempts.is_some(), is_shown);
+        for test in ["late", "y"] {
+            let history = store.history(&project, &any_file(test), &week).unwrap();
+            assert_eq!(matches!(history, TestLookup::Found(_)), is_shown, "{test}");
+            let verdict = store.verdict(&project, &any_file(test)).unwrap();
+            assert_eq!(matches!(verdict, TestLookup::Found(_)), is_shown, "{test}");
+        }
+        // The file that only the future run has is no candidate before.
+        let history = store.history(&project, &x, &week).unwrap();
+        assert_eq!(matches!(history, TestLookup::Ambiguous(_)), is_shown);
+        let verdict = store.verdict(&project, &x).unwrap();
+        assert_eq!(matches!(verdict, TestLookup::Ambiguous(_)), is_shown);
+        let boom = fingerprint("it broke");
+        assert_eq!(
+            store.signature(&project, &boom, &week).unwrap().is_some(),
+            is_shown
+        );
+        let query = assay_domain::run::RunQuery {
+            window: week,
+            ..run_query()
+        };
+        assert_eq!(
+            store.runs(&project, &query).unwrap().total,
+            if is_shown { 3 } else { 1 }
+        );
+        let from = now.plus_days(-14);
+        // Even where a caller asks for more.
+        let observed = store.observations(&project, from, now.plus_days(30)).unwrap();
+        assert_eq!(observed.runs.len(), if is_shown { 3 } else { 1 });
+    }
+}
+
+#[test]
+fn a_test_that_ran_long_ago_and_will_run_again_is_missing_until_then() {
+    let world = World::on(Plan::Standard);
+    let (id, then) = (world.project.id, NOW.plus_days(-70));
+    let old = report("old").at(71 * DAY).test("x", "p");
+    world.store.record(id, &old, &Counting, then).unwrap();
+    // Its verdict now tells when the newest run starts, which is tomorrow.
+    world.import(&report("late").at(-DAY).test("x", "p"));
+    for (now, is_shown) in [(NOW, false), (NOW.plus_days(1), true)] {
+        let project = world.store.project(&world.caller, id, now).unwrap().unwrap();
+        let found = world.store.verdict(&project, &any_file("x")).unwrap();
+        assert_eq!(matches!(found, TestLookup::Found(_)), is_shown);
+        let week = Window::ending(now, Days::Seven);
+        let found = world.store.history(&project, &any_file("x"), &week).unwrap();
+        assert_eq!(matches!(found, TestLookup::Found(_)), is_shown);
     }
 }
 
