@@ -68,12 +68,20 @@ fn a_restored_dump_answers_the_same_on_every_route() {
             restored.url(),
         ])
         .arg(&dump));
+    let cli = Cli::new(restored.url());
+    assert_eq!(cli.json(&["migrate"])["applied"], serde_json::json!([]));
+    for (role, right) in [
+        ("assay_server", "'api_key', 'SELECT'"),
+        ("assay_importer", "'result', 'INSERT'"),
+    ] {
+        let granted = restored.text(&format!("SELECT has_table_privilege('{role}', {right})"));
+        assert_eq!(granted.as_deref(), Some("true"), "{role}");
+    }
 
     let server = Server::start_with(restored.url(), &[("ASSAY_RATE_LIMIT", "0")]);
     let after = everything::of(server.client(), &world.key, &world.project);
     assert_eq!(after, before);
     // It goes on where the other one was: what is derived is right, and reports and prunings find their partitions.
-    let cli = Cli::new(restored.url());
     let rebuilt = cli.json(&["rebuild"]);
     assert_eq!(rebuilt["projects"][0]["result"]["runsChanged"], 0, "{rebuilt}");
     let moved = World {
@@ -94,5 +102,4 @@ fn a_restored_dump_answers_the_same_on_every_route() {
         (&1.into(), &0.into()),
         "{pruned}"
     );
-    assert_eq!(moved.cli.json(&["migrate"])["applied"], serde_json::json!([]));
 }

@@ -1,5 +1,7 @@
 //! The rights of the server's and the importer's logins: enough for what they do, and no more.
 
+use std::{fs, path::Path, process::Command};
+
 use assay_testkit::{Cli, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
@@ -220,4 +222,99 @@ fn a_login_that_may_not_make_roles_is_told_what_to_run() {
             .success()
     );
     database.execute(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}"));
+}
+
+/// The logins that `deploy/roles.sql` makes, under names that no other test of the cluster uses.
+struct Logins<'a> {
+    names: [String; 3],
+    database: &'a TestDatabase,
+}
+
+impl<'a> Logins<'a> {
+    fn new(database: &'a TestDatabase) -> Self {
+        let prefix = name(database);
+        let names =
+            ["assay_owner", "assay_web", "assay_ci"].map(|login| (login, format!("{prefix}_{login}")));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles.sql");
+        let mut sql = fs::read_to_string(file).unwrap();
+        for (login, name) in &names {
+            assert!(sql.contains(login), "{login}");
+            sql = sql.replace(login, name);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("roles.sql");
+        fs::write(&script, sql).unwrap();
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--dbname", database.url(), "--file"])
+            .arg(script);
+        for program in ["OWNER", "SERVER", "IMPORTER"] {
+            psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
+        }
+        let output = psql.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Self {
+            names: names.map(|(_, name)| name),
+            database,
+        }
+    }
+
+    /// The connection strings of owner, server and importer.
+    fn urls(&self) -> [String; 3] {
+        let (head, _) = self.database.url().split_once("&user=").unwrap();
+        self.names.clone().map(|name| format!("{head}&user={name}"))
+    }
+}
+
+impl Drop for Logins<'_> {
+    fn drop(&mut self) {
+        for name in &self.names {
+            self.database.execute(&format!(
+                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO CURRENT_USER', current_database()); END $$; \
+                 DROP OWNED BY {name} CASCADE; DROP ROLE {name}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn the_logins_of_the_deployment_run_every_program() {
+    let database = TestDatabase::unmigrated();
+    let logins = Logins::new(&database);
+    let [owner, web, ci] = logins.urls();
+    let administration = Cli::new(owner);
+    let migrated = administration.json(&["migrate"]);
+    assert!(migrated["rolesToDo"].is_null(), "{migrated}");
+    administration.json(&["org", "create", "Shop", "--plan", "pro"]);
+    let project = administration.json(&["project", "create", "--org", "Shop", "web"]);
+    let key = administration.json(&["key", "create", "--org", "Shop", "--days", "90"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("r.xml").display().to_string();
+    fs::write(
+        &report,
+        "<testsuite><testcase classname=\"a\" name=\"adds\" time=\"0.1\"/></testsuite>",
+    )
+    .unwrap();
+    let import = ["import", "--project", "web", "--no-ci", report.as_str()];
+    assert_eq!(Cli::new(ci.clone()).json(&import)["counts"]["passed"], 1);
+
+    let server = Server::start_with(&web, &[]);
+    let runs = format!("/api/v1/projects/{}/runs", project["id"].as_str().unwrap());
+    let answer = server.client().get(&runs, key["key"].as_str());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["total"], 1);
+    for cli in [administration, Cli::new(web.clone()), Cli::new(ci)] {
+        let doctor = cli.run(&["doctor"]);
+        assert!(
+            doctor.status.success(),
+            "{}",
+            String::from_utf8_lossy(&doctor.stdout)
+        );
+    }
+    // The server's login may not change what it serves.
+    assert!(!Cli::new(web).run(&["org", "create", "Other"]).status.success());
 }

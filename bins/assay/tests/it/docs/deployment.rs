@@ -36,12 +36,11 @@ fn every_server_of_the_deployment_page_gets_ready() {
     }
     assert!(servers >= 3, "{script}");
     // What belongs to the reader's own machine.
+    let named = format!("'{}'", database.url());
     let script = script
         .replace("/var/lib/assay", &file("data"))
-        .replace(
-            "postgresql://assay:…@db.internal/assay",
-            &format!("'{}'", database.url()),
-        )
+        .replace("postgresql://assay_owner:…@db.internal/assay", &named)
+        .replace("postgresql://assay_web:…@db.internal/assay", &named)
         .replace("/etc/letsencrypt/live/assay.example.org/", &file(""))
         .replace("0.0.0.0:443", "127.0.0.1:8080");
     let output = run(&elsewhere(&script), folder.path(), &database);
