@@ -20,6 +20,7 @@ mod full;
 mod interrupted;
 mod killed;
 mod load;
+mod memory;
 mod outage;
 mod overload;
 mod paging;
