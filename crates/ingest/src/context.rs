@@ -4,10 +4,10 @@ use assay_domain::{recording::RunContext, run::CiProvider};
 
 use crate::{
     choice::{Chooser, Origin},
-    text::tidy,
+    text::{self, tidy},
 };
 
-/// Longest branch, author, title, suite, job or runner that is kept, in characters.
+/// Longest author, title, suite, job or runner that is kept, in characters.
 pub(crate) const LONGEST_LINE: usize = 500;
 /// Longest commit message that is kept, in characters.
 const LONGEST_MESSAGE: usize = 10_000;
@@ -38,7 +38,7 @@ pub(crate) fn resolve(
             )
         };
 
-    let branch = line("branch", &sources, |s| s.branch.as_ref(), LONGEST_LINE);
+    let branch = line("branch", &sources, |s| s.branch.as_ref(), usize::MAX).map(|name| text::branch(&name));
     let commit_sha = line("commit", &sources, |s| s.commit_sha.as_ref(), LONGEST_LINE);
     let of_commit: Vec<_> = sources
         .iter()
@@ -161,6 +161,22 @@ mod tests {
         assert!(from.contains(&("branch", Origin::Flag)));
         assert!(from.contains(&("commit", Origin::Variables)));
         assert!(from.contains(&("author", Origin::Report)));
+    }
+
+    #[test]
+    fn a_long_branch_is_kept_as_long_as_a_filter_may_be() {
+        let context = |end: &str| {
+            let flags = RunContext {
+                branch: Some(format!("{}{end}", "b".repeat(600))),
+                ..RunContext::default()
+            };
+            let none = RunContext::default();
+            resolve(&flags, &none, &none, &mut Chooser::default())
+                .branch
+                .unwrap()
+        };
+        assert_eq!(context("1").len(), 200);
+        assert_ne!(context("1"), context("2"));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Texts that come from outside: what is allowed, and what becomes of the rest.
 
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
 /// Longest name of an organization or a project, and longest branch that a filter can ask for, in characters.
 const LONGEST_NAME: usize = 200;
 
@@ -43,6 +47,22 @@ pub fn one_line(text: &str, limit: usize) -> Result<String, BadText> {
     Ok(text.to_owned())
 }
 
+/// The name of a branch as it is kept: at most as long as a filter may be. A longer one is cut and ends in a hash of the
+/// whole, so that no two branches become one.
+pub(crate) fn branch(name: &str) -> String {
+    const HASH: usize = 16;
+    if name.chars().count() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    let mut kept: String = name.chars().take(LONGEST_NAME - HASH - 1).collect();
+    kept.push('~');
+    for byte in Sha256::digest(name.as_bytes()).iter().take(HASH / 2) {
+        // Writing to a String does not fail.
+        let _ = write!(kept, "{byte:02x}");
+    }
+    kept
+}
+
 /// A text that a report or CI gave, made storable: control characters other than line breaks and tabs removed, cut
 /// to `limit` characters. None where nothing is left.
 pub(crate) fn tidy(text: &str, limit: usize) -> Option<String> {
@@ -73,6 +93,19 @@ mod tests {
                 length: 201
             })
         );
+    }
+
+    #[test]
+    fn a_long_branch_can_be_filtered_by_and_stays_one_of_its_own() {
+        let long = |end: &str| format!("{}{end}", "é".repeat(480));
+        assert_eq!(branch(&"é".repeat(200)), "é".repeat(200));
+        let kept = [branch(&long("1")), branch(&long("2")), branch(&"é".repeat(201))];
+        for name in &kept {
+            assert_eq!(name.chars().count(), 200);
+            assert!(name.starts_with(&"é".repeat(183)) && super::name(name).is_ok());
+        }
+        assert!(kept[0] != kept[1] && kept[1] != kept[2]);
+        assert_eq!(kept[0], branch(&long("1")));
     }
 
     #[test]
