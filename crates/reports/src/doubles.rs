@@ -9,10 +9,10 @@ use crate::report::SourceFile;
 
 /// For each file the name of the one that holds the same results, where there is one: of equal files the first counts,
 /// and Surefire's before those that TestNG writes by itself into folders beside it.
-pub(crate) fn of(files: &[SourceFile]) -> Vec<Option<&str>> {
-    let mut first: HashMap<[u8; 32], &str> = HashMap::new();
-    let writers: Vec<Option<Writer>> = files.iter().map(writer).collect();
-    let known: Vec<(&str, Writer)> = files
+pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
+    let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
+    let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
+    let known: Vec<(&'a str, Writer)> = files
         .iter()
         .zip(&writers)
         .filter_map(|(file, writer)| Some((folder(&file.name), (*writer)?)))

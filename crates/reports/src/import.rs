@@ -89,11 +89,12 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, R
         // Another thread would only make it slower.
         [only] => read_file(only, options, &room),
         several => {
-            let doubles = doubles::of(several);
+            let several: Vec<&SourceFile> = several.iter().filter(wanted).collect();
+            let doubles = doubles::of(&several);
             let read: Vec<Vec<Piece>> = several
                 .par_iter()
                 .zip(&doubles)
-                .filter(|(file, double)| double.is_none() && wanted(file))
+                .filter(|(_, double)| double.is_none())
                 .map(|(file, _)| read_file(file, options, &room))
                 .collect::<Result<_, _>>()?;
             let mut pieces: Vec<Piece> = read.into_iter().flatten().collect();

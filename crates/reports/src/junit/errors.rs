@@ -134,8 +134,8 @@ fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
                 ""
             }
         })
-    } else if text.matches('[').count() >= 2 && BARE_RESET.is_match(text) {
-        // Writers of XML drop the escape character of colours, and leave the rest.
+    } else if BARE_RESET.is_match(text) && !SPELLED_OUT.is_match(text) {
+        // Writers of XML drop the escape character of colours, and leave the rest. A test that spells one out meant it.
         BARE_COLOUR.replace_all(text, "$1")
     } else {
         Cow::Borrowed(text)
@@ -143,6 +143,7 @@ fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
 }
 
 static CONTROL: LazyLock<Regex> = LazyLock::new(|| pattern("#x([01][0-9A-F])"));
+static SPELLED_OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\\(?:e|x1b|u001b|033)\["));
 static BARE_RESET: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[(?:0|22|39)m"));
 static BARE_COLOUR: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\[[0-9]{1,3}(?:;[0-9]{1,3}){0,4}m([^\]]|$)"));
