@@ -57,15 +57,20 @@ pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
         Format::Go => "go test -json",
         Format::Trx => "Visual Studio test results",
         Format::Allure => "A folder of Allure results",
+        Format::Testng => "TestNG's own results",
     };
     let auto = PossibleValue::new("auto").help("By each file's content");
     let named = Format::ALL.iter().map(|format| {
         let word = PossibleValue::new(format.as_str()).help(help(*format));
         match format {
             Format::Jest => word.alias("vitest"),
-            Format::Playwright | Format::Junit | Format::Ctrf | Format::Go | Format::Trx | Format::Allure => {
-                word
-            }
+            Format::Playwright
+            | Format::Junit
+            | Format::Ctrf
+            | Format::Go
+            | Format::Trx
+            | Format::Allure
+            | Format::Testng => word,
         }
     });
     PossibleValuesParser::new([auto].into_iter().chain(more).chain(named))

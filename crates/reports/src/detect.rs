@@ -41,8 +41,7 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
 }
 
 /// What can be read, for messages.
-pub(crate) const KNOWN: &str =
-    "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX or an Allure results folder";
+pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results or an Allure results folder";
 
 /// The XML format by its outermost element, and where that begins; text before it, such as log lines, is skipped.
 fn xml(text: &str) -> Option<(usize, Format)> {
@@ -55,6 +54,7 @@ fn xml(text: &str) -> Option<(usize, Format)> {
         match name.rsplit(':').next().unwrap_or_default() {
             "testsuites" | "testsuite" | "testcase" => Some((at, Format::Junit)),
             "TestRun" => Some((at, Format::Trx)),
+            "testng-results" => Some((at, Format::Testng)),
             _ => None,
         }
     })

@@ -16,7 +16,7 @@ use crate::{
     merge::{Piece, merge},
     paths, playwright,
     report::{Format, ReadError, Report, SourceFile},
-    trx,
+    testng, trx,
 };
 
 /// How to read an import.
@@ -190,6 +190,7 @@ fn read_one(input: &Input<'_>, format: Format) -> Result<First, ReadError> {
         Format::Jest => jest::read(input).map(json),
         Format::Go => go::read(input).map(plain),
         Format::Trx => trx::read(input).map(plain),
+        Format::Testng => testng::read(input).map(plain),
         Format::Allure => allure::read(input).map(|(report, history)| (report, Some(history), None)),
     }
 }
@@ -205,7 +206,13 @@ fn group(piece: &Piece) -> Option<String> {
     match piece.report.format {
         Format::Allure => Some(format!("allure {folder}")),
         Format::Junit if file.starts_with("TEST-") => Some(format!("surefire {folder}")),
-        Format::Playwright | Format::Junit | Format::Ctrf | Format::Jest | Format::Go | Format::Trx => {
+        Format::Playwright
+        | Format::Junit
+        | Format::Ctrf
+        | Format::Jest
+        | Format::Go
+        | Format::Trx
+        | Format::Testng => {
             let key = piece.report.run_key.as_ref()?;
             piece.report.shard.map(|_| format!("shards {key}"))
         }

@@ -24,6 +24,7 @@ mod merge;
 mod paths;
 mod playwright;
 mod report;
+mod testng;
 mod text;
 mod time;
 mod trx;

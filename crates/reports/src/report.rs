@@ -36,6 +36,8 @@ pub enum Format {
     Trx,
     /// A folder of Allure results.
     Allure,
+    /// TestNG's own results.
+    Testng,
 }
 
 impl Format {
@@ -48,6 +50,7 @@ impl Format {
         Self::Go,
         Self::Trx,
         Self::Allure,
+        Self::Testng,
     ];
 
     /// Its word on the command line.
@@ -60,6 +63,7 @@ impl Format {
             Self::Go => "go",
             Self::Trx => "trx",
             Self::Allure => "allure",
+            Self::Testng => "testng",
         }
     }
 }
@@ -88,7 +92,7 @@ impl std::str::FromStr for Format {
 
 /// A word that names no format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected one of playwright, junit, ctrf, jest, vitest, go, trx, allure")]
+#[error("expected one of playwright, junit, ctrf, jest, vitest, go, trx, allure, testng")]
 pub struct UnknownFormat;
 
 /// One shard's results (or an unsharded run's), whatever wrote them.

@@ -18,5 +18,6 @@ mod playwright;
 mod properties;
 mod render;
 mod support;
+mod testng;
 mod trx;
 mod xml_hostile;

@@ -24,6 +24,7 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
         "go/go-test-count-2.jsonl",
         "go/go-test-green.jsonl",
         "samples/mstest.trx",
+        "testng/testng-results.xml",
         "vitest/junit.xml",
         "pytest/junit-xunit1.xml",
         "playwright/green.xml",

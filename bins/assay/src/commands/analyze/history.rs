@@ -311,7 +311,8 @@ const fn richness(format: Format) -> u8 {
         Format::Jest => 3,
         Format::Go => 4,
         Format::Trx => 5,
-        Format::Junit => 6,
+        Format::Testng => 6,
+        Format::Junit => 7,
     }
 }
 

@@ -1,0 +1,296 @@
+//! TestNG's own results, `testng-results.xml`.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+};
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    limits,
+    report::{Format, ReadError, Report},
+    text, time,
+    xml::{Node, Tag, Xml, append},
+};
+
+/// What messages call the format.
+const FORMAT: &str = "TestNG";
+
+/// Reads a file. An error when it is not XML with the root `testng-results`; a cut-off file yields what is whole.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let mut xml = Xml::new(input, FORMAT);
+    let mut run = Run::default();
+    loop {
+        match xml.next()? {
+            Node::Open => {
+                let tag = xml.tag();
+                if run.open.is_empty() && tag.name != "testng-results" {
+                    let problem = format!("expected <testng-results> as the root, found <{}>", tag.name);
+                    return Err(xml.broken_here(problem));
+                }
+                run.opened(tag);
+            }
+            Node::Close => run.closed(),
+            Node::Text(text) => run.text(text),
+            Node::End | Node::CutOff if !run.begun => {
+                return Err(input.broken(
+                    1,
+                    FORMAT,
+                    "expected <testng-results> as the root, found nothing whole",
+                ));
+            }
+            Node::End => return Ok(run.finish(input, None)),
+            Node::CutOff => return Ok(run.finish(input, Some(xml.line()))),
+        }
+        if run.methods.len() > limits::TESTS {
+            return Err(ReadError::TooLarge {
+                file: input.name.to_owned(),
+                what: "the number of tests",
+                limit: format!("{} (line {})", limits::TESTS, xml.line()),
+            });
+        }
+    }
+}
+
+/// A file while it is read.
+#[derive(Default)]
+struct Run<'a> {
+    begun: bool,
+    open: Vec<Open>,
+    /// The `<test>` of the configuration and the class that are open.
+    test: Cow<'a, str>,
+    class: Cow<'a, str>,
+    method: Option<Method<'a>>,
+    methods: Vec<Method<'a>>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Method,
+    Value,
+    Message,
+    Stack,
+    Other,
+}
+
+/// A `test-method`: one execution of a method.
+#[derive(Debug, Default)]
+struct Method<'a> {
+    test: Cow<'a, str>,
+    class: Cow<'a, str>,
+    name: Cow<'a, str>,
+    status: Cow<'a, str>,
+    started_at: Cow<'a, str>,
+    duration: Cow<'a, str>,
+    /// A method that sets up or tears down.
+    configures: bool,
+    /// TestNG 7 says which attempts were run again.
+    retried: bool,
+    values: Vec<Cow<'a, str>>,
+    exception: Cow<'a, str>,
+    message: Cow<'a, str>,
+    stack: Cow<'a, str>,
+}
+
+impl<'a> Run<'a> {
+    fn opened(&mut self, tag: Tag<'a, '_>) {
+        self.begun = true;
+        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+        let open = match (tag.name, &mut self.method) {
+            ("test", None) => {
+                self.test = value("name");
+                Open::Other
+            }
+            ("class", None) => {
+                self.class = value("name");
+                Open::Other
+            }
+            ("test-method", None) => {
+                self.method = Some(Method {
+                    test: self.test.clone(),
+                    class: self.class.clone(),
+                    name: value("name"),
+                    status: value("status"),
+                    started_at: value("started-at"),
+                    duration: value("duration-ms"),
+                    configures: value("is-config") == "true",
+                    retried: value("retried") == "true",
+                    ..Method::default()
+                });
+                Open::Method
+            }
+            ("value", Some(method)) if method.values.len() < MOST_VALUES => {
+                let is_null = value("is-null") == "true";
+                method
+                    .values
+                    .push(Cow::Borrowed(if is_null { "null" } else { "" }));
+                Open::Value
+            }
+            ("exception", Some(method)) => {
+                method.exception = value("class");
+                Open::Other
+            }
+            ("message", Some(_)) => Open::Message,
+            ("full-stacktrace", Some(_)) => Open::Stack,
+            _ => Open::Other,
+        };
+        self.open.push(open);
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) {
+        let Some(method) = &mut self.method else { return };
+        let target = match self.open.last() {
+            Some(Open::Value) => method.values.last_mut(),
+            Some(Open::Message) => Some(&mut method.message),
+            Some(Open::Stack) => Some(&mut method.stack),
+            Some(Open::Method | Open::Other) | None => None,
+        };
+        if let Some(target) = target {
+            append(target, text);
+        }
+    }
+
+    fn closed(&mut self) {
+        if self.open.pop() == Some(Open::Method) {
+            self.methods.extend(self.method.take());
+        }
+    }
+
+    fn finish(self, input: &Input<'_>, cut_at: Option<usize>) -> Report {
+        let mut report = Report::empty(Format::Testng);
+        let mut tests_of: HashMap<&str, Vec<&str>> = HashMap::new();
+        for method in &self.methods {
+            let tests = tests_of.entry(&*method.class).or_default();
+            if tests.len() < 2 && !tests.contains(&&*method.test) {
+                tests.push(&method.test);
+            }
+        }
+        let mut groups: Vec<(TestName, Vec<&Method<'_>>)> = Vec::new();
+        let mut places: HashMap<TestName, usize> = HashMap::new();
+        for method in &self.methods {
+            let attempt = method.attempt(input, AttemptStatus::Failed);
+            report.widen(attempt.started_at, attempt.duration_ms);
+            if method.configures {
+                if method.status == "FAIL" && report.errors.len() < limits::REPORT_ERRORS {
+                    report.errors.extend(method.error(input));
+                }
+                continue;
+            }
+            // The same class in several `<test>`s is tested with several settings.
+            let shared = tests_of.get(&*method.class).is_some_and(|tests| tests.len() > 1);
+            let test = method.test(input, shared);
+            let place = *places.entry(test.clone()).or_insert_with(|| {
+                groups.push((test, Vec::new()));
+                groups.len() - 1
+            });
+            if let Some((_, executions)) = groups.get_mut(place) {
+                executions.push(method);
+            }
+        }
+        let mut tests = Collector::default();
+        for (test, executions) in groups {
+            for attempts in attempts(input, &executions) {
+                tests.add(test.clone(), attempts);
+            }
+        }
+        report.tests = tests.finish();
+        report.cut_off(cut_at);
+        report
+    }
+}
+
+/// Parameters of a method that are looked at.
+const MOST_VALUES: usize = 20;
+
+/// The executions of a test. What failed and was run again is written as skipped, with its exception, and in any order:
+/// those attempts come before the first execution that ended.
+fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> {
+    let ended = executions.iter().any(|method| method.status != "SKIP");
+    let (earlier, last): (Vec<&&Method<'_>>, Vec<_>) = executions
+        .iter()
+        .partition(|method| method.retried || (ended && method.is_run_again()));
+    let mut attempts: Vec<Attempt> = earlier
+        .into_iter()
+        .map(|method| method.attempt(input, AttemptStatus::Failed))
+        .collect();
+    let mut last = last
+        .into_iter()
+        .map(|method| method.attempt(input, method.ended()));
+    attempts.extend(last.next());
+    std::iter::once(attempts)
+        .chain(last.map(|attempt| vec![attempt]))
+        .filter(|attempts| !attempts.is_empty())
+        .collect()
+}
+
+impl Method<'_> {
+    fn ended(&self) -> AttemptStatus {
+        match &*self.status {
+            "PASS" => AttemptStatus::Passed,
+            "SKIP" => AttemptStatus::Skipped,
+            _ => AttemptStatus::Failed,
+        }
+    }
+
+    /// Whether it is skipped by TestNG's own doing, rather than by the test's or by a dependency's.
+    fn is_run_again(&self) -> bool {
+        self.status == "SKIP"
+            && !self.exception.is_empty()
+            && !self.exception.ends_with("SkipException")
+            && self.exception != "java.lang.Throwable"
+    }
+
+    fn test(&self, input: &Input<'_>, shared: bool) -> TestName {
+        let values: Vec<&str> = self.values.iter().map(|value| value.trim()).collect();
+        // `java.lang.Object@1b2c3d` is another text with every run.
+        let is_object = |value: &&str| {
+            value.rsplit_once('@').is_some_and(|(class, hash)| {
+                class.contains('.') && !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+            })
+        };
+        let name = if values.is_empty() || values.iter().any(is_object) {
+            self.name.to_string()
+        } else {
+            format!("{}({})", self.name, values.join(", "))
+        };
+        let around = if shared { &*self.test } else { "" };
+        let known = input.known_files.and_then(|files| files.of_dotted(&self.class));
+        TestName {
+            name: text::joined([around, &*self.class, &name]),
+            file_path: known.map(str::to_owned),
+        }
+    }
+
+    fn attempt(&self, input: &Input<'_>, status: AttemptStatus) -> Attempt {
+        let errors: Vec<ErrorDetail> = self
+            .error(input)
+            .into_iter()
+            .filter(|_| status.is_failure())
+            .collect();
+        let timed_out = self.exception.ends_with("ThreadTimeoutException")
+            || failure::status(&errors) == AttemptStatus::TimedOut;
+        Attempt {
+            status: if status == AttemptStatus::Failed && timed_out {
+                AttemptStatus::TimedOut
+            } else {
+                status
+            },
+            duration_ms: self.duration.trim().parse().ok().and_then(time::duration_ms),
+            started_at: time::lenient(&self.started_at),
+            browser: None,
+            errors,
+        }
+    }
+
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        let message = Some(self.message.trim())
+            .filter(|message| !message.is_empty())
+            .or(Some(&*self.exception).filter(|class| !class.is_empty()));
+        input.error(message, Some(self.stack.trim()), None)
+    }
+}

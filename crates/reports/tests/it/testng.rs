@@ -1,0 +1,61 @@
+//! TestNG's own results: a real report, checked against the suite in testdata/reports/suites/testng that made it, and
+//! broken ones.
+
+use assay_reports::{Format, looks_like_report};
+
+use crate::{
+    render::render,
+    support::{self, inline, plain},
+};
+
+#[test]
+fn a_real_report_is_read_as_its_suite_ran() {
+    let report = plain(vec![support::file("testng/testng-results.xml")]).unwrap();
+    insta::assert_snapshot!("testng", render(&report));
+}
+
+#[test]
+fn a_cut_off_report_keeps_its_whole_tests_and_others_are_refused() {
+    let whole = String::from_utf8(support::file("testng/testng-results.xml").bytes).unwrap();
+    let all = plain(vec![inline("t.xml", whole.clone())]).unwrap().tests.len();
+    for share in [3, 5, 9] {
+        let end = (1..)
+            .map(|at| at * whole.len() / share)
+            .find(|at| whole.is_char_boundary(*at))
+            .unwrap();
+        let cut = plain(vec![inline("t.xml", &whole[..end])]).unwrap();
+        assert!(
+            cut.tests.len() < all && cut.warnings[0].contains("cut off in line"),
+            "{:?}",
+            cut.warnings
+        );
+    }
+    let message = |text: &str| plain(vec![inline("t.xml", text)]).unwrap_err().to_string();
+    let crossed = message("<testng-results>\n<suite></test></testng-results>");
+    assert!(
+        crossed.contains("t.xml:2: ") && crossed.contains("expected </suite>, found </test>"),
+        "{crossed}"
+    );
+    assert!(message(&"<testng-results>".repeat(100_000)).contains("64 levels"));
+    assert_eq!(
+        looks_like_report(b"<?xml?><testng-results/>"),
+        Some(Format::Testng)
+    );
+}
+
+#[test]
+fn a_class_in_several_tests_is_tested_with_several_settings() {
+    let test = |name: &str, status: &str| {
+        format!(
+            "<test name='{name}'><class name='A'><test-method name='opens' status='{status}' duration-ms='3'/></class></test>"
+        )
+    };
+    let text = format!(
+        "<testng-results><suite>{}{}</suite></testng-results>",
+        test("chrome", "PASS"),
+        test("edge", "FAIL")
+    );
+    let report = plain(vec![inline("t.xml", text)]).unwrap();
+    let names: Vec<&str> = report.tests.iter().map(|test| &*test.test.name).collect();
+    assert_eq!(names, ["chrome > A > opens", "edge > A > opens"]);
+}
