@@ -14,6 +14,7 @@ use actix_tls::accept::{
     rustls_0_23::{Acceptor, TlsStream},
 };
 use actix_web::{App, dev::AppConfig, rt::net::TcpStream};
+use log::Level;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -21,6 +22,7 @@ use crate::{
     config::Sizes,
     connection::{Answering, Connection, HEAD_WITHIN},
     descriptors,
+    guard::PanicLevel,
     serve::PATIENCE_S,
 };
 
@@ -106,7 +108,7 @@ fn http<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let app = map_config(App::new().configure(assay_api::configure(app)), |()| {
         AppConfig::default()
     });
-    HttpService::build()
+    let service = HttpService::build()
         .client_request_timeout(HEAD_WITHIN)
         .keep_alive(IDLE_FOR)
         .client_disconnect_timeout(GOODBYE_WITHIN)
@@ -117,7 +119,10 @@ fn http<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         .on_connect_ext(|connection: &Connection<S>, extensions| {
             extensions.insert(connection.answering());
         })
-        .finish(apply_fn_factory(app, answer))
+        .finish(apply_fn_factory(app, answer));
+    apply_fn_factory(service, |connection, service| {
+        PanicLevel::during(Level::Warn, service.call(connection))
+    })
 }
 
 /// Answers a request, and tells its connection so meanwhile.
@@ -127,7 +132,8 @@ fn answer<A: Service<Request>>(
 ) -> impl Future<Output = Result<A::Response, A::Error>> + use<A> {
     let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
     answering.set(true);
-    let answer = app.call(request);
+    let _level = PanicLevel::set(Level::Error);
+    let answer = PanicLevel::during(Level::Error, app.call(request));
     async move {
         let answer = answer.await;
         answering.set(false);

@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
 };
 
+use assay_api::Origins;
 use assay_repository::check_connection_string;
 use clap::Parser;
 
@@ -69,6 +70,17 @@ pub(crate) struct Config {
     /// A Redis in which several processes share the limit
     #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
     redis_url: Option<String>,
+
+    /// Web pages that may read the API from a browser, as https://HOST,https://HOST:PORT; by default none
+    #[arg(
+        long,
+        value_name = "ORIGINS",
+        env = "ASSAY_CORS_ORIGINS",
+        hide_env_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) cors_origins: Origins,
 
     /// Connections to the database; by default two a worker, and one for /readyz
     #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]

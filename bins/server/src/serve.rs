@@ -44,6 +44,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let addresses = (public.local_addr()?, operators.local_addr()?);
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();
+    let origins = config.cors_origins.clone();
 
     let mut starting = spawn_blocking(move || startup::start(&config, sizes));
     let Started {
@@ -58,7 +59,9 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             return starting.await?.map(drop);
         }
     };
-    let app = assay_api::App::new(database, limiter, Arc::new(clock::now)).with_answer_bytes(answer_bytes);
+    let app = assay_api::App::new(database, limiter, Arc::new(clock::now))
+        .with_answer_bytes(answer_bytes)
+        .with_origins(origins);
     let tls = certificate.as_ref().map(Certificate::config).transpose()?;
     let servers = (
         api::start(public, sizes, app.clone(), tls)?,

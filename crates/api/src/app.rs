@@ -8,6 +8,7 @@ use assay_flakiness::Engine;
 
 use crate::{
     admission::{AdmissionControl, TimeLimits},
+    cors::Origins,
     memory::AnswerMemory,
     metrics::Metrics,
 };
@@ -38,6 +39,7 @@ pub struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) admission: Arc<AdmissionControl<PresentedKey>>,
     pub(crate) memory: Arc<AnswerMemory>,
+    pub(crate) origins: Origins,
 }
 
 impl App {
@@ -53,6 +55,7 @@ impl App {
             usage: Arc::default(),
             metrics: Arc::default(),
             admission: Arc::new(AdmissionControl::new(THREADS, LIMITS)),
+            origins: Origins::default(),
             memory: Arc::new(AnswerMemory::new(ANSWER_BYTES)),
         }
     }
@@ -65,6 +68,12 @@ impl App {
             memory: Arc::new(AnswerMemory::new(bytes)),
             ..self
         }
+    }
+
+    /// With web pages of these origins allowed to read the API.
+    #[must_use]
+    pub fn with_origins(self, origins: Origins) -> Self {
+        Self { origins, ..self }
     }
 
     /// With this many threads that may block, which all workers share. Clones made before keep theirs.

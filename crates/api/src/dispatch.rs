@@ -47,7 +47,11 @@ pub(crate) async fn dispatch(app: Arc<App>, route: &'static Route, request: Http
     let now = (app.clock)();
     let id = RequestId::of(&request);
     let _under_way = app.metrics.under_way();
-    let (mut response, code) = respond(&app, route, &request, &id, now).await;
+    let (mut response, code) = match app.origins.preflight(&request) {
+        Some(response) => (response, access::SUCCESS),
+        None => respond(&app, route, &request, &id, now).await,
+    };
+    app.origins.mark(&request, response.headers_mut());
     if id.is_the_clients() || !response.status().is_client_error() {
         // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
         response.headers_mut().insert(RequestId::HEADER, id.value());

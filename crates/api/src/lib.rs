@@ -12,6 +12,7 @@ mod answer;
 mod app;
 mod body;
 mod call;
+mod cors;
 mod cursor;
 mod dispatch;
 mod encoding;
@@ -29,6 +30,7 @@ mod routes;
 pub use self::{
     admin::admin,
     app::{App, Clock},
+    cors::{BadOrigin, Origins},
     error::refused_head,
     routes::{BASE, ROUTES, Route, configure},
 };

@@ -14,6 +14,12 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
         ("ASSAY_WORKERS", "-2", "1..=1024"),
         ("ASSAY_LISTEN", "", "HOST:PORT"),
         ("RUST_LOG", "in=fo=x", "expected levels"),
+        (
+            "ASSAY_CORS_ORIGINS",
+            "https://a.example,*",
+            "\"*\" is not an origin",
+        ),
+        ("ASSAY_CORS_ORIGINS", "https://a.example/", "without a path"),
     ] {
         let output = Command::new(program("assay-server"))
             .env(variable, value)

@@ -21,6 +21,7 @@
 
 mod admin;
 mod contract;
+mod cors;
 #[path = "../oracle/dice.rs"]
 mod dice;
 mod expected;

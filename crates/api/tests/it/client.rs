@@ -48,6 +48,11 @@ impl Api {
         Self { seed, app }
     }
 
+    pub(crate) fn with_origins(self, origins: &str) -> Self {
+        let app = self.app.with_origins(origins.parse().unwrap());
+        Self { app, ..self }
+    }
+
     pub(crate) fn app(&self) -> App {
         self.app.clone()
     }

@@ -12,6 +12,7 @@
 mod admin;
 mod caching;
 mod client;
+mod cors;
 mod envelopes;
 mod flaky;
 mod ids;
