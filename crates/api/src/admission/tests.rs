@@ -8,7 +8,7 @@ use actix_web::rt::{
 
 use super::*;
 
-/// Limits that a slow machine does not come near to where nothing is held.
+/// For tests that wait until a limit is over.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(3),
     answering: Duration::from_secs(4),
@@ -18,6 +18,15 @@ type Admission = Arc<AdmissionControl<u8>>;
 
 fn admission(threads: usize) -> Admission {
     Arc::new(AdmissionControl::new(threads, LIMITS))
+}
+
+/// With limits that a busy machine does not reach.
+fn patient(threads: usize) -> Admission {
+    let limits = TimeLimits {
+        waiting: Duration::from_secs(120),
+        answering: Duration::from_secs(180),
+    };
+    Arc::new(AdmissionControl::new(threads, limits))
 }
 
 /// Work that holds its thread until the sender is dropped.
@@ -54,7 +63,7 @@ async fn until(condition: impl Fn() -> bool) {
 
 #[actix_web::test]
 async fn work_is_done_and_leaves_nothing_behind() {
-    let admission = admission(2);
+    let admission = patient(2);
     assert_eq!(admission.run(1, || 7).await, Ok(7));
     let panicking: fn() = || panic!("on purpose");
     assert_eq!(admission.run(1, panicking).await, Err(Rejected::Panicked));
@@ -89,7 +98,7 @@ async fn a_request_that_waits_for_too_long_is_rejected_and_leaves_the_queue() {
 
 #[actix_web::test]
 async fn a_client_that_hangs_up_while_it_waits_costs_no_work() {
-    let admission = admission(1);
+    let admission = patient(1);
     let (held, thread) = hold(&admission, 1);
     until(|| admission.0.threads.available_permits() == 0).await;
     let (done, was_done) = channel();
@@ -109,7 +118,7 @@ async fn a_client_that_hangs_up_while_it_waits_costs_no_work() {
 
 #[actix_web::test]
 async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
-    let admission = admission(4);
+    let admission = patient(4);
     let held: Vec<_> = (0..5).map(|_| hold(&admission, 1)).collect();
     until(|| taken(&admission) == 5).await;
     until(|| admission.0.threads.available_permits() == 2).await;
@@ -128,7 +137,7 @@ async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
 
 #[actix_web::test]
 async fn a_key_takes_a_quarter_of_the_queue_and_all_keys_take_no_more_than_all_of_it() {
-    let admission = admission(2);
+    let admission = patient(2);
     let queue = 2 * QUEUE_PER_THREAD;
     let held = [hold(&admission, 1), hold(&admission, 2)];
     until(|| admission.0.threads.available_permits() == 0).await;
@@ -163,7 +172,7 @@ async fn a_key_takes_a_quarter_of_the_queue_and_all_keys_take_no_more_than_all_o
 
 #[actix_web::test]
 async fn threads_do_the_work_of_many_at_once() {
-    let admission = admission(3);
+    let admission = patient(3);
     let many: Vec<_> = (0..200)
         .map(|number: u8| {
             let admission = Arc::clone(&admission);
