@@ -177,7 +177,6 @@ impl Collector {
             for failure in &observed.failures {
                 for signature in results
                     .attempts(failure.test)
-                    .iter()
                     .filter_map(|attempt| attempt.signature)
                 {
                     *counts

@@ -6,6 +6,7 @@ use std::{
 };
 
 use assay_domain::{
+    execution::TestOutcome,
     observation::{History, RunFacts, RunObservations},
     recording::Recording,
     test::{TestName, TestOrdinal},
@@ -14,7 +15,7 @@ use assay_domain::{
 
 use crate::{
     interner::{Signatures, Tests},
-    part::{Attempt, Part},
+    part::{self, Attempt, Part},
 };
 
 /// Takes results run by run and keeps what the engine and the page need of them.
@@ -123,13 +124,20 @@ impl Collector {
         let mut part = Part::starting(started_at);
         for recorded in &tests {
             let test = self.tests.number(&recorded.test);
-            for (retry, attempt) in (0..).zip(&recorded.attempts) {
+            let executions = (0..).zip(recorded.attempts.executions());
+            let attempts = executions.flat_map(|(execution, attempts)| {
+                (0..)
+                    .zip(attempts)
+                    .map(move |(retry, attempt)| (execution, retry, attempt))
+            });
+            for (execution, retry, attempt) in attempts {
                 let class = attempt.class.as_ref();
                 let attempt = &attempt.attempt;
                 let signature = class.map(|class| self.signatures.number(class, &attempt.errors));
                 part.add(
                     test,
                     Attempt {
+                        execution,
                         retry,
                         status: attempt.status,
                         duration_ms: attempt.duration_ms,
@@ -301,13 +309,8 @@ impl RunResults<'_> {
             let (plain, untimed) = only.plain();
             observed.present = plain.clone();
             observed.untimed = untimed.clone();
-            for (test, attempts) in only.other() {
-                observed.add(
-                    test,
-                    attempts
-                        .iter()
-                        .map(|attempt| (attempt.status, attempt.duration_ms)),
-                );
+            for (test, outcome) in only.other() {
+                observed.add(test, &outcome);
             }
             return observed;
         }
@@ -315,38 +318,44 @@ impl RunResults<'_> {
         tests.sort_unstable();
         tests.dedup();
         for test in tests {
-            let attempts = self.attempts(test);
-            observed.add(
-                test,
-                attempts
-                    .iter()
-                    .map(|attempt| (attempt.status, attempt.duration_ms)),
-            );
+            if let Some(outcome) = self.outcome(test) {
+                observed.add(test, &outcome);
+            }
         }
         observed
     }
 
-    /// The attempts of a test, the final one last.
-    pub(crate) fn attempts(self, test: TestOrdinal) -> Vec<Attempt> {
+    /// All attempts of a test.
+    pub(crate) fn attempts(self, test: TestOrdinal) -> impl Iterator<Item = Attempt> {
         let executions = self.executions(test).into_iter();
-        executions.flat_map(|(_, attempts)| attempts).collect()
+        executions.flat_map(|(_, attempts)| attempts)
     }
 
     /// A test's final attempt and the shard that it ran in.
     pub(crate) fn last(self, test: TestOrdinal) -> Option<(u32, Attempt)> {
-        let (shard, attempts) = self.executions(test).pop()?;
-        Some((shard, *attempts.last()?))
+        let outcome = self.outcome(test)?;
+        let executions = self.executions(test);
+        let (shard, attempts) = executions.get(outcome.final_execution)?;
+        Some((*shard, *attempts.get(outcome.final_retry)?))
     }
 
-    /// A test's attempts in each shard that ran it: those that ended well first, as the store orders them.
+    fn outcome(self, test: TestOrdinal) -> Option<TestOutcome> {
+        let executions = self.executions(test);
+        part::outcome(executions.iter().map(|(_, attempts)| attempts.as_slice()))
+    }
+
+    /// A test's executions in each shard that ran it: those that ended well first, as the store orders them.
     fn executions(self, test: TestOrdinal) -> Vec<(u32, Vec<Attempt>)> {
         let parts = self.run.parts.iter();
         let mut executions: Vec<_> = parts
-            .map(|(shard, part)| (*shard, part.attempts(test)))
-            .filter(|(_, attempts)| !attempts.is_empty())
+            .flat_map(|(shard, part)| {
+                let executions = part.executions(test).into_iter();
+                executions.map(|attempts| (*shard, attempts))
+            })
             .collect();
-        executions
-            .sort_by_key(|(_, attempts)| attempts.last().map_or(0, |attempt| attempt.status.severity()));
+        executions.sort_by_cached_key(|(_, attempts)| {
+            part::outcome([attempts.as_slice()]).map(|outcome| outcome.status.severity())
+        });
         executions
     }
 

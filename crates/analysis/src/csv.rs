@@ -67,6 +67,7 @@ struct Columns {
     file: Option<usize>,
     branch: Option<usize>,
     revision: Option<usize>,
+    execution: Option<usize>,
     retry: Option<usize>,
     duration_ms: Option<usize>,
     variant: Option<usize>,
@@ -133,6 +134,7 @@ impl Columns {
             file: find("file")?,
             branch: find("branch")?,
             revision: find("revision")?,
+            execution: find("execution")?,
             retry: find("retry")?,
             duration_ms: find("duration_ms")?,
             variant: find("variant")?,
@@ -178,7 +180,9 @@ fn add(
         word.parse()
             .map_err(|unknown| format!("status {word:?}, {unknown}"))
     })?;
-    let retry = may(columns.retry, "retry")?.map(retry).transpose()?;
+    let count = |column, name| may(column, name)?.map(|text| place(name, text)).transpose();
+    let execution = count(columns.execution, "execution")?.unwrap_or(0);
+    let retry = count(columns.retry, "retry")?;
     let duration_ms = may(columns.duration_ms, "duration_ms")?
         .map(duration)
         .transpose()?;
@@ -194,6 +198,7 @@ fn add(
         variant: may(columns.variant, "variant")?.unwrap_or_default(),
     };
     let attempt = Attempt {
+        execution,
         retry: 0,
         status,
         duration_ms,
@@ -229,11 +234,12 @@ fn time(text: &str) -> Result<Timestamp, String> {
         .map_err(|_| wrong())
 }
 
-fn retry(text: &str) -> Result<u32, String> {
+/// The place of an execution or a retry.
+fn place(column: &str, text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
-        .filter(|retry| *retry <= MOST_RETRIES)
-        .ok_or_else(|| format!("retry {text:?}, expected a whole number from 0 to {MOST_RETRIES}"))
+        .filter(|place| *place <= MOST_RETRIES)
+        .ok_or_else(|| format!("{column} {text:?}, expected a whole number from 0 to {MOST_RETRIES}"))
 }
 
 /// Whole milliseconds; a fraction is rounded.

@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use assay_domain::{attempt::AttemptStatus, observation::Bitmap, test::TestOrdinal, timestamp::Timestamp};
+use assay_domain::{
+    attempt::AttemptStatus, execution::TestOutcome, observation::Bitmap, test::TestOrdinal,
+    timestamp::Timestamp,
+};
 
 /// An attempt, as far as anything here asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    /// Its place among the attempts of the test; equal places follow each other as they came.
+    /// Its execution in the part, from 0.
+    pub(crate) execution: u32,
+    /// Its place among the attempts of the execution; equal places follow each other as they came.
     pub(crate) retry: u32,
     pub(crate) status: AttemptStatus,
     pub(crate) duration_ms: Option<u64>,
@@ -55,7 +60,7 @@ impl Part {
     /// Adds an attempt, in any order.
     pub(crate) fn add(&mut self, test: TestOrdinal, attempt: Attempt) {
         let known = self.other.contains_key(&test) || self.plain.contains(test);
-        if !known && attempt.retry == 0 && attempt.status == AttemptStatus::Passed {
+        if !known && (attempt.execution, attempt.retry) == (0, 0) && attempt.status == AttemptStatus::Passed {
             self.plain.insert(test);
             if attempt.duration_ms.is_none() {
                 self.untimed.insert(test);
@@ -76,7 +81,8 @@ impl Part {
         }
         let attempts = self.other.entry(test).or_default();
         attempts.extend(plain);
-        let place = attempts.partition_point(|earlier| earlier.retry <= attempt.retry);
+        let at = |attempt: &Attempt| (attempt.execution, attempt.retry);
+        let place = attempts.partition_point(|earlier| at(earlier) <= at(&attempt));
         attempts.insert(place, attempt);
     }
 
@@ -90,20 +96,20 @@ impl Part {
         (&self.plain, &self.untimed)
     }
 
-    /// Every other test with its attempts.
-    pub(crate) fn other(&self) -> impl Iterator<Item = (TestOrdinal, &[Attempt])> {
+    /// Every other test with how it ended.
+    pub(crate) fn other(&self) -> impl Iterator<Item = (TestOrdinal, TestOutcome)> {
         self.other
             .iter()
-            .map(|(test, attempts)| (*test, attempts.as_slice()))
+            .filter_map(|(test, attempts)| Some((*test, outcome(executions(attempts))?)))
     }
 
-    /// The attempts of a test, the final one last. When a plain pass started is in `starts`.
-    pub(crate) fn attempts(&self, test: TestOrdinal) -> Vec<Attempt> {
+    /// The attempts of each execution of a test. When a plain pass started is in `starts`.
+    pub(crate) fn executions(&self, test: TestOrdinal) -> Vec<Vec<Attempt>> {
         if self.plain.contains(test) {
-            vec![self.plain_attempt(test, None)]
-        } else {
-            self.other.get(&test).cloned().unwrap_or_default()
+            return vec![vec![self.plain_attempt(test, None)]];
         }
+        let attempts = self.other.get(&test).map(Vec::as_slice).unwrap_or_default();
+        executions(attempts).map(<[Attempt]>::to_vec).collect()
     }
 
     /// When the plain passes started.
@@ -122,6 +128,7 @@ impl Part {
     /// What is known of a plain pass. Its duration counts nowhere, only whether there was one.
     fn plain_attempt(&self, test: TestOrdinal, started_at: Option<Timestamp>) -> Attempt {
         Attempt {
+            execution: 0,
             retry: 0,
             status: AttemptStatus::Passed,
             duration_ms: (!self.untimed.contains(test)).then_some(0),
@@ -129,4 +136,18 @@ impl Part {
             signature: None,
         }
     }
+}
+
+/// The executions in a part's attempts of a test.
+fn executions(attempts: &[Attempt]) -> impl Iterator<Item = &[Attempt]> {
+    attempts.chunk_by(|one, next| one.execution == next.execution)
+}
+
+/// How a test with these executions ended.
+pub(crate) fn outcome<'a>(executions: impl IntoIterator<Item = &'a [Attempt]>) -> Option<TestOutcome> {
+    TestOutcome::of(executions.into_iter().map(|execution| {
+        execution
+            .iter()
+            .map(|attempt| (attempt.status, attempt.duration_ms))
+    }))
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, StoredAttempt, TestAttempts},
+    execution::TestOutcome,
     timestamp::{DAY_MS, Timestamp},
     verdict::StoredVerdict,
 };
@@ -171,23 +172,37 @@ fn is_browser(name: &str) -> bool {
         .any(|word| BROWSERS.iter().any(|browser| word.eq_ignore_ascii_case(browser)))
 }
 
-/// How the test ended in the run, and whether a retry passed.
+/// How the test ended in the run, and whether a retry passed. A retry is one of the same execution.
 fn ending(attempts: &TestAttempts, attempt: &StoredAttempt) -> String {
-    let count = attempts.attempts.len();
-    let rescue = attempts
+    let executions = || {
+        attempts
+            .attempts
+            .chunk_by(|one, next| one.execution == next.execution)
+    };
+    let mine: Vec<&StoredAttempt> = attempts
         .attempts
         .iter()
+        .filter(|other| other.execution == attempt.execution)
+        .collect();
+    let told = |attempt: &StoredAttempt| (attempt.status, attempt.duration_ms);
+    let end = TestOutcome::of(executions().map(|execution| execution.iter().map(told)));
+    let rescue = mine
+        .iter()
         .find(|other| other.retry > attempt.retry && other.status == AttemptStatus::Passed);
-    let end = attempts
-        .attempts
-        .last()
-        .map_or(attempt.status, |last| last.status);
+    let count = mine.len();
     let retries = match (rescue, count) {
         (Some(rescue), _) => format!("passed on {}", label(rescue.retry)),
         (None, 0 | 1) => "it was not retried".to_owned(),
         (None, _) => "no retry passed".to_owned(),
     };
-    format!("the test ended as {end} after {count} attempt(s); {retries}")
+    let end = end.map_or(attempt.status, |end| end.status);
+    match executions().count() {
+        0 | 1 => format!("the test ended as {end} after {count} attempt(s); {retries}"),
+        many => format!(
+            "the test ended as {end} after {many} executions, in several shards or repeated; this one had {count} \
+             attempt(s), {retries}"
+        ),
+    }
 }
 
 /// The label of an attempt: `first try`, then `retry #1` and so on.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{id::RunId, timestamp::Timestamp, vocabulary::vocabulary};
 
 vocabulary!(
-    /// How an attempt ended; a test's status in a run is that of its last attempt.
+    /// How an attempt ended; a test's status in a run is that of its final attempt.
     AttemptStatus {
         /// It passed, or failed as it was expected to.
         Passed = "passed",
@@ -29,8 +29,8 @@ impl AttemptStatus {
         }
     }
 
-    /// How much an execution that ends so says of its test. Of several executions of a test in one run those that say
-    /// the least come first, so that the final attempt tells the outcome.
+    /// How much an execution that ends so says about its test. Executions that say the least come first, so that the last
+    /// one has the test's final attempt.
     pub const fn severity(self) -> u8 {
         match self {
             Self::Skipped => 0,
@@ -117,7 +117,7 @@ pub struct TestAttempts {
     pub test: crate::test::TestName,
     /// Its stored verdict, if there is one and an attempt failed, for the prompt.
     pub verdict: Option<crate::verdict::StoredVerdict>,
-    /// Oldest first, never empty.
+    /// Execution by execution, those that ended worst last; within an execution oldest first. Never empty.
     pub attempts: Vec<StoredAttempt>,
     /// How many attempts between the oldest and the newest were left out, because their errors are too long for one
     /// answer.
@@ -127,7 +127,9 @@ pub struct TestAttempts {
 /// A stored attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAttempt {
-    /// Its place among the test's attempts in the run, from 0.
+    /// Its execution, from 0.
+    pub execution: u32,
+    /// Its place among the attempts of its execution, from 0.
     pub retry: u32,
     /// How it ended.
     pub status: AttemptStatus,

@@ -58,10 +58,10 @@ pub struct Occurrence {
     pub status: AttemptStatus,
     /// The final attempt's duration in milliseconds.
     pub duration_ms: Option<u64>,
-    /// How many attempts there were.
+    /// The largest number of attempts of one execution: 1 where nothing was retried.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
-    /// Milliseconds of the attempts before the final one.
+    /// Milliseconds of the attempts before the final one of each execution.
     pub wasted_ms: u64,
     /// Milliseconds of the attempts that failed or timed out; none where no attempt reported a duration.
     pub lost_ms: Option<u64>,

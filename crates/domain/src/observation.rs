@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::{attempt::AttemptStatus, test::TestOrdinal, timestamp::Timestamp};
+use crate::{execution::TestOutcome, test::TestOrdinal, timestamp::Timestamp};
 
 /// A set of test ordinals, one bit each, in whole 64-bit words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -140,61 +140,19 @@ impl RunObservations {
         }
     }
 
-    /// Adds a test that is not in the run yet, in any order. No attempts add nothing.
-    pub fn add(
-        &mut self,
-        test: TestOrdinal,
-        attempts: impl IntoIterator<Item = (AttemptStatus, Option<u64>)>,
-    ) {
-        let Some(ended) = Ended::of(attempts) else { return };
+    /// Adds a test that is not in the run yet, in any order.
+    pub fn add(&mut self, test: TestOrdinal, outcome: &TestOutcome) {
         self.present.insert(test);
-        if ended.untimed {
+        if !outcome.timed {
             self.untimed.insert(test);
         }
-        if ended.last.is_skip() {
+        if outcome.status.is_skip() {
             self.skipped.insert(test);
-        } else if ended.failed_attempts > 0 {
-            let failure = Failure {
-                test,
-                recovered: !ended.last.is_failure(),
-                failed_attempts: ended.failed_attempts,
-                lost_ms: ended.lost_ms,
-            };
+        }
+        if let Some(failure) = Failure::of(test, outcome) {
             let place = self.failures.partition_point(|known| known.test < test);
             self.failures.insert(place, failure);
         }
-    }
-}
-
-/// How a test's attempts in a run ended, as far as the engine cares. The one place where that is decided.
-struct Ended {
-    last: AttemptStatus,
-    untimed: bool,
-    failed_attempts: u32,
-    lost_ms: Option<u64>,
-}
-
-impl Ended {
-    /// Of attempts with their measured milliseconds, the final one last.
-    fn of(attempts: impl IntoIterator<Item = (AttemptStatus, Option<u64>)>) -> Option<Self> {
-        let mut ended: Option<Self> = None;
-        for (status, duration_ms) in attempts {
-            let so_far = ended.get_or_insert(Self {
-                last: status,
-                untimed: true,
-                failed_attempts: 0,
-                lost_ms: None,
-            });
-            so_far.last = status;
-            so_far.untimed &= duration_ms.is_none();
-            if status.is_failure() {
-                so_far.failed_attempts = so_far.failed_attempts.saturating_add(1);
-                if let Some(ms) = duration_ms {
-                    so_far.lost_ms = Some(so_far.lost_ms.unwrap_or(0).saturating_add(ms));
-                }
-            }
-        }
-        ended
     }
 }
 
@@ -203,12 +161,24 @@ impl Ended {
 pub struct Failure {
     /// The test.
     pub test: TestOrdinal,
-    /// Whether its last attempt passed.
+    /// Whether it passed in the end.
     pub recovered: bool,
-    /// How many attempts failed or timed out, at least 1.
+    /// The largest number of attempts of one execution that failed or timed out, at least 1.
     pub failed_attempts: u32,
-    /// The measured milliseconds of the failed attempts; none where none of them reported a duration.
+    /// The measured milliseconds of all failed attempts; none where none of them reported a duration.
     pub lost_ms: Option<u64>,
+}
+
+impl Failure {
+    /// The failure of a test that ended so; none without a failed attempt.
+    pub fn of(test: TestOrdinal, outcome: &TestOutcome) -> Option<Self> {
+        (outcome.failed_attempts > 0).then_some(Self {
+            test,
+            recovered: outcome.recovered,
+            failed_attempts: outcome.failed_attempts,
+            lost_ms: outcome.lost_ms,
+        })
+    }
 }
 
 /// Everything that the engine judges by.
@@ -232,6 +202,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::AttemptStatus;
 
     #[test]
     fn a_bitmap_is_a_set() {
@@ -244,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_attempt_and_the_failed_ones_count() {
+    fn a_run_holds_how_its_tests_ended() {
         use AttemptStatus::{Failed, Interrupted, Passed, Skipped, TimedOut};
         let facts = RunFacts {
             id: "r1".into(),
@@ -255,14 +226,17 @@ mod tests {
             variant: "".into(),
         };
         let mut run = RunObservations::of(facts);
-        run.add(9, [(TimedOut, Some(30)), (Failed, None), (Passed, Some(5))]);
-        run.add(2, [(Failed, None)]);
-        run.add(3, [(Failed, Some(4)), (Interrupted, None)]);
-        run.add(4, [(Skipped, None)]);
-        run.add(5, [(Passed, Some(0))]);
-        run.add(6, []);
-        assert_eq!(run.present.iter().collect::<Vec<_>>(), [2, 3, 4, 5, 9]);
-        assert_eq!(run.skipped.iter().collect::<Vec<_>>(), [3, 4]);
+        let mut add = |test, attempts: &[(AttemptStatus, Option<u64>)]| {
+            run.add(test, &TestOutcome::of([attempts.iter().copied()]).unwrap());
+        };
+        add(9, &[(TimedOut, Some(30)), (Failed, None), (Passed, Some(5))]);
+        add(2, &[(Failed, None)]);
+        add(3, &[(Failed, Some(4)), (Interrupted, None)]);
+        add(4, &[(Skipped, None)]);
+        add(5, &[(Passed, Some(0))]);
+        add(6, &[(Interrupted, Some(1)), (Skipped, None)]);
+        assert_eq!(run.present.iter().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 9]);
+        assert_eq!(run.skipped.iter().collect::<Vec<_>>(), [4, 6]);
         assert_eq!(run.untimed.iter().collect::<Vec<_>>(), [2, 4]);
         let failure = |test, recovered, failed_attempts, lost_ms| Failure {
             test,
@@ -272,7 +246,11 @@ mod tests {
         };
         assert_eq!(
             run.failures,
-            [failure(2, false, 1, None), failure(9, true, 2, Some(30))]
+            [
+                failure(2, false, 1, None),
+                failure(3, false, 1, Some(4)),
+                failure(9, true, 2, Some(30))
+            ]
         );
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::{
     attempt::{Attempt, ErrorDetail},
+    execution::{Executions, TestOutcome},
     id::RunId,
     run::{CiProvider, Counts, Outcome, RunState},
     signature::ErrorClass,
@@ -102,8 +103,19 @@ pub struct Recording {
 pub struct RecordedTest {
     /// Its name and file.
     pub test: TestName,
-    /// Its attempts, the final one last; never empty.
-    pub attempts: Vec<RecordedAttempt>,
+    /// Its attempts by execution, never empty. Executions that ended worst come last.
+    pub attempts: Executions<RecordedAttempt>,
+}
+
+impl RecordedTest {
+    /// How the test ended.
+    pub fn outcome(&self) -> Option<TestOutcome> {
+        TestOutcome::of(self.attempts.executions().map(|execution| {
+            execution
+                .iter()
+                .map(|recorded| (recorded.attempt.status, recorded.attempt.duration_ms))
+        }))
+    }
 }
 
 /// One attempt with what its error was recognised as.

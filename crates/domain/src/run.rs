@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     attempt::{AttemptStatus, ErrorDetail, ShardTag},
+    execution::TestOutcome,
     id::RunId,
     page::{Direction, PerPage, RunPosition},
     timestamp::Timestamp,
@@ -85,14 +86,29 @@ vocabulary!(
 pub struct Counts {
     /// Tests.
     pub total: u32,
-    /// Those whose last attempt passed.
+    /// Those whose final attempt passed.
     pub passed: u32,
-    /// Those whose last attempt failed or timed out.
+    /// Those whose final attempt failed or timed out.
     pub failed: u32,
-    /// Those whose last attempt was skipped or interrupted.
+    /// Those whose final attempt was skipped or interrupted.
     pub skipped: u32,
-    /// Those of the passed that passed after a failed attempt.
+    /// Those of the passed of which an execution passed after a failed attempt.
     pub recovered: u32,
+}
+
+impl Counts {
+    /// Counts a test that ended so.
+    pub fn add(&mut self, outcome: &TestOutcome) {
+        self.total += 1;
+        if outcome.status.is_failure() {
+            self.failed += 1;
+        } else if outcome.status.is_skip() {
+            self.skipped += 1;
+        } else {
+            self.passed += 1;
+            self.recovered += u32::from(outcome.recovered);
+        }
+    }
 }
 
 /// Names a run.
@@ -307,7 +323,7 @@ pub struct TestEntry {
     pub file_path: Option<String>,
     /// The final attempt's status.
     pub status: AttemptStatus,
-    /// How many attempts there were.
+    /// The largest number of attempts of one execution: 1 where nothing was retried.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// The final attempt's duration in milliseconds.

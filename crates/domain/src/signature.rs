@@ -152,10 +152,10 @@ pub struct SignatureRun {
     pub test_name: Arc<str>,
     /// Its stored spec file.
     pub file_path: Option<Arc<str>>,
-    /// All attempts of the test in the run.
+    /// The largest number of attempts of one execution of the test in the run.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
-    /// Those that ended with the signature.
+    /// How many attempts of all executions ended with the signature.
     pub occurrences: u64,
     /// How the test ended in the run.
     pub final_status: AttemptStatus,

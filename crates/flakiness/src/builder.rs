@@ -7,7 +7,8 @@ use std::{
 
 use assay_domain::{
     attempt::AttemptStatus,
-    observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+    execution::TestOutcome,
+    observation::{History, RunFacts, RunObservations},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
@@ -67,7 +68,8 @@ impl HistoryBuilder {
         }
     }
 
-    /// Adds the attempts of a test in a run, oldest first, behind those already there. No attempts add nothing.
+    /// Adds the attempts of a test in a run, oldest first, behind those already there: all are one execution with its
+    /// retries. No attempts add nothing.
     pub fn observe<A: Into<ObservedAttempt>>(
         &mut self,
         run: &ObservedRun,
@@ -115,10 +117,17 @@ impl HistoryBuilder {
                     revision: run.revision.as_deref().map(Into::into),
                     variant: run.variant.as_str().into(),
                 };
-                let results = tests.iter().filter_map(|(test, attempts)| {
-                    ordinals.get(test).map(|ordinal| (*ordinal, attempts.as_slice()))
-                });
-                observations(facts, results)
+                let mut observed = RunObservations::of(facts);
+                for (test, attempts) in tests {
+                    let attempts = attempts
+                        .iter()
+                        .map(|attempt| (attempt.status, attempt.duration_ms));
+                    if let (Some(ordinal), Some(outcome)) = (ordinals.get(test), TestOutcome::of([attempts]))
+                    {
+                        observed.add(*ordinal, &outcome);
+                    }
+                }
+                observed
             })
             .collect();
         let history = History {
@@ -128,43 +137,4 @@ impl HistoryBuilder {
         };
         (history, names.into_iter().cloned().collect())
     }
-}
-
-/// The observations of a run from its tests' attempts, ascending by test.
-fn observations<'a>(
-    run: RunFacts,
-    results: impl Iterator<Item = (TestOrdinal, &'a [ObservedAttempt])>,
-) -> RunObservations {
-    let mut observed = RunObservations {
-        run,
-        present: Bitmap::default(),
-        skipped: Bitmap::default(),
-        untimed: Bitmap::default(),
-        failures: Vec::new(),
-    };
-    for (test, attempts) in results {
-        let Some(last) = attempts.last() else { continue };
-        observed.present.insert(test);
-        if attempts.iter().all(|attempt| attempt.duration_ms.is_none()) {
-            observed.untimed.insert(test);
-        }
-        if last.status.is_skip() {
-            observed.skipped.insert(test);
-            continue;
-        }
-        let failed = || attempts.iter().filter(|attempt| attempt.status.is_failure());
-        if failed().next().is_some() {
-            observed.failures.push(Failure {
-                test,
-                recovered: !last.status.is_failure(),
-                failed_attempts: count(failed().count()),
-                lost_ms: failed()
-                    .filter_map(|attempt| attempt.duration_ms)
-                    .fold(None, |sum: Option<u64>, ms| {
-                        Some(sum.unwrap_or(0).saturating_add(ms))
-                    }),
-            });
-        }
-    }
-    observed
 }

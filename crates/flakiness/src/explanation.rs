@@ -114,12 +114,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             case.sheet.column.pairs
         ),
         Signal::IsolatedFailure => isolated(case),
-        Signal::MassFailure => {
-            format!(
-                "Failed in {} in which many tests failed together",
-                runs(case.found.runs.mass_failures)
-            )
-        }
+        Signal::MassFailure => mass_failure(case),
         Signal::FailingOffStable => case
             .found
             .ends
@@ -163,6 +158,22 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
         | Signal::MassFailure
         | Signal::FailingOffStable
         | Signal::VariantSpecific => String::new(),
+    }
+}
+
+fn mass_failure(case: &Case<'_, '_>) -> String {
+    let recovered = case.found.runs.recovered_in_mass_failures;
+    let failed = case.found.runs.mass_failures - recovered;
+    match (failed, recovered) {
+        (0, _) => format!(
+            "Passed on retry in {} in which many tests failed together",
+            runs(recovered)
+        ),
+        (_, 0) => format!("Failed in {} in which many tests failed together", runs(failed)),
+        (_, _) => format!(
+            "Failed in {} in which many tests failed together, and passed on retry in {recovered} more",
+            runs(failed)
+        ),
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct FailedRun {
     pub(crate) failed_at_all: bool,
     /// It had a failed attempt in a mass failure.
     pub(crate) in_mass_failure: bool,
+    /// It failed finally in a mass failure.
+    pub(crate) failed_in_mass_failure: bool,
 }
 
 impl FailedRun {
@@ -41,8 +43,10 @@ pub(crate) struct RunFigures {
     pub(crate) failing: u32,
     /// Those in which it passed on retry.
     pub(crate) recovered: u32,
-    /// Mass-failure runs in which it failed.
+    /// Mass-failure runs in which it had a failed attempt.
     pub(crate) mass_failures: u32,
+    /// Those of them in which it passed on retry.
+    pub(crate) recovered_in_mass_failures: u32,
     /// Failed runs at the end of the stable branch's history (of all, where it never ran there).
     pub(crate) streak: u32,
     /// Red runs of the stable branch owed to it.
@@ -81,6 +85,7 @@ pub(crate) fn join(sheet: Sheet<'_, '_>) -> Vec<FailedRun> {
             recovered: !failed && counts,
             failed_at_all: failed,
             in_mass_failure: !counts,
+            failed_in_mass_failure: failed && !counts,
         })
     });
     let mut runs: Vec<_> = runs.collect();
@@ -92,6 +97,7 @@ pub(crate) fn join(sheet: Sheet<'_, '_>) -> Vec<FailedRun> {
             kept.recovered |= next.recovered;
             kept.failed_at_all |= next.failed_at_all;
             kept.in_mass_failure |= next.in_mass_failure;
+            kept.failed_in_mass_failure |= next.failed_in_mass_failure;
         }
         same
     });
@@ -108,6 +114,7 @@ pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Opt
     let mut runs_until_last_failure = 0;
     for run in failed {
         figures.mass_failures += u32::from(run.in_mass_failure);
+        figures.recovered_in_mass_failures += u32::from(run.in_mass_failure && !run.failed_in_mass_failure);
         if !run.counts() {
             continue;
         }

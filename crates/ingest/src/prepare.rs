@@ -188,7 +188,8 @@ mod tests {
                 attempts: vec![
                     attempt(AttemptStatus::Failed, Some("expected 3, got 4")),
                     attempt(AttemptStatus::Passed, Some("expected 3, got 4")),
-                ],
+                ]
+                .into(),
             }],
             warnings: Vec::new(),
         }
@@ -372,7 +373,7 @@ mod tests {
         long.tests[0].test.name = "n".repeat(8_001);
         let mut repeated = report();
         let attempt = repeated.tests[0].attempts[0].clone();
-        repeated.tests[0].attempts = vec![attempt; 1_001];
+        repeated.tests[0].attempts = vec![attempt; 1_001].into();
         for refused in [long, repeated] {
             let error = prepared_or_not(refused, &Flags::default(), NOW)
                 .unwrap_err()

@@ -17,11 +17,7 @@ pub(crate) fn classed(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTe
         .into_par_iter()
         .map(|reported| RecordedTest {
             test: reported.test,
-            attempts: reported
-                .attempts
-                .into_iter()
-                .map(|attempt| recorded(attempt, shift_ms))
-                .collect(),
+            attempts: reported.attempts.map(|attempt| recorded(attempt, shift_ms)),
         })
         .collect()
 }
@@ -36,24 +32,11 @@ fn recorded(mut attempt: Attempt, shift_ms: i64) -> RecordedAttempt {
     RecordedAttempt { attempt, class }
 }
 
-/// How the tests ended, each once: the last attempt decides.
+/// How the tests ended, each once.
 pub(crate) fn counts(tests: &[RecordedTest]) -> Counts {
     let mut counts = Counts::default();
-    for test in tests {
-        let Some((last, earlier)) = test.attempts.split_last() else {
-            continue;
-        };
-        counts.total += 1;
-        let status = last.attempt.status;
-        if status.is_failure() {
-            counts.failed += 1;
-        } else if status.is_skip() {
-            counts.skipped += 1;
-        } else {
-            counts.passed += 1;
-            let recovered = earlier.iter().any(|earlier| earlier.attempt.status.is_failure());
-            counts.recovered += u32::from(recovered);
-        }
+    for outcome in tests.iter().filter_map(RecordedTest::outcome) {
+        counts.add(&outcome);
     }
     counts
 }

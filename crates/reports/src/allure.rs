@@ -36,7 +36,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         .unwrap_or_else(|| format!("{} {:?}", test.name, test.file_path));
     report.tests.push(ReportedTest {
         test,
-        attempts: vec![attempt],
+        attempts: vec![attempt].into(),
     });
     Ok((report, history))
 }

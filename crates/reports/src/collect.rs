@@ -5,21 +5,24 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault, Hasher},
 };
 
-use assay_domain::{attempt::Attempt, test::TestName};
+use assay_domain::{attempt::Attempt, execution::Executions, test::TestName};
 
-use crate::{limits, report::ReportedTest};
+use crate::{
+    limits,
+    report::{ReportedTest, outcome},
+};
 
 /// The tests of a report while it is read, each name and file once, in the order of their first execution.
 ///
-/// An execution is one go at a test with all its attempts. A test that was executed several times (repeated on
-/// purpose, or reported by several files) keeps all attempts: executions that were skipped first, then those that
-/// passed, then those that failed, so that the final attempt tells the outcome.
+/// A test that was executed several times (repeated on purpose, or reported by several files) keeps all executions:
+/// those that were skipped first, then those that passed, then those that failed, so that the last one tells the
+/// outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     /// Each test with its first execution.
-    tests: Vec<ReportedTest>,
+    tests: Vec<(TestName, Vec<Attempt>)>,
     /// The later executions of the few tests that have any, by the test's place.
-    more: HashMap<usize, Executions>,
+    more: HashMap<usize, LaterExecutions>,
     /// Where each test stands, by a hash of it: a key that another test has is followed by the next free one.
     places: HashMap<u64, usize, BuildHasherDefault<Itself>>,
     hasher: foldhash::fast::RandomState,
@@ -40,6 +43,18 @@ impl Collector {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
     }
 
+    /// Adds every execution of a test that was read before.
+    pub(crate) fn add_all(&mut self, test: ReportedTest) {
+        let mut executions = test.attempts.into_executions().peekable();
+        while let Some(execution) = executions.next() {
+            if executions.peek().is_none() {
+                self.add(test.test, execution);
+                return;
+            }
+            self.add(test.test.clone(), execution);
+        }
+    }
+
     /// Adds an execution, of which `join` decides where the test is known: it gets the test's place, the attempts of
     /// its latest execution and the new ones, and gives back those that are an execution of their own.
     pub(crate) fn add_or_join(
@@ -54,9 +69,9 @@ impl Collector {
         let mut key = self.hasher.hash_one(&test);
         while let Some(place) = self.places.get(&key).copied() {
             match self.tests.get_mut(place) {
-                Some(known) if known.test == test => {
-                    let more = self.more.get_mut(&place).and_then(Executions::latest);
-                    let latest = more.unwrap_or(&mut known.attempts);
+                Some((known, first)) if *known == test => {
+                    let more = self.more.get_mut(&place).and_then(LaterExecutions::latest);
+                    let latest = more.unwrap_or(first);
                     let execution = join(place, latest, attempts);
                     keep_newest(latest);
                     if let Some(attempts) = execution {
@@ -68,14 +83,14 @@ impl Collector {
             }
         }
         self.places.insert(key, self.tests.len());
-        self.tests.push(ReportedTest { test, attempts });
+        self.tests.push((test, attempts));
     }
 
     /// The place of a test that is known.
     pub(crate) fn place_of(&self, test: &TestName) -> Option<usize> {
         let mut key = self.hasher.hash_one(test);
         while let Some(place) = self.places.get(&key).copied() {
-            if self.tests.get(place).is_some_and(|known| known.test == *test) {
+            if self.tests.get(place).is_some_and(|(known, _)| known == test) {
                 return Some(place);
             }
             key = key.wrapping_add(1);
@@ -88,36 +103,32 @@ impl Collector {
         self.tests.len()
     }
 
-    /// The tests, and what had to be left out.
+    /// The tests, of which too many attempts and errors are left out.
     pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
-        for (place, more) in self.more {
-            if let Some(test) = self.tests.get_mut(place) {
-                let first = std::mem::take(&mut test.attempts);
-                test.attempts = in_order(first, more.all);
-            }
-        }
-        for test in &mut self.tests {
-            let excess = test.attempts.len().saturating_sub(limits::ATTEMPTS);
-            if excess > 0 {
-                test.attempts.drain(..excess);
-            }
-            for attempt in &mut test.attempts {
+        let tests = (0..).zip(self.tests).map(|(place, (test, first))| {
+            let mut attempts = match self.more.remove(&place) {
+                Some(more) => in_order(first, more.all),
+                None => Executions::from(first),
+            };
+            attempts.keep_last(limits::ATTEMPTS);
+            for attempt in attempts.iter_mut() {
                 attempt.errors.truncate(limits::ERRORS);
             }
-        }
-        self.tests
+            ReportedTest { test, attempts }
+        });
+        tests.collect()
     }
 }
 
 /// The later executions of a test in the order of the report.
 #[derive(Debug, Default)]
-struct Executions {
+struct LaterExecutions {
     all: Vec<Vec<Attempt>>,
     /// The attempts of all but the latest.
     attempts: usize,
 }
 
-impl Executions {
+impl LaterExecutions {
     fn latest(&mut self) -> Option<&mut Vec<Attempt>> {
         self.all.last_mut()
     }
@@ -149,20 +160,22 @@ fn keep_newest(attempts: &mut Vec<Attempt>) {
     }
 }
 
-/// The attempts of all executions: those that ended alike are in the order of their starts, where the report tells
-/// them, else in its own.
-fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Vec<Attempt> {
-    let mut executions = Vec::with_capacity(more.len() + 1);
-    executions.push(first);
-    executions.extend(more);
-    sort(&mut executions);
-    executions.into_iter().flatten().collect()
+/// All executions: those that ended alike are in the order of their starts, where the report tells them, else in its
+/// own.
+fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Executions<Attempt> {
+    let mut all: Vec<Vec<Attempt>> = [first].into_iter().chain(more).collect();
+    sort(&mut all);
+    let mut executions = Executions::with_capacity(all.iter().map(Vec::len).sum());
+    for execution in all {
+        executions.push(execution);
+    }
+    executions
 }
 
 fn sort(executions: &mut [Vec<Attempt>]) {
-    executions.sort_by_key(|attempts| {
-        let end = attempts.last().map_or(0, |last| last.status.severity());
-        (end, attempts.first().and_then(|first| first.started_at))
+    executions.sort_by_cached_key(|attempts| {
+        let severity = outcome([attempts.as_slice()]).map(|outcome| outcome.status.severity());
+        (severity, attempts.first().and_then(|first| first.started_at))
     });
 }
 
@@ -221,6 +234,8 @@ mod tests {
         assert_eq!(tests.len(), 2);
         let statuses: Vec<_> = tests[0].attempts.iter().map(|attempt| attempt.status).collect();
         assert_eq!(statuses, [Skipped, Failed, Passed, Failed, Failed]);
+        let lengths: Vec<_> = tests[0].attempts.executions().map(<[Attempt]>::len).collect();
+        assert_eq!(lengths, [1, 2, 2]);
     }
 
     #[test]
@@ -253,6 +268,6 @@ mod tests {
                 None
             });
         }
-        assert!(tests.tests[0].attempts.len() <= 2 * limits::ATTEMPTS);
+        assert!(tests.tests[0].1.len() <= 2 * limits::ATTEMPTS);
     }
 }

@@ -34,7 +34,7 @@ pub struct Options<'a> {
 /// Reads all files of one import, which are one run or one shard of it.
 ///
 /// Files are unpacked, decoded, recognised and parsed side by side. A test that several files report keeps all
-/// attempts: executions that ended well first, so that the final attempt tells the outcome.
+/// executions: those that ended well first, so that the last one tells the outcome.
 ///
 /// # Errors
 /// The first file that is of no known format, broken or too large; nothing is read in part but cut-off files.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use assay_domain::{
     attempt::Attempt,
+    execution::Executions,
     recording::{RunContext, ShardIndex},
     run::RunState,
     test::TestName,
@@ -50,14 +51,14 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     let mut several_formats = false;
     if !alone {
         for test in std::mem::take(&mut whole.tests) {
-            tests.add(test.test, test.attempts);
+            tests.add_all(test);
         }
     }
     for next in reports {
         several_formats |= next.format != whole.format;
         shards.push(next.shard);
         for test in next.tests {
-            tests.add(test.test, test.attempts);
+            tests.add_all(test);
         }
         whole.widen(next.started_at, None);
         whole.widen(next.finished_at, None);
@@ -114,7 +115,10 @@ fn join_attempts(pieces: &mut [Piece]) {
             .report
             .tests
             .iter_mut()
-            .flat_map(|test| std::mem::take(&mut test.attempts));
+            .flat_map(|test| {
+                std::mem::replace(&mut test.attempts, Executions::from(Vec::new())).into_executions()
+            })
+            .flatten();
         histories.entry(history.clone()).or_default().extend(attempts);
     }
     for piece in pieces.iter_mut() {
@@ -124,7 +128,7 @@ fn join_attempts(pieces: &mut [Piece]) {
             .and_then(|history| histories.remove(&history));
         if let (Some(mut attempts), Some(test)) = (joined, piece.report.tests.first_mut()) {
             attempts.sort_by_key(|attempt| attempt.started_at);
-            test.attempts = attempts;
+            test.attempts = attempts.into();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use assay_domain::{
     attempt::{Attempt, ErrorDetail},
+    execution::{Executions, TestOutcome},
     recording::{RunContext, ShardIndex},
     run::RunState,
     test::TestName,
@@ -162,8 +163,24 @@ impl Report {
 pub struct ReportedTest {
     /// Its name and file.
     pub test: TestName,
-    /// Its attempts, the final one last; never empty.
-    pub attempts: Vec<Attempt>,
+    /// Its attempts by execution, never empty. Executions that ended worst come last.
+    pub attempts: Executions<Attempt>,
+}
+
+impl ReportedTest {
+    /// How the test ended.
+    pub fn outcome(&self) -> Option<TestOutcome> {
+        outcome(self.attempts.executions())
+    }
+}
+
+/// How a test with these executions ended.
+pub(crate) fn outcome<'a>(executions: impl IntoIterator<Item = &'a [Attempt]>) -> Option<TestOutcome> {
+    TestOutcome::of(executions.into_iter().map(|execution| {
+        execution
+            .iter()
+            .map(|attempt| (attempt.status, attempt.duration_ms))
+    }))
 }
 
 /// Why a file could not be read. Every message names the file and says what was expected.

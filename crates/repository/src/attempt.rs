@@ -77,6 +77,7 @@ struct Ended {
 
 #[derive(Debug, Queryable)]
 struct AttemptRow {
+    execution: i32,
     retry: i32,
     status: i16,
     duration_ms: Option<i64>,
@@ -187,8 +188,8 @@ impl Found {
     }
 }
 
-/// What the run, the tests of the name that it has and their attempts come to in one statement, by file and retry. Read one
-/// after the other, because the errors of all attempts may take a gigabyte.
+/// What the run, the tests of the name that it has and their attempts come to in one statement, by file, execution and
+/// retry. Read one after the other, because the errors of all attempts may take a gigabyte.
 fn rows<'a>(
     connection: &'a mut PgConnection,
     project: &Project,
@@ -251,6 +252,7 @@ fn rows<'a>(
         .order((
             test::file_path.nullable().asc().nulls_first(),
             test::ordinal.nullable(),
+            attempt::execution.nullable(),
             attempt::retry.nullable(),
         ))
         .select((
@@ -270,6 +272,7 @@ fn rows<'a>(
             )
                 .nullable(),
             (
+                attempt::execution,
                 attempt::retry,
                 attempt::status,
                 attempt::duration_ms,
@@ -309,6 +312,7 @@ impl Row {
             )
         })?;
         let single = |ended: Ended| AttemptRow {
+            execution: 0,
             retry: 0,
             status: ended.status,
             duration_ms: ended.duration_ms,
@@ -319,6 +323,7 @@ impl Row {
             .or(self.ended.map(single))
             .ok_or_else(|| corrupt("attempt without a result", &format!("in run {}", self.run.number)))?;
         Ok(StoredAttempt {
+            execution: count(attempt.execution)?,
             retry: count(attempt.retry)?,
             status: status(attempt.status)?,
             duration_ms: duration(attempt.duration_ms)?,

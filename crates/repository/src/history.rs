@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
+    attempt::AttemptStatus,
+    execution::TestOutcome,
     history::{HistoryRest, Occurrence, RevisionSeen, TestHistory},
     id::RunId,
     project::Project,
@@ -16,7 +18,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    column::{At, count, duration, long_count, status},
+    column::{At, corrupt, duration, status},
     period::visible,
     pool::Read,
     revision::Revisions,
@@ -131,55 +133,50 @@ pub(crate) fn part(
     Ok((occurrences, has_more.then_some(rest)))
 }
 
-/// What the attempts of a test in a run come to.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tried {
-    attempts: u32,
-    wasted_ms: u64,
-    final_ms: u64,
-    failed_ms: u64,
-    timed: bool,
-    any_failed: bool,
-}
-
-/// The attempts of the test in the runs of the period in which it has rows of its own for them.
+/// How the test ended in the runs of the period in which it has rows of its own for its attempts.
 fn retried(
     connection: &mut PgConnection,
     project: Uuid,
     test: i32,
     from: At,
     to: At,
-) -> Read<HashMap<i32, Tried>> {
-    let rows: Vec<(i32, i16, Option<i64>)> = attempt::table
+) -> Read<HashMap<i32, TestOutcome>> {
+    let rows: Vec<(i32, i32, i16, Option<i64>)> = attempt::table
         .filter(attempt::project_id.eq(project))
         .filter(attempt::test.eq(test))
         .filter(attempt::started_at.between(from, to))
-        .order((attempt::run_number, attempt::retry))
-        .select((attempt::run_number, attempt::status, attempt::duration_ms))
+        .order((attempt::run_number, attempt::execution, attempt::retry))
+        .select((
+            attempt::run_number,
+            attempt::execution,
+            attempt::status,
+            attempt::duration_ms,
+        ))
         .load(connection)?;
-    let mut runs: HashMap<i32, Tried> = HashMap::new();
-    for (run, code, duration_ms) in rows {
-        let tried = runs.entry(run).or_default();
-        tried.attempts += 1;
-        // Each attempt turns out not to have been the final one when another follows.
-        tried.wasted_ms = tried.wasted_ms.saturating_add(tried.final_ms);
-        tried.final_ms = long_count(duration_ms.unwrap_or(0))?;
-        tried.timed |= duration_ms.is_some();
-        if status(code)?.is_failure() {
-            tried.any_failed = true;
-            tried.failed_ms = tried.failed_ms.saturating_add(tried.final_ms);
-        }
-    }
-    Ok(runs)
+    let rows = rows
+        .into_iter()
+        .map(|(run, execution, code, duration_ms)| {
+            Ok((run, execution, (status(code)?, duration(duration_ms)?)))
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let runs = rows.chunk_by(|one, next| one.0 == next.0);
+    let outcome = |run: &[(i32, i32, Attempt)]| {
+        let executions = run.chunk_by(|one, next| one.1 == next.1);
+        let attempts = executions.map(|execution| execution.iter().map(|row| row.2));
+        Some((run.first()?.0, TestOutcome::of(attempts)?))
+    };
+    Ok(runs.filter_map(outcome).collect())
 }
 
+/// Status and milliseconds.
+type Attempt = (AttemptStatus, Option<u64>);
+
 impl Row {
-    fn shown(self, tried: Option<Tried>, revision: RevisionSeen) -> Result<Occurrence, StoreError> {
-        let tried = tried.unwrap_or(Tried {
-            attempts: 1,
-            timed: self.duration_ms.is_some(),
-            ..Tried::default()
-        });
+    fn shown(self, retried: Option<TestOutcome>, revision: RevisionSeen) -> Result<Occurrence, StoreError> {
+        let (status, duration_ms) = (status(self.status)?, duration(self.duration_ms)?);
+        let outcome = retried
+            .or_else(|| TestOutcome::of([[(status, duration_ms)]]))
+            .ok_or_else(|| corrupt("test without attempts", &self.run_number.to_string()))?;
         Ok(Occurrence {
             run_id: RunId(self.run_id),
             run_number: self.run_number,
@@ -188,12 +185,12 @@ impl Row {
             commit_sha: self.commit_sha,
             suite: self.suite,
             started_at: self.started_at.0,
-            status: status(self.status)?,
-            duration_ms: duration(self.duration_ms)?,
-            attempts: count(tried.attempts)?,
-            wasted_ms: tried.wasted_ms,
-            lost_ms: tried.timed.then_some(tried.failed_ms),
-            any_failed_attempt: tried.any_failed,
+            status,
+            duration_ms,
+            attempts: outcome.attempts,
+            wasted_ms: outcome.wasted_ms,
+            lost_ms: outcome.timed.then_some(outcome.lost_ms.unwrap_or(0)),
+            any_failed_attempt: outcome.failed_attempts > 0,
             revision,
         })
     }

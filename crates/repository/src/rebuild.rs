@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     Database, branch,
-    column::{At, int},
+    column::{At, int, word},
     observation,
     pack::Pack,
     pool::{Read, WorkError},
@@ -16,7 +16,7 @@ use crate::{
     record::{self, RunContents},
     run::StoredCounts,
     run_day,
-    schema::{run, run_pack},
+    schema::{self, run, run_pack},
     shard::{self, StoredShard},
     verdict,
 };
@@ -49,7 +49,7 @@ pub(crate) fn store_pack(
 pub struct Rebuilt {
     /// Runs looked at.
     pub runs: u64,
-    /// Those whose pack, counts or status were not what their results and shards say.
+    /// Those whose rows, pack, counts or status were not what the attempts and shards say.
     pub runs_changed: u64,
     /// Stored verdicts that are no longer what they were; time alone may change some.
     pub verdicts_changed: u64,
@@ -60,8 +60,8 @@ pub struct Rebuilt {
 }
 
 impl Database {
-    /// Makes everything that is derived from a project's results anew: the counts, the status and the pack of each run, the
-    /// branches and days, then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
+    /// Makes everything that is derived from a project's results anew: how each test and shard ended, the counts, the
+    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
     ///
     /// What was right stays as it is. Each run is a transaction of its own, so that imports wait for no more than one.
     pub fn rebuild(
@@ -138,7 +138,11 @@ fn rebuild_run(
     let Some((started_at, status, counts)) = stored else {
         return Ok(None);
     };
-    let contents = RunContents::load(connection, project, number, started_at)?;
+    let mut contents = RunContents::load(connection, project, number, started_at)?;
+    let mut shards = shard::of_run(connection, project, number)?;
+    contents.order(shards.iter().map(|shard| (shard.slot, shard.index)));
+    let were_rows_wrong = record::correct(connection, project, number, started_at, &contents)?;
+    let were_shards_wrong = correct_shards(connection, project, number, &mut shards, &contents)?;
     let pack: Option<(At, Vec<u8>)> = run_pack::table
         .find((project, number))
         .select((run_pack::started_at, run_pack::pack))
@@ -151,7 +155,6 @@ fn rebuild_run(
         observation::changed(connection, project, observed)?;
     }
     let told = contents.counts();
-    let shards = shard::of_run(connection, project, number)?;
     let outcome = record::outcome(&shards.iter().collect::<Vec<&StoredShard>>())?.map(Outcome::as_str);
     // Counts that no count could be are wrong, too.
     let is_counted = counts.counts().is_ok_and(|counts| counts == told) && status.as_deref() == outcome;
@@ -167,5 +170,34 @@ fn rebuild_run(
             ))
             .execute(connection)?;
     }
-    Ok(Some(!is_packed || !is_counted))
+    Ok(Some(
+        were_rows_wrong || were_shards_wrong || !is_packed || !is_counted,
+    ))
+}
+
+/// Corrects the status of each shard; whether any was wrong.
+fn correct_shards(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    shards: &mut [StoredShard],
+    contents: &RunContents<'_>,
+) -> Read<bool> {
+    let failed_slots = contents.failed_slots();
+    let mut were_wrong = false;
+    for shard in shards {
+        let errors = shard.report_errors.as_array();
+        let has_errors = errors.is_some_and(|errors| !errors.is_empty());
+        let failed = has_errors || failed_slots.contains(&shard.slot);
+        let outcome = record::shard_outcome(failed, word("run state", &shard.state)?);
+        let status = outcome.map(|outcome| outcome.as_str().to_owned());
+        if shard.status != status {
+            diesel::update(schema::shard::table.find((project, run, shard.slot)))
+                .set(schema::shard::status.eq(&status))
+                .execute(connection)?;
+            shard.status = status;
+            were_wrong = true;
+        }
+    }
+    Ok(were_wrong)
 }

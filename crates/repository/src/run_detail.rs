@@ -328,9 +328,7 @@ fn tests(
     let mut errors = errors(connection, project, run, only)?;
     let mut entries = Vec::with_capacity(rows.len());
     for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
-        // Of the final attempt.
-        let final_error = errors.remove(&(ordinal, attempts.saturating_sub(1)));
-        let (error_message, fingerprint) = final_error.unwrap_or_default();
+        let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
         entries.push(TestEntry {
             test_name,
             file_path,
@@ -350,13 +348,13 @@ fn tests(
 /// A message and a fingerprint.
 type FinalError = (Option<String>, Option<String>);
 
-/// The message and fingerprint of each attempt that has any, by test and place among the test's attempts.
+/// The message and fingerprint of each final attempt that has any, by test.
 fn errors(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
     only: Option<&[i32]>,
-) -> QueryResult<HashMap<(i32, i32), FinalError>> {
+) -> QueryResult<HashMap<i32, FinalError>> {
     let mut statement = attempt::table
         .left_join(
             signature::table.on(signature::project_id
@@ -368,6 +366,7 @@ fn errors(
         .filter(attempt::run_number.eq(run.number))
         // Tells which partition has the rows.
         .filter(attempt::started_at.eq(run.started_at))
+        .filter(attempt::is_final)
         .filter(
             attempt::message
                 .is_not_null()
@@ -375,7 +374,6 @@ fn errors(
         )
         .select((
             attempt::test,
-            attempt::retry,
             beginning(attempt::message, LISTED),
             signature::fingerprint.nullable(),
         ))
@@ -383,9 +381,9 @@ fn errors(
     if let Some(only) = only {
         statement = statement.filter(attempt::test.eq_any(only));
     }
-    let rows: Vec<(i32, i32, Option<String>, Option<String>)> = statement.load(connection)?;
+    let rows: Vec<(i32, Option<String>, Option<String>)> = statement.load(connection)?;
     Ok(rows
         .into_iter()
-        .map(|(test, retry, message, fingerprint)| ((test, retry), (message.map(excerpt), fingerprint)))
+        .map(|(test, message, fingerprint)| (test, (message.map(excerpt), fingerprint)))
         .collect())
 }

@@ -181,6 +181,8 @@ diesel::table! {
         timed -> Bool,
         message -> Nullable<Text>,
         errors -> Nullable<Jsonb>,
+        execution -> Integer,
+        is_final -> Bool,
     }
 }
 

@@ -253,7 +253,7 @@ pub(crate) fn each_latest(
         .sql(
             " AND attempt.test = latest.test AND attempt.started_at = latest.started_at \
              AND attempt.run_number = latest.run_number AND attempt.signature = latest.signature \
-             AND attempt.occurred_at = latest.occurred_at ORDER BY attempt.retry DESC LIMIT 1) AS whole",
+             AND attempt.occurred_at = latest.occurred_at ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS whole",
         )
         .load_iter::<(i32, At, Option<String>), PgRowByRowLoadingMode>(connection)?;
     for row in rows {

@@ -75,7 +75,8 @@ const STATEMENTS: [&str; 8] = [
          start_offset_ms, browser, attempts, slot, status \
      FROM result, generate_series(1, {copies}) AS copy WHERE project_id = '{project}'",
     "INSERT INTO attempt SELECT project_id, started_at - {earlier}, occurred_at - {earlier}, \
-         duration_ms, run_number + copy * {runs}, test, browser, signature, place, retry, slot, status, timed, message, errors \
+         duration_ms, run_number + copy * {runs}, test, browser, signature, place, retry, slot, status, timed, message, errors, \
+         execution, is_final \
      FROM attempt, generate_series(1, {copies}) AS copy WHERE project_id = '{project}'",
     "UPDATE project SET runs = runs * ({copies} + 1) WHERE id = '{project}'",
 ];

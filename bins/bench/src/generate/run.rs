@@ -106,7 +106,7 @@ fn recorded(
         let attempt = attempt(AttemptStatus::Skipped, None, run.at, None);
         return RecordedTest {
             test: name,
-            attempts: vec![attempt],
+            attempts: vec![attempt].into(),
         };
     }
     let (fails, recovers) = if breaks { (1.0, 0.0) } else { test.failing(run) };
@@ -127,7 +127,10 @@ fn recorded(
         }
         failed = !random.random_bool(recovers);
     }
-    RecordedTest { test: name, attempts }
+    RecordedTest {
+        test: name,
+        attempts: attempts.into(),
+    }
 }
 
 fn attempt(

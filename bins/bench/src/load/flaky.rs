@@ -6,6 +6,7 @@ use std::{collections::HashMap, hint::black_box, time::Instant};
 use anyhow::Context as _;
 use assay_domain::{
     attempt::AttemptStatus,
+    execution::TestOutcome,
     id::ProjectId,
     observation::{History, RunFacts, RunObservations},
     timestamp::Timestamp,
@@ -271,8 +272,8 @@ fn history(connection: &mut PgConnection, project: Uuid, now: Timestamp) -> anyh
         let ordinal = u32::try_from(test)?;
         tests = tests.max(ordinal + 1);
         match attempts.get(&(run, test)) {
-            Some(attempts) if rows > 0 => of.add(ordinal, attempts.iter().copied()),
-            Some(_) | None => of.add(ordinal, [(meant(status), measured(duration))]),
+            Some(attempts) if rows > 0 => add(of, ordinal, attempts),
+            Some(_) | None => add(of, ordinal, &[(meant(status), measured(duration))]),
         }
     }
     let history = History {
@@ -281,6 +282,12 @@ fn history(connection: &mut PgConnection, project: Uuid, now: Timestamp) -> anyh
         runs: observed,
     };
     Ok((history, count))
+}
+
+fn add(of: &mut RunObservations, test: u32, attempts: &[Tried]) {
+    if let Some(outcome) = TestOutcome::of([attempts.iter().copied()]) {
+        of.add(test, &outcome);
+    }
 }
 
 fn measured(duration: Option<i64>) -> Option<u64> {

@@ -137,11 +137,16 @@ impl Imported {
     /// The season as a table of attempts.
     pub(crate) fn table(&self) -> String {
         let mut rows =
-            "test,file,run,started_at,status,branch,revision,retry,duration_ms,variant\n".to_owned();
+            "test,file,run,started_at,status,branch,revision,execution,retry,duration_ms,variant\n"
+                .to_owned();
         for (run, id) in self.season.runs.iter().zip(&self.run_ids) {
-            for (test, attempts) in run.attempts() {
+            for (test, executions) in run.executions() {
                 let (name, file) = identity(test);
-                for (retry, attempt) in attempts.iter().enumerate() {
+                let executions = executions.iter().enumerate();
+                let attempts = executions.flat_map(|(execution, attempts)| {
+                    attempts.iter().enumerate().map(move |one| (execution, one))
+                });
+                for (execution, (retry, attempt)) in attempts {
                     let cells = [
                         name.as_str(),
                         &file,
@@ -150,6 +155,7 @@ impl Imported {
                         attempt.status,
                         run.branch.as_deref().unwrap_or_default(),
                         run.revision().unwrap_or_default(),
+                        &execution.to_string(),
                         &retry.to_string(),
                         &attempt.duration.map(|ms| ms.to_string()).unwrap_or_default(),
                         run.suite.unwrap_or_default(),

@@ -248,8 +248,8 @@ impl Run {
         self.tested_revision.as_deref().or(self.commit.as_deref())
     }
 
-    /// The attempts of each test, the final one last: of several shards that ran it those that failed come last.
-    pub(crate) fn attempts(&self) -> BTreeMap<usize, Vec<Attempt>> {
+    /// The executions of each test: a shard's attempts are one.
+    pub(crate) fn executions(&self) -> BTreeMap<usize, Vec<Vec<Attempt>>> {
         let mut executions: BTreeMap<usize, Vec<Vec<Attempt>>> = BTreeMap::new();
         for result in self.parts.iter().flat_map(|part| &part.results) {
             let mut attempts = result.attempts.clone();
@@ -262,14 +262,7 @@ impl Run {
             }
             executions.entry(result.test).or_default().push(attempts);
         }
-        let joined = |mut executions: Vec<Vec<Attempt>>| {
-            executions.sort_by_key(|attempts| attempts.last().is_some_and(Attempt::failed));
-            executions.concat()
-        };
         executions
-            .into_iter()
-            .map(|(test, executions)| (test, joined(executions)))
-            .collect()
     }
 
     /// The report of a part as Playwright writes it, with what it can tell of the run.

@@ -82,12 +82,13 @@ pub(crate) fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdi
 
 /// A row an attempt of the last thirty days.
 fn table(scene: &Scene<'_>) -> String {
-    let mut rows =
-        vec!["ignored,test,file,run,started_at,status,branch,revision,retry,duration_ms".to_owned()];
+    let mut rows = vec![
+        "ignored,test,file,run,started_at,status,branch,revision,execution,retry,duration_ms".to_owned(),
+    ];
     for run in oracle::within(scene.project, 30, scene.now) {
         let revision = run.tested_revision.as_deref().or(run.commit.as_deref());
         for test in run.tests(scene.project) {
-            for (retry, attempt) in test.attempts.iter().enumerate() {
+            for (execution, retry, attempt) in test.numbered() {
                 let cells = [
                     "x".to_owned(),
                     test.name.clone(),
@@ -97,6 +98,7 @@ fn table(scene: &Scene<'_>) -> String {
                     attempt.status.to_owned(),
                     run.branch.clone().unwrap_or_default(),
                     revision.unwrap_or_default().to_owned(),
+                    execution.to_string(),
                     retry.to_string(),
                     attempt
                         .duration

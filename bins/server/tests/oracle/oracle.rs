@@ -190,7 +190,7 @@ pub(crate) fn test_entry(run: &Run, test: &Stored, fingerprints: &Fingerprints) 
         "testName": test.name,
         "filePath": test.file,
         "status": last.status,
-        "attempts": test.attempts.len(),
+        "attempts": test.tries(),
         "durationMs": last.duration,
         "errorMessage": match last.faults.first() {
             Some(fault) if fault.class == MENDED_CLASS => json!(ANY),
@@ -227,11 +227,11 @@ pub(crate) fn message(fault: &Fault) -> String {
 /// The attempts of a test in a run.
 pub(crate) fn attempts(project: &Project, run: &Run, test: &Stored) -> Value {
     let attempts: Vec<Value> = test
-        .attempts
-        .iter()
-        .enumerate()
-        .map(|(retry, attempt)| {
+        .numbered()
+        .into_iter()
+        .map(|(execution, retry, attempt)| {
             json!({
+                "execution": execution,
                 "retry": retry,
                 "label": if retry == 0 { "first try".to_owned() } else { format!("retry #{retry}") },
                 "status": attempt.status,
@@ -279,7 +279,7 @@ pub(crate) fn history(project: &Project, runs: &[&Run], name: &str, file: Option
                 "startedAt": clock::text(run.started()),
                 "status": test.status(),
                 "durationMs": test.last().duration,
-                "attempts": test.attempts.len(),
+                "attempts": test.tries(),
                 "wastedMs": test.wasted(),
             })
         })

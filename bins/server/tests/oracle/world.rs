@@ -159,8 +159,10 @@ pub(crate) struct Stored {
     pub(crate) name: String,
     pub(crate) file: Option<String>,
     pub(crate) browser: Option<String>,
-    /// The final one last.
+    /// Execution by execution, that with the final attempt last.
     pub(crate) attempts: Vec<Attempt>,
+    /// How many attempts each execution has.
+    pub(crate) lengths: Vec<usize>,
     /// The place of its shard among the run's.
     pub(crate) shard: usize,
 }
@@ -174,8 +176,36 @@ pub(crate) const TEST_DIR: &str = "tests";
 pub(crate) const MENDED_CLASS: &str = "expected to fail, but passed";
 
 impl Stored {
+    /// The attempts of each execution.
+    pub(crate) fn executions(&self) -> Vec<&[Attempt]> {
+        let mut rest = self.attempts.as_slice();
+        let mut executions = Vec::new();
+        for length in &self.lengths {
+            let (execution, others) = rest.split_at(*length);
+            executions.push(execution);
+            rest = others;
+        }
+        executions
+    }
+
+    /// Each attempt with its execution and its place there.
+    pub(crate) fn numbered(&self) -> Vec<(usize, usize, &Attempt)> {
+        let executions = self.executions().into_iter().enumerate();
+        let attempts = executions.flat_map(|(execution, attempts)| {
+            let attempts = attempts.iter().enumerate();
+            attempts.map(move |(retry, attempt)| (execution, retry, attempt))
+        });
+        attempts.collect()
+    }
+
+    /// The most attempts of one execution.
+    pub(crate) fn tries(&self) -> usize {
+        self.lengths.iter().copied().max().expect("at least one")
+    }
+
     pub(crate) fn last(&self) -> &Attempt {
-        self.attempts.last().expect("at least one")
+        let last = *self.executions().last().expect("at least one");
+        &last[final_place(last)]
     }
 
     pub(crate) fn status(&self) -> &'static str {
@@ -194,12 +224,20 @@ impl Stored {
         self.status() == "passed" && self.attempts.iter().any(|attempt| is_failure(attempt.status))
     }
 
-    /// Time spent before the final attempt.
+    /// Time spent before the final attempt of each execution.
     pub(crate) fn wasted(&self) -> i64 {
-        self.attempts
-            .split_last()
-            .map_or(0, |(_, before)| before.iter().filter_map(|a| a.duration).sum())
+        let before = |attempts: &[Attempt]| -> i64 {
+            let before = attempts[..final_place(attempts)].iter();
+            before.filter_map(|attempt| attempt.duration).sum()
+        };
+        self.executions().into_iter().map(before).sum()
     }
+}
+
+/// Where the attempt stands that an execution ended with: the last one that ran.
+fn final_place(execution: &[Attempt]) -> usize {
+    let ran = |attempt: &Attempt| !matches!(attempt.status, "skipped" | "interrupted");
+    execution.iter().rposition(ran).unwrap_or(execution.len() - 1)
 }
 
 pub(crate) fn is_failure(status: &str) -> bool {
@@ -238,32 +276,33 @@ impl Case {
         } else {
             self.suite.clone()
         };
+        let executions = self.presented();
         Stored {
             name: self.name(),
             file: Some(file),
             browser: (!self.browser.is_empty()).then(|| self.browser.clone()),
-            attempts: self.presented(),
+            lengths: executions.iter().map(Vec::len).collect(),
+            attempts: executions.into_iter().flatten().collect(),
             shard,
         }
     }
 
-    fn presented(&self) -> Vec<Attempt> {
+    fn presented(&self) -> Vec<Vec<Attempt>> {
         if self.executions.is_empty() {
-            return vec![Attempt {
+            return vec![vec![Attempt {
                 status: "skipped",
                 duration: None,
                 started: None,
                 faults: Vec::new(),
-            }];
+            }]];
         }
         let mut executions = self.executions.clone();
-        // The executions that ended well go first, so that the final attempt tells the outcome; else oldest first.
+        // The executions that ended well go first, so that the last one tells the outcome; else oldest first.
         executions.sort_by_key(|attempts| {
-            let failed = attempts.last().is_some_and(|last| is_failure(last.status));
+            let failed = is_failure(attempts[final_place(attempts)].status);
             (failed, attempts.first().and_then(|first| first.started))
         });
-        let mut attempts: Vec<Attempt> = executions.into_iter().flatten().collect();
-        for attempt in &mut attempts {
+        for attempt in executions.iter_mut().flatten() {
             match self.manner {
                 Manner::Plain | Manner::Skipped | Manner::NeverStarted => {}
                 Manner::ExpectedFailure => {
@@ -283,7 +322,7 @@ impl Case {
                 }
             }
         }
-        attempts
+        executions
     }
 }
 

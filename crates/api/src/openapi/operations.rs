@@ -92,7 +92,7 @@ pub(super) const OPERATIONS: [Operation; 11] = [
         tag: "Runs",
         cost: "cheap",
         summary: "List the attempts of a test in a run",
-        description: "The attempts of one test in one run, oldest first, with their errors and a ready-made prompt for an assistant that has the repository open.",
+        description: "The attempts of one test in one run, execution by execution and oldest first, with their errors and a ready-made prompt for an assistant that has the repository open.",
         query: &["filePath"],
         tagged: true,
         answer: register::<attempts::AttemptList>,

@@ -11,6 +11,7 @@ use super::*;
 
 fn attempt(retry: u32, status: AttemptStatus, errors: Vec<ErrorDetail>) -> StoredAttempt {
     StoredAttempt {
+        execution: 0,
         retry,
         status,
         duration_ms: Some(1_200),
@@ -133,6 +134,47 @@ fn a_failed_attempt_gets_everything_that_is_known() {
          \n"
         .to_owned()
             + WANTED
+    );
+}
+
+#[test]
+fn another_execution_is_no_retry() {
+    let of_execution = |execution, retry, status| StoredAttempt {
+        execution,
+        ..attempt(retry, status, vec![error("m", "s")])
+    };
+    let sentence = |executions: Vec<StoredAttempt>, place: usize| {
+        let mut attempts = recovered(ErrorDetail::default());
+        attempts.attempts = executions;
+        let prompt = of("shop", &attempts, &attempts.attempts[place], NOW).unwrap();
+        let line = prompt
+            .lines()
+            .find(|line| line.starts_with("In this run: "))
+            .unwrap();
+        line.trim_start_matches("In this run: ")
+            .trim_matches('`')
+            .to_owned()
+    };
+    use AttemptStatus::{Failed, Passed};
+    let in_shards = vec![
+        of_execution(0, 0, Passed),
+        of_execution(1, 0, Passed),
+        of_execution(2, 0, Failed),
+    ];
+    assert_eq!(
+        sentence(in_shards, 2),
+        "the test ended as failed after 3 executions, in several shards or repeated; this one had 1 attempt(s), \
+         it was not retried"
+    );
+    let repeated = vec![
+        of_execution(0, 0, Failed),
+        of_execution(0, 1, Passed),
+        of_execution(1, 0, Passed),
+    ];
+    assert_eq!(
+        sentence(repeated, 0),
+        "the test ended as passed after 2 executions, in several shards or repeated; this one had 2 attempt(s), \
+         passed on retry #1"
     );
 }
 

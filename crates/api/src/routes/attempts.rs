@@ -18,7 +18,7 @@ use crate::{
     prompt,
 };
 
-/// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`: the test's attempts, oldest first. Tagged.
+/// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`: the test's attempts, execution by execution. Tagged.
 pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
@@ -38,7 +38,7 @@ pub(crate) struct AttemptList<'a> {
     run: &'a RunTag,
     /// The test.
     test: &'a TestName,
-    /// Oldest first, never empty.
+    /// Execution by execution, those that ended worst last; within an execution oldest first. Never empty.
     attempts: Vec<AttemptEntry<'a>>,
     /// How many attempts were left out between the oldest and the newest: an answer has at most 4 MB.
     omitted_attempts: u32,
@@ -49,7 +49,10 @@ pub(crate) struct AttemptList<'a> {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AttemptEntry<'a> {
-    /// Its place among the attempts, from 0.
+    /// Its execution, from 0. A test has several where several shards ran it or where it was repeated on purpose; a
+    /// second execution is no retry.
+    execution: u32,
+    /// Its place among the attempts of its execution, from 0.
     retry: u32,
     /// The same in words: `first try`, `retry #1`, and so on.
     label: String,
@@ -72,6 +75,7 @@ pub(crate) struct AttemptEntry<'a> {
 impl<'a> AttemptList<'a> {
     fn new(project: ProjectTag, found: &'a TestAttempts, now: Timestamp) -> Result<Self, ApiError> {
         let entry = |attempt: &'a StoredAttempt| AttemptEntry {
+            execution: attempt.execution,
             retry: attempt.retry,
             label: prompt::label(attempt.retry),
             status: attempt.status,
@@ -160,6 +164,7 @@ mod tests {
             ..ErrorDetail::default()
         };
         let attempt = |(retry, errors): (u32, Vec<usize>)| StoredAttempt {
+            execution: 0,
             retry,
             status: AttemptStatus::Failed,
             duration_ms: None,

@@ -208,6 +208,7 @@ pub(crate) fn attempts() -> Vec<StoredAttempt> {
         }),
     };
     let attempt = |retry, status, errors| StoredAttempt {
+        execution: 0,
         retry,
         status,
         duration_ms: Some(1_200),

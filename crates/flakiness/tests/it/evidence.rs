@@ -72,12 +72,18 @@ fn a_history_is_built_result_by_result() {
         ),
         (1, true, 2, Some(100))
     );
+    assert!(second.skipped.is_empty());
+    let interrupted = second.failures[1];
     assert_eq!(
-        second.skipped.iter().collect::<Vec<_>>(),
-        [2],
-        "interrupted at last: no evidence"
+        (
+            interrupted.test,
+            interrupted.recovered,
+            interrupted.failed_attempts
+        ),
+        (2, false, 1),
+        "an interrupted attempt does not hide the failure before it"
     );
-    assert_eq!(second.failures.len(), 1);
+    assert_eq!(second.failures.len(), 2);
     assert!(
         firefox.failures[0].recovered,
         "attempts of two calls are one result"

@@ -178,6 +178,23 @@ fn an_outage_is_nobodys_flake() {
 }
 
 #[test]
+fn a_rescued_test_did_not_fail_with_the_others() {
+    let sentence = |text: &str, outages: &[i32]| {
+        let verdict = Story::new().on("main", "", text).among(40, outages).verdict();
+        assert_eq!(verdict.reason, Some(Signal::MassFailure));
+        verdict.explanation
+    };
+    assert_eq!(
+        sentence("20P R 20P", &[21]),
+        "Passed on retry in 1 run in which many tests failed together"
+    );
+    assert_eq!(
+        sentence("20P F 9P R 9P F 20P", &[21, 31, 41]),
+        "Failed in 2 runs in which many tests failed together, and passed on retry in 1 more"
+    );
+}
+
+#[test]
 fn a_crowd_that_fails_again_and_again_is_flaky_and_no_outage() {
     // Of 601 tests fifteen others fail together with test 0: a mass failure when it happens once.
     let crowd = |text: &str, red: &[i32]| {

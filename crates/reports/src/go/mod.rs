@@ -151,16 +151,15 @@ impl Reading {
                 let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
                 self.error(&failure.message, &build.map_or(failure.said, Output::text));
             }
-            let (name, attempts) = package.finish(input);
-            for (test, attempts) in attempts {
-                let name = text::joined([&*name, &*test]);
-                tests.add(
-                    TestName {
-                        name,
-                        file_path: None,
-                    },
-                    attempts,
-                );
+            let (name, executed) = package.finish(input);
+            for (test, executions) in executed {
+                let test = TestName {
+                    name: text::joined([&*name, &*test]),
+                    file_path: None,
+                };
+                for execution in executions {
+                    tests.add(test.clone(), execution);
+                }
             }
         }
         for error in &mut self.errors {

@@ -88,17 +88,22 @@ impl Package {
             })
     }
 
-    /// The package's name, and its tests with their attempts.
-    pub(super) fn finish(self, input: &Input<'_>) -> (String, Vec<(String, Vec<Attempt>)>) {
-        let mut tests: Vec<(String, Vec<Attempt>)> = Vec::new();
+    /// The package's name, and its tests with their executions. Those by `-count` are no retries, but running the package
+    /// again is one: gotestsum does that with `--rerun-fails`.
+    pub(super) fn finish(self, input: &Input<'_>) -> (String, Vec<(String, Executions)>) {
+        let mut tests: Vec<(String, Executions)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         for run in self.runs {
             for (name, mut attempts) in run.finish(input) {
                 match places.get(&name).and_then(|place| tests.get_mut(*place)) {
-                    Some((_, earlier)) => earlier.append(&mut attempts),
+                    Some((_, earlier)) => {
+                        if let Some(last) = earlier.last_mut() {
+                            last.append(&mut attempts);
+                        }
+                    }
                     None => {
                         places.insert(name.clone(), tests.len());
-                        tests.push((name, attempts));
+                        tests.push((name, attempts.into_iter().map(|attempt| vec![attempt]).collect()));
                     }
                 }
             }
@@ -106,6 +111,9 @@ impl Package {
         (self.name, tests)
     }
 }
+
+/// The attempts of each execution of a test.
+type Executions = Vec<Vec<Attempt>>;
 
 impl PackageRun {
     fn own_event(&mut self, event: &Event<'_>, at: Option<Timestamp>) {

@@ -65,14 +65,13 @@ impl Test {
             .any(|execution| execution.status.is_some_and(AttemptStatus::is_failure))
     }
 
-    /// Executions by `-count` are no retries: those that failed come last, so that any failure fails the test.
+    /// The test's name, and the only attempt of each execution, those that failed last.
     pub(super) fn finish(self, input: &Input<'_>, panic: Option<&str>) -> (String, Vec<Attempt>) {
-        let mut attempts: Vec<Attempt> = self
-            .executions
-            .into_iter()
+        let executions = self.executions.into_iter();
+        let mut attempts: Vec<Attempt> = executions
             .map(|execution| execution.finish(input, panic))
             .collect();
-        attempts.sort_by_key(|attempt| (!attempt.status.is_skip(), attempt.status.is_failure()));
+        attempts.sort_by_key(|attempt| attempt.status.severity());
         (self.name, attempts)
     }
 }

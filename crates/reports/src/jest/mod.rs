@@ -70,7 +70,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.tests = tests.finish();
     let failed = |test: &crate::report::ReportedTest| {
-        test.attempts.last().is_some_and(|last| last.status.is_failure())
+        test.outcome().is_some_and(|outcome| outcome.status.is_failure())
     };
     if run.success == Some(false)
         && report.errors.is_empty()

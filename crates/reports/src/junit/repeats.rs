@@ -139,7 +139,7 @@ impl Repeats {
             // A test may have had such a name already.
             let mut again = Collector::default();
             for test in tests {
-                again.add(test.test, test.attempts);
+                again.add_all(test);
             }
             again.finish()
         } else if self.go.is_empty() {

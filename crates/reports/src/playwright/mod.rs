@@ -17,7 +17,7 @@ use crate::{
     input::Input,
     json::{self, Shape},
     paths,
-    report::{Format, ReadError, Report},
+    report::{Format, ReadError, Report, outcome},
     text, time,
 };
 
@@ -212,25 +212,23 @@ fn unexpected_pass() -> ErrorDetail {
     }
 }
 
-/// Makes the final attempt agree with Playwright's own verdict on the test, which leaves interrupted attempts aside and
-/// knows that a serial group is rerun whole: an attempt that did not run does not hide how an earlier one ended.
-fn agree(attempts: &mut Vec<Attempt>, verdict: Option<&str>) {
-    let decides = |attempt: &Attempt| match verdict {
+/// Makes the final attempt agree with Playwright's own verdict on the test. Both leave attempts aside that did not run:
+/// a serial group is rerun whole, so an attempt may be skipped after an earlier one decided.
+fn agree(attempts: &mut [Attempt], verdict: Option<&str>) {
+    let agrees = |attempt: &Attempt| match verdict {
         Some("expected" | "flaky") => attempt.status == AttemptStatus::Passed,
         Some("unexpected") => attempt.status.is_failure(),
         _ => false,
     };
-    if let Some(place) = attempts.iter().rposition(decides) {
-        if attempts
-            .get(place + 1..)
-            .is_some_and(|later| later.iter().all(|attempt| attempt.status.is_skip()))
-        {
-            let decisive = attempts.remove(place);
-            attempts.push(decisive);
-        }
+    if attempts.iter().any(agrees) {
         return;
     }
-    let Some(last) = attempts.last_mut() else { return };
+    let Some(outcome) = outcome([&*attempts]) else {
+        return;
+    };
+    let Some(last) = attempts.get_mut(outcome.final_retry) else {
+        return;
+    };
     match verdict {
         Some("expected") if last.status.is_failure() => {
             last.status = AttemptStatus::Passed;

@@ -175,12 +175,21 @@ fn an_attempt_that_did_not_run_does_not_hide_how_the_test_ended() {
     assert_eq!(
         statuses(&read),
         [
-            vec!["interrupted", "failed"],
-            vec!["skipped", "passed"],
+            vec!["failed", "interrupted"],
+            vec!["passed", "skipped"],
             vec!["skipped", "passed"],
             vec!["failed", "skipped"],
             vec!["interrupted"]
-        ]
+        ],
+        "oldest first"
+    );
+    let ends = read
+        .tests
+        .iter()
+        .map(|test| test.outcome().unwrap().status.as_str());
+    assert_eq!(
+        ends.collect::<Vec<_>>(),
+        ["failed", "passed", "passed", "failed", "interrupted"]
     );
     assert_eq!(read.state, RunState::Interrupted);
 }
@@ -217,6 +226,15 @@ fn repeated_executions_are_one_test_that_any_failure_fails() {
             vec!["passed", "failed", "timedOut"],
             vec!["failed", "passed", "passed"]
         ]
+    );
+    let outcomes = read.tests.iter().map(|test| {
+        let outcome = test.outcome().unwrap();
+        (outcome.status.as_str(), outcome.attempts, outcome.recovered)
+    });
+    assert_eq!(
+        outcomes.collect::<Vec<_>>(),
+        [("timedOut", 2, false), ("passed", 2, true)],
+        "an execution is no retry"
     );
 }
 

@@ -114,15 +114,13 @@ fn error_line(error: &ErrorDetail) -> String {
 fn counts(report: &Report) -> String {
     let (mut passed, mut failed, mut skipped, mut recovered) = (0, 0, 0, 0);
     for test in &report.tests {
-        let last = test.attempts.last().unwrap().status;
-        match last {
+        let outcome = test.outcome().unwrap();
+        match outcome.status {
             AttemptStatus::Passed => passed += 1,
             AttemptStatus::Failed | AttemptStatus::TimedOut => failed += 1,
             AttemptStatus::Skipped | AttemptStatus::Interrupted => skipped += 1,
         }
-        if last == AttemptStatus::Passed && test.attempts.iter().any(|attempt| attempt.status.is_failure()) {
-            recovered += 1;
-        }
+        recovered += usize::from(outcome.recovered);
     }
     let total = report.tests.len();
     format!("{total} tests: {passed} passed ({recovered} recovered), {failed} failed, {skipped} skipped")

@@ -1,12 +1,13 @@
 //! The tests of one logical run, put together from its shards.
 //!
-//! A test that several shards ran has one execution in each. In the run they are one test, whose attempts are those of
-//! all executions: those that ended well first, so that the final attempt tells the outcome.
+//! A test that several shards ran, or that a shard ran several times, has several executions. In the run they are one
+//! test: those that ended well come first, and the final attempt is that of the last one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_domain::{
     attempt::AttemptStatus,
+    execution::TestOutcome,
     observation::Failure,
     recording::{RecordedAttempt, Recording},
     run::Counts,
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 use super::intern::Interned;
 use crate::{
-    column::{At, bigint, status},
+    column::{At, bigint, int, status},
     pack::Pack,
     pool::Read,
     schema::{attempt, result},
@@ -31,6 +32,7 @@ pub(super) struct Brief {
     /// Its own start, where that is known.
     pub(super) at: Option<Timestamp>,
     pub(super) browser: i32,
+    has_errors: bool,
 }
 
 /// Where an execution's attempts are.
@@ -38,19 +40,40 @@ pub(super) struct Brief {
 pub(super) enum Source<'a> {
     /// In the test's row of `result` alone.
     Result,
-    /// In rows of `attempt`, which have these places among all attempts of the test.
-    Rows(Vec<i32>),
+    /// In rows of `attempt`, at these positions.
+    Rows(Vec<Position>),
     /// In the recording that is being stored.
     New(Vec<&'a RecordedAttempt>),
 }
 
-/// What one shard tells of a test.
+/// What a row of `attempt` says of its position among the attempts of its test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) execution: i32,
+    pub(super) retry: i32,
+    pub(super) is_final: bool,
+}
+
+/// One go at a test by a shard.
 #[derive(Debug, Clone)]
 pub(super) struct Execution<'a> {
     pub(super) slot: i16,
+    /// The place of its first attempt among those of the shard.
+    pub(super) first_place: i32,
     /// In the order in which they ran; never empty.
     pub(super) attempts: Vec<Brief>,
     pub(super) source: Source<'a>,
+}
+
+/// A test's row of `result`, as stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredResult {
+    pub(super) slot: i16,
+    pub(super) status: i16,
+    pub(super) start_offset_ms: Option<i32>,
+    pub(super) duration_ms: Option<i64>,
+    pub(super) browser: i32,
+    pub(super) attempts: i32,
 }
 
 impl<'a> Execution<'a> {
@@ -59,89 +82,117 @@ impl<'a> Execution<'a> {
         recording: &'a Recording,
         interned: &Interned,
         slot: i16,
-    ) -> BTreeMap<i32, Execution<'a>> {
-        let mut executions: BTreeMap<i32, Execution<'a>> = BTreeMap::new();
+    ) -> BTreeMap<i32, Vec<Execution<'a>>> {
+        let mut tests: BTreeMap<i32, Vec<Execution<'a>>> = BTreeMap::new();
         for (test, ordinal) in recording.tests.iter().zip(&interned.tests) {
-            if test.attempts.is_empty() {
-                continue;
-            }
-            let execution = executions.entry(*ordinal).or_insert_with(|| Execution {
-                slot,
-                attempts: Vec::new(),
-                source: Source::New(Vec::new()),
-            });
-            for recorded in &test.attempts {
-                let attempt = &recorded.attempt;
-                execution.attempts.push(Brief {
-                    status: attempt.status,
-                    duration_ms: attempt.duration_ms.map(bigint),
-                    at: attempt.started_at,
-                    browser: interned.browser(attempt.browser.as_deref()),
+            for recorded in test.attempts.executions() {
+                let executions = tests.entry(*ordinal).or_default();
+                let first_place = executions
+                    .iter()
+                    .map(|execution| execution.attempts.len())
+                    .sum::<usize>();
+                executions.push(Execution {
+                    slot,
+                    first_place: int(first_place),
+                    attempts: recorded
+                        .iter()
+                        .map(|recorded| Brief::of(recorded, interned))
+                        .collect(),
+                    source: Source::New(recorded.iter().collect()),
                 });
-                if let Source::New(all) = &mut execution.source {
-                    all.push(recorded);
-                }
             }
         }
-        executions
+        tests
     }
 
     /// Whether it is a single attempt of which there is nothing more to say than a row of `result` holds.
     pub(super) fn is_plain(&self) -> bool {
-        match &self.source {
-            Source::Result => true,
-            Source::Rows(_) => false,
-            Source::New(attempts) => match attempts.as_slice() {
-                [only] => !only.attempt.status.is_failure() && only.attempt.errors.is_empty(),
-                _ => false,
-            },
+        match self.attempts.as_slice() {
+            [only] => !only.status.is_failure() && !only.has_errors,
+            _ => false,
         }
     }
 
-    /// How badly it ended.
-    fn severity(&self) -> u8 {
-        let last = self.attempts.last();
-        last.map_or(0, |attempt| attempt.status.severity())
+    /// How it ended.
+    fn outcome(&self) -> Option<TestOutcome> {
+        outcome(std::slice::from_ref(self))
     }
+}
+
+impl Brief {
+    fn of(recorded: &RecordedAttempt, interned: &Interned) -> Self {
+        let attempt = &recorded.attempt;
+        Self {
+            status: attempt.status,
+            duration_ms: attempt.duration_ms.map(bigint),
+            at: attempt.started_at,
+            browser: interned.browser(attempt.browser.as_deref()),
+            has_errors: !attempt.errors.is_empty(),
+        }
+    }
+}
+
+/// How a test with these executions ended; none where it has none.
+pub(super) fn outcome(executions: &[Execution<'_>]) -> Option<TestOutcome> {
+    TestOutcome::of(executions.iter().map(|execution| {
+        execution.attempts.iter().map(|attempt| {
+            let measured = attempt.duration_ms.and_then(|ms| u64::try_from(ms).ok());
+            (attempt.status, measured)
+        })
+    }))
 }
 
 /// The tests of a run.
 #[derive(Debug, Default)]
 pub(crate) struct RunContents<'a> {
     tests: BTreeMap<i32, Vec<Execution<'a>>>,
+    /// What is stored in `result`, by test.
+    results: HashMap<i32, StoredResult>,
 }
 
 impl<'a> RunContents<'a> {
     /// What is stored of a run.
     pub(crate) fn load(connection: &mut PgConnection, project: Uuid, run: i32, started_at: At) -> Read<Self> {
-        type ResultRow = (i32, i16, i16, At, Option<i32>, Option<i64>, i32);
-        let plain: Vec<ResultRow> = result::table
+        type ResultRow = (i32, i16, i16, Option<i32>, Option<i64>, i32, i32);
+        let rows: Vec<ResultRow> = result::table
             .filter(result::project_id.eq(project))
             .filter(result::run_number.eq(run))
             .filter(result::started_at.eq(started_at))
-            .filter(result::attempts.eq(0))
             .select((
                 result::test,
                 result::slot,
                 result::status,
-                result::started_at,
                 result::start_offset_ms,
                 result::duration_ms,
                 result::browser,
+                result::attempts,
             ))
             .load(connection)?;
         let mut contents = Self::default();
-        for (test, slot, code, started_at, offset, duration_ms, browser) in plain {
-            let at = offset.map(|offset| started_at.0.plus_ms(i64::from(offset)));
-            let attempts = vec![Brief {
+        for (test, slot, code, start_offset_ms, duration_ms, browser, attempts) in rows {
+            let stored = StoredResult {
+                slot,
+                status: code,
+                start_offset_ms,
+                duration_ms,
+                browser,
+                attempts,
+            };
+            contents.results.insert(test, stored);
+            if attempts > 0 {
+                continue;
+            }
+            let only = Brief {
                 status: status(code)?,
                 duration_ms,
-                at,
+                at: start_offset_ms.map(|offset| started_at.0.plus_ms(i64::from(offset))),
                 browser,
-            }];
+                has_errors: false,
+            };
             contents.tests.entry(test).or_default().push(Execution {
                 slot,
-                attempts,
+                first_place: 0,
+                attempts: vec![only],
                 source: Source::Result,
             });
         }
@@ -156,59 +207,70 @@ impl<'a> RunContents<'a> {
         run: i32,
         started_at: At,
     ) -> Read<()> {
-        type AttemptRow = (i32, i16, i32, i16, bool, At, Option<i64>, i32);
-        let rows: Vec<AttemptRow> = attempt::table
+        type Where = (i32, i16, i32, i32, i32, bool);
+        type What = (i16, bool, At, Option<i64>, i32, bool);
+        let rows: Vec<(Where, What)> = attempt::table
             .filter(attempt::project_id.eq(project))
             .filter(attempt::run_number.eq(run))
             .filter(attempt::started_at.eq(started_at))
             .order((attempt::test, attempt::slot, attempt::place))
             .select((
-                attempt::test,
-                attempt::slot,
-                attempt::retry,
-                attempt::status,
-                attempt::timed,
-                attempt::occurred_at,
-                attempt::duration_ms,
-                attempt::browser,
+                (
+                    attempt::test,
+                    attempt::slot,
+                    attempt::place,
+                    attempt::execution,
+                    attempt::retry,
+                    attempt::is_final,
+                ),
+                (
+                    attempt::status,
+                    attempt::timed,
+                    attempt::occurred_at,
+                    attempt::duration_ms,
+                    attempt::browser,
+                    attempt::errors.is_not_null(),
+                ),
             ))
             .load(connection)?;
-        for (test, slot, retry, code, timed, occurred_at, duration_ms, browser) in rows {
+        for ((test, slot, place, execution, retry, is_final), what) in rows {
+            let (code, timed, occurred_at, duration_ms, browser, has_errors) = what;
             let brief = Brief {
                 status: status(code)?,
                 duration_ms,
                 at: timed.then_some(occurred_at.0),
                 browser,
+                has_errors,
+            };
+            let position = Position {
+                execution,
+                retry,
+                is_final,
             };
             let executions = self.tests.entry(test).or_default();
             match executions.last_mut() {
                 Some(Execution {
                     slot: last,
                     attempts,
-                    source: Source::Rows(retries),
-                }) if *last == slot => {
+                    source: Source::Rows(positions),
+                    ..
+                }) if *last == slot && positions.last().is_some_and(|last| last.execution == execution) => {
                     attempts.push(brief);
-                    retries.push(retry);
+                    positions.push(position);
                 }
                 Some(_) | None => executions.push(Execution {
                     slot,
+                    first_place: place,
                     attempts: vec![brief],
-                    source: Source::Rows(vec![retry]),
+                    source: Source::Rows(vec![position]),
                 }),
             }
-        }
-        // Executions stand in the order of their attempts, as they were put when they were stored.
-        for executions in self.tests.values_mut() {
-            executions.sort_by_key(|execution| match &execution.source {
-                Source::Rows(retries) => retries.first().copied().unwrap_or(0),
-                Source::Result | Source::New(_) => 0,
-            });
         }
         Ok(())
     }
 
     /// Puts a shard's executions in the place of its former ones and returns the tests that this concerns.
-    pub(super) fn replace(&mut self, slot: i16, new: BTreeMap<i32, Execution<'a>>) -> BTreeSet<i32> {
+    pub(super) fn replace(&mut self, slot: i16, new: BTreeMap<i32, Vec<Execution<'a>>>) -> BTreeSet<i32> {
         let mut changed = BTreeSet::new();
         self.tests.retain(|test, executions| {
             let before = executions.len();
@@ -218,26 +280,45 @@ impl<'a> RunContents<'a> {
             }
             !executions.is_empty()
         });
-        for (test, execution) in new {
+        for (test, executions) in new {
             changed.insert(test);
-            self.tests.entry(test).or_default().push(execution);
+            self.tests.entry(test).or_default().extend(executions);
         }
         changed
     }
 
-    /// Orders each test's executions: those that ended well first, then by the shards' indexes, so that the order
-    /// of arrival makes no difference.
-    pub(super) fn order(&mut self, shards: impl Iterator<Item = (i16, Option<i32>)>) {
+    /// Orders each test's executions: those that ended well first, then by the shards' indexes and as their reports
+    /// list them, so that the order of arrival makes no difference.
+    pub(crate) fn order(&mut self, shards: impl Iterator<Item = (i16, Option<i32>)>) {
         let indexes: HashMap<i16, Option<i32>> = shards.collect();
         for executions in self.tests.values_mut().filter(|executions| executions.len() > 1) {
             executions.sort_by_key(|execution| {
                 (
-                    execution.severity(),
+                    execution.outcome().map(|outcome| outcome.status.severity()),
                     indexes.get(&execution.slot).copied().flatten(),
                     execution.slot,
+                    execution.first_place,
                 )
             });
         }
+    }
+
+    /// The slots of the shards in which a test failed in the end.
+    pub(crate) fn failed_slots(&self) -> BTreeSet<i16> {
+        let executions = self.tests.values().flatten();
+        executions
+            .filter(|execution| {
+                execution
+                    .outcome()
+                    .is_some_and(|outcome| outcome.status.is_failure())
+            })
+            .map(|execution| execution.slot)
+            .collect()
+    }
+
+    /// What `result` holds of a test.
+    pub(super) fn stored_result(&self, test: i32) -> Option<&StoredResult> {
+        self.results.get(&test)
     }
 
     /// The executions of a test, ordered; none where no shard has it any more.
@@ -253,17 +334,8 @@ impl<'a> RunContents<'a> {
     /// How the tests ended.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
-        for executions in self.tests.values() {
-            let tally = Tally::of(executions);
-            counts.total += 1;
-            if tally.last.is_failure() {
-                counts.failed += 1;
-            } else if tally.last.is_skip() {
-                counts.skipped += 1;
-            } else {
-                counts.passed += 1;
-                counts.recovered += u32::from(tally.failed_attempts > 0);
-            }
+        for outcome in self.tests.values().filter_map(|executions| outcome(executions)) {
+            counts.add(&outcome);
         }
         counts
     }
@@ -272,56 +344,18 @@ impl<'a> RunContents<'a> {
     pub(crate) fn pack(&self) -> Pack {
         let mut pack = Pack::default();
         for (test, executions) in &self.tests {
-            let Ok(test) = u32::try_from(*test) else { continue };
-            let tally = Tally::of(executions);
+            let (Ok(test), Some(outcome)) = (u32::try_from(*test), outcome(executions)) else {
+                continue;
+            };
             pack.present.insert(test);
-            if !tally.timed {
+            if !outcome.timed {
                 pack.untimed.insert(test);
             }
-            if tally.last.is_skip() {
+            if outcome.status.is_skip() {
                 pack.skipped.insert(test);
-            } else if tally.failed_attempts > 0 {
-                pack.failures.push(Failure {
-                    test,
-                    recovered: !tally.last.is_failure(),
-                    failed_attempts: tally.failed_attempts,
-                    lost_ms: tally.lost_ms,
-                });
             }
+            pack.failures.extend(Failure::of(test, &outcome));
         }
         pack
-    }
-}
-
-/// What the attempts of a test come to.
-struct Tally {
-    last: AttemptStatus,
-    failed_attempts: u32,
-    /// The measured time of the failed attempts.
-    lost_ms: Option<u64>,
-    /// Whether any attempt reported a duration.
-    timed: bool,
-}
-
-impl Tally {
-    fn of(executions: &[Execution<'_>]) -> Self {
-        let mut tally = Self {
-            last: AttemptStatus::Skipped,
-            failed_attempts: 0,
-            lost_ms: None,
-            timed: false,
-        };
-        for attempt in executions.iter().flat_map(|execution| &execution.attempts) {
-            tally.last = attempt.status;
-            let measured = attempt.duration_ms.and_then(|ms| u64::try_from(ms).ok());
-            tally.timed |= measured.is_some();
-            if attempt.status.is_failure() {
-                tally.failed_attempts += 1;
-                if let Some(ms) = measured {
-                    tally.lost_ms = Some(tally.lost_ms.unwrap_or(0).saturating_add(ms));
-                }
-            }
-        }
-        tally
     }
 }

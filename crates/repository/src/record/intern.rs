@@ -51,6 +51,7 @@ impl Numbers {
 }
 
 /// The numbers of what a recording speaks of.
+#[derive(Default)]
 pub(super) struct Interned {
     /// Each test's, in the recording's order.
     pub(super) tests: Vec<i32>,

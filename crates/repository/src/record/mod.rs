@@ -19,11 +19,11 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
-pub(crate) use run::outcome;
+pub(crate) use run::{outcome, shard_outcome};
 
 use crate::{
     Database, branch,
@@ -218,11 +218,10 @@ impl Import<'_> {
         let place = rows::Place {
             project: self.project,
             run: number,
-            slot: shard.slot,
             started_at: run.started_at.0,
             interned,
         };
-        place.write(connection, &contents, &changed, former_start)?;
+        place.write(connection, &contents, shard.slot, &changed, former_start)?;
         crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
         let ended = |test| Some((test, rows::ended(contents.executions(test), run.started_at.0)?));
         let touched = Touched {
@@ -256,6 +255,23 @@ impl Import<'_> {
         };
         Ok(run::new_shard(recording, slot, id, self.new_id))
     }
+}
+
+/// Corrects the rows of `result` and `attempt` that are derived from the others; whether there were any.
+pub(crate) fn correct(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    started_at: At,
+    contents: &RunContents<'_>,
+) -> QueryResult<bool> {
+    let place = rows::Place {
+        project,
+        run,
+        started_at: started_at.0,
+        interned: &Interned::default(),
+    };
+    place.correct(connection, contents)
 }
 
 /// What an import answers whose content was already stored.

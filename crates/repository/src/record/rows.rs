@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use assay_domain::{attempt::ErrorDetail, recording::RecordedAttempt, timestamp::Timestamp};
+use assay_domain::{
+    attempt::ErrorDetail, execution::TestOutcome, recording::RecordedAttempt, timestamp::Timestamp,
+};
 use diesel::{
     ExpressionMethods, Insertable, PgConnection, QueryResult, RunQueryDsl,
     prelude::ExecuteCopyFromDsl,
-    sql_types::{Array, BigInt, Integer, SmallInt, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Integer, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    contents::{Brief, Execution, RunContents, Source},
+    contents::{Brief, Execution, Position, RunContents, Source, StoredResult, outcome},
     intern::Interned,
 };
 use crate::{
@@ -54,63 +56,125 @@ struct NewAttempt {
     timed: bool,
     message: Option<String>,
     errors: Option<Value>,
+    execution: i32,
+    is_final: bool,
 }
 
-/// Attempts that are already stored and get another place among those of their test, column by column.
+/// What is to be written of some tests of a run.
+#[derive(Default)]
+struct Changes {
+    results: Vec<NewResult>,
+    attempts: Vec<NewAttempt>,
+    moved: Moved,
+    dropped: Dropped,
+}
+
+/// Attempts that are already stored and get another position among those of their test, column by column.
 #[derive(Default)]
 struct Moved {
     tests: Vec<i32>,
     slots: Vec<i16>,
     places: Vec<i32>,
+    executions: Vec<i32>,
     retries: Vec<i32>,
+    final_ones: Vec<bool>,
 }
 
-/// Where an import writes.
+/// Tests whose only attempt left is plain, so that their row of `result` replaces it, with the slot of the attempt.
+#[derive(Default)]
+struct Dropped {
+    tests: Vec<i32>,
+    slots: Vec<i16>,
+}
+
+/// Where an attempt is among those of its shard.
+#[derive(Clone, Copy)]
+struct Key {
+    test: i32,
+    slot: i16,
+    place: i32,
+}
+
+/// Where the rows of a run are written.
 pub(super) struct Place<'a> {
     pub(super) project: Uuid,
     pub(super) run: i32,
-    /// The slot of the shard that is imported.
-    pub(super) slot: i16,
-    /// The start of the run, this shard included.
+    /// The start of the run, a shard that is being imported included.
     pub(super) started_at: Timestamp,
     pub(super) interned: &'a Interned,
 }
 
 impl Place<'_> {
-    /// Writes the rows of the tests that changed, and moves the others along with the run's start.
+    /// Writes the rows of the tests that a shard in this slot changed, and moves the others along with the run's start.
     pub(super) fn write(
         &self,
         connection: &mut PgConnection,
         contents: &RunContents<'_>,
+        slot: i16,
         changed: &BTreeSet<i32>,
         former_start: Option<At>,
     ) -> QueryResult<()> {
         if let Some(former) = former_start {
-            self.delete(connection, changed, former)?;
+            self.delete_results(connection, changed, former)?;
+            self.delete_attempts(connection, slot, former)?;
             if former.0 != self.started_at {
                 self.shift(connection, former.0)?;
             }
         }
-        let (mut results, mut attempts, mut moved) = (Vec::new(), Vec::new(), Moved::default());
+        let mut changes = Changes::default();
         for test in changed {
-            let executions = contents.executions(*test);
-            results.extend(self.rows_of_test(*test, executions, &mut attempts, &mut moved));
+            let result = self.rows_of_test(*test, contents.executions(*test), &mut changes);
+            changes.results.extend(result);
         }
-        if !results.is_empty() {
-            diesel::copy_from(result::table)
-                .from_insertable(results)
-                .execute(connection)?;
-        }
-        if !attempts.is_empty() {
-            diesel::copy_from(attempt::table)
-                .from_insertable(attempts)
-                .execute(connection)?;
-        }
-        self.move_attempts(connection, &moved)
+        self.store(connection, changes)
     }
 
-    fn delete(&self, connection: &mut PgConnection, changed: &BTreeSet<i32>, former: At) -> QueryResult<()> {
-        let changed: Vec<i32> = changed.iter().copied().collect();
+    /// Corrects the rows of a run whose contents say otherwise; whether there were any.
+    pub(super) fn correct(
+        &self,
+        connection: &mut PgConnection,
+        contents: &RunContents<'_>,
+    ) -> QueryResult<bool> {
+        let mut changes = Changes::default();
+        let mut wrong = BTreeSet::new();
+        for test in contents.ordinals() {
+            let result = self.rows_of_test(test, contents.executions(test), &mut changes);
+            let result = result.filter(|result| contents.stored_result(test) != Some(&result.stored()));
+            if let Some(result) = result {
+                wrong.insert(test);
+                changes.results.push(result);
+            }
+        }
+        if wrong.is_empty() && changes.moved.tests.is_empty() && changes.dropped.tests.is_empty() {
+            return Ok(false);
+        }
+        self.delete_results(connection, &wrong, At(self.started_at))?;
+        self.store(connection, changes)?;
+        Ok(true)
+    }
+
+    fn store(&self, connection: &mut PgConnection, changes: Changes) -> QueryResult<()> {
+        if !changes.results.is_empty() {
+            diesel::copy_from(result::table)
+                .from_insertable(changes.results)
+                .execute(connection)?;
+        }
+        if !changes.attempts.is_empty() {
+            diesel::copy_from(attempt::table)
+                .from_insertable(changes.attempts)
+                .execute(connection)?;
+        }
+        self.move_attempts(connection, &changes.moved)?;
+        self.drop_attempts(connection, &changes.dropped)
+    }
+
+    fn delete_results(
+        &self,
+        connection: &mut PgConnection,
+        tests: &BTreeSet<i32>,
+        start: At,
+    ) -> QueryResult<()> {
+        let tests: Vec<i32> = tests.iter().copied().collect();
         // By hand, because the query language has no rows from arrays; a list of very many tests would be gone through
         // for each row.
         diesel::sql_query(
@@ -120,16 +184,21 @@ impl Place<'_> {
         )
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
-        .bind::<Timestamptz, _>(former)
-        .bind::<Array<Integer>, _>(changed)
-        .execute(connection)?;
+        .bind::<Timestamptz, _>(start)
+        .bind::<Array<Integer>, _>(tests)
+        .execute(connection)
+        .map(drop)
+    }
+
+    /// Deletes the attempts of a shard.
+    fn delete_attempts(&self, connection: &mut PgConnection, slot: i16, start: At) -> QueryResult<()> {
         diesel::delete(attempt::table)
             .filter(attempt::project_id.eq(self.project))
             .filter(attempt::run_number.eq(self.run))
-            .filter(attempt::started_at.eq(former))
-            .filter(attempt::slot.eq(self.slot))
-            .execute(connection)?;
-        Ok(())
+            .filter(attempt::started_at.eq(start))
+            .filter(attempt::slot.eq(slot))
+            .execute(connection)
+            .map(drop)
     }
 
     /// Moves the rows of the run along with its start, from one partition to another where it must be. By hand, because the query language has no `CASE` over columns;
@@ -158,66 +227,79 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The row of a test, none where no shard has it any more; its attempts that are yet to be stored, and those that
-    /// are to be moved, are added to theirs.
+    /// The row of a test, none where no shard has it any more. Adds what is to be written of its attempts.
     fn rows_of_test(
         &self,
         test: i32,
         executions: &[Execution<'_>],
-        attempts: &mut Vec<NewAttempt>,
-        moved: &mut Moved,
+        changes: &mut Changes,
     ) -> Option<NewResult> {
-        let last = executions.last()?;
-        let final_attempt = last.attempts.last()?;
+        let outcome = outcome(executions)?;
+        let (slot, last) = final_attempt(executions, &outcome)?;
         let ended = ended(executions, self.started_at)?;
-        let plain = matches!(executions, [only] if only.is_plain());
-        let mut retry = 0;
-        if !plain {
-            for execution in executions {
-                retry = self.rows_of_execution(test, execution, retry, attempts, moved);
+        let is_plain = matches!(executions, [only] if only.is_plain());
+        for (number, execution) in (0..).zip(executions) {
+            if !is_plain {
+                self.rows_of_execution(test, number, execution, &outcome, changes);
+            } else if matches!(execution.source, Source::Rows(_)) {
+                changes.dropped.tests.push(test);
+                changes.dropped.slots.push(execution.slot);
             }
         }
         Some(NewResult {
             project_id: self.project,
             started_at: At(self.started_at),
-            duration_ms: final_attempt.duration_ms,
+            duration_ms: last.duration_ms,
             run_number: self.run,
             test,
             start_offset_ms: ended.offset_ms,
-            browser: final_attempt.browser,
-            attempts: retry,
-            slot: last.slot,
+            browser: last.browser,
+            attempts: if is_plain { 0 } else { int(outcome.attempts) },
+            slot,
             status: ended.status,
         })
     }
 
-    /// Adds the rows of an execution, whose first attempt is the test's `retry`-th, and returns the next one's place.
+    /// Adds the rows of an execution, and the positions that are no longer what they were.
     fn rows_of_execution(
         &self,
         test: i32,
+        number: usize,
         execution: &Execution<'_>,
-        mut retry: i32,
-        attempts: &mut Vec<NewAttempt>,
-        moved: &mut Moved,
-    ) -> i32 {
-        for (place, brief) in execution.attempts.iter().enumerate() {
-            let at = (test, execution.slot, int(place), retry);
+        outcome: &TestOutcome,
+        changes: &mut Changes,
+    ) {
+        for (retry, brief) in execution.attempts.iter().enumerate() {
+            let key = Key {
+                test,
+                slot: execution.slot,
+                place: execution.first_place.saturating_add(int(retry)),
+            };
+            let position = Position {
+                execution: int(number),
+                retry: int(retry),
+                is_final: (number, retry) == (outcome.final_execution, outcome.final_retry),
+            };
             match &execution.source {
-                Source::Result => attempts.push(self.attempt(at, brief, None)),
+                Source::Result => changes.attempts.push(self.attempt(key, position, brief, None)),
                 Source::New(recorded) => {
-                    attempts.push(self.attempt(at, brief, recorded.get(place).copied()));
+                    let recorded = recorded.get(retry).copied();
+                    changes
+                        .attempts
+                        .push(self.attempt(key, position, brief, recorded));
                 }
-                Source::Rows(former) if former.get(place) != Some(&retry) => moved.push(at),
+                Source::Rows(former) if former.get(retry) != Some(&position) => {
+                    changes.moved.push(key, position);
+                }
                 Source::Rows(_) => {}
             }
-            retry += 1;
         }
-        retry
     }
 
     fn attempt(
         &self,
-        (test, slot, place, retry): (i32, i16, i32, i32),
+        key: Key,
+        position: Position,
         brief: &Brief,
         recorded: Option<&RecordedAttempt>,
     ) -> NewAttempt {
@@ -231,12 +313,12 @@ impl Place<'_> {
             occurred_at: At(brief.at.unwrap_or(self.started_at)),
             duration_ms: brief.duration_ms,
             run_number: self.run,
-            test,
+            test: key.test,
             browser: brief.browser,
             signature: class.and_then(|class| self.interned.signature(class)),
-            place,
-            retry,
-            slot,
+            place: key.place,
+            retry: position.retry,
+            slot: key.slot,
             status: status_code(brief.status),
             timed: brief.at.is_some(),
             message: errors
@@ -244,6 +326,8 @@ impl Place<'_> {
                 .find_map(|error| error.message.as_deref())
                 .map(storable),
             errors: (!errors.is_empty()).then(|| Value::Array(errors.iter().map(error_json).collect())),
+            execution: position.execution,
+            is_final: position.is_final,
         }
     }
 
@@ -253,9 +337,9 @@ impl Place<'_> {
         }
         // By hand, because the query language has no update from arrays.
         diesel::sql_query(
-            "UPDATE attempt SET retry = moved.retry \
-             FROM unnest($3, $4, $5, $6) AS moved (test, slot, place, retry) \
-             WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $7 \
+            "UPDATE attempt SET execution = moved.execution, retry = moved.retry, is_final = moved.is_final \
+             FROM unnest($3, $4, $5, $6, $7, $8) AS moved (test, slot, place, execution, retry, is_final) \
+             WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $9 \
                  AND attempt.test = moved.test \
                  AND attempt.slot = moved.slot AND attempt.place = moved.place",
         )
@@ -264,8 +348,29 @@ impl Place<'_> {
         .bind::<Array<Integer>, _>(&moved.tests)
         .bind::<Array<SmallInt>, _>(&moved.slots)
         .bind::<Array<Integer>, _>(&moved.places)
+        .bind::<Array<Integer>, _>(&moved.executions)
         .bind::<Array<Integer>, _>(&moved.retries)
+        .bind::<Array<Bool>, _>(&moved.final_ones)
         .bind::<Timestamptz, _>(At(self.started_at))
+        .execute(connection)
+        .map(drop)
+    }
+
+    fn drop_attempts(&self, connection: &mut PgConnection, dropped: &Dropped) -> QueryResult<()> {
+        if dropped.tests.is_empty() {
+            return Ok(());
+        }
+        // By hand, because the query language has no rows from arrays.
+        diesel::sql_query(
+            "DELETE FROM attempt USING unnest($4, $5) AS dropped (test, slot) \
+             WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $3 \
+                 AND attempt.test = dropped.test AND attempt.slot = dropped.slot",
+        )
+        .bind::<SqlUuid, _>(self.project)
+        .bind::<Integer, _>(self.run)
+        .bind::<Timestamptz, _>(At(self.started_at))
+        .bind::<Array<Integer>, _>(&dropped.tests)
+        .bind::<Array<SmallInt>, _>(&dropped.slots)
         .execute(connection)
         .map(drop)
     }
@@ -273,7 +378,7 @@ impl Place<'_> {
 
 /// How a test ended in a run that started at this time: as its final attempt did; nothing where no shard has it.
 pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> Option<Ended> {
-    let last = executions.last()?.attempts.last()?;
+    let (_, last) = final_attempt(executions, &outcome(executions)?)?;
     Some(Ended {
         status: status_code(last.status),
         // A start weeks away from the run's is none that could be meant.
@@ -283,12 +388,34 @@ pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> 
     })
 }
 
+/// The final attempt of a test that ended so, with the slot of its shard.
+fn final_attempt<'e>(executions: &'e [Execution<'_>], outcome: &TestOutcome) -> Option<(i16, &'e Brief)> {
+    let execution = executions.get(outcome.final_execution)?;
+    Some((execution.slot, execution.attempts.get(outcome.final_retry)?))
+}
+
+impl NewResult {
+    /// As it is read from the database.
+    fn stored(&self) -> StoredResult {
+        StoredResult {
+            slot: self.slot,
+            status: self.status,
+            start_offset_ms: self.start_offset_ms,
+            duration_ms: self.duration_ms,
+            browser: self.browser,
+            attempts: self.attempts,
+        }
+    }
+}
+
 impl Moved {
-    fn push(&mut self, (test, slot, place, retry): (i32, i16, i32, i32)) {
-        self.tests.push(test);
-        self.slots.push(slot);
-        self.places.push(place);
-        self.retries.push(retry);
+    fn push(&mut self, key: Key, position: Position) {
+        self.tests.push(key.test);
+        self.slots.push(key.slot);
+        self.places.push(key.place);
+        self.executions.push(position.execution);
+        self.retries.push(position.retry);
+        self.final_ones.push(position.is_final);
     }
 }
 

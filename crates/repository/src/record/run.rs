@@ -1,7 +1,7 @@
 //! The rows of the run and of its shards.
 
 use assay_domain::{
-    recording::Recording,
+    recording::{RecordedTest, Recording},
     run::{Counts, Outcome, RunState},
     store::StoreError,
     timestamp::Timestamp,
@@ -223,6 +223,8 @@ pub(super) fn next_slot(shards: &[StoredShard]) -> Result<i16, StoreError> {
 
 /// The shard that a recording is.
 pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid) -> StoredShard {
+    let mut outcomes = recording.tests.iter().filter_map(RecordedTest::outcome);
+    let failed = !recording.report_errors.is_empty() || outcomes.any(|outcome| outcome.status.is_failure());
     let report_errors = recording
         .report_errors
         .iter()
@@ -234,7 +236,7 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid
         index: recording.shard.map(|shard| int(shard.index)),
         content: recording.content.to_vec(),
         state: recording.state.as_str().to_owned(),
-        status: shard_outcome(recording).map(|outcome| outcome.as_str().to_owned()),
+        status: shard_outcome(failed, recording.state).map(|outcome| outcome.as_str().to_owned()),
         started_at: At(recording.started_at),
         finished_at: recording.finished_at.map(|at: Timestamp| At(at)),
         expected: recording.shard.and_then(|shard| shard.total).map(int),
@@ -245,16 +247,10 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid
     }
 }
 
-fn shard_outcome(recording: &Recording) -> Option<Outcome> {
-    let failed = recording
-        .tests
-        .iter()
-        .filter_map(|test| test.attempts.last())
-        .any(|last| last.attempt.status.is_failure());
-    if failed || !recording.report_errors.is_empty() {
-        return Some(Outcome::Failed);
-    }
-    match recording.state {
+/// How a shard ended of which a test or the report `failed`; unknown where it was cut short before.
+pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
+    match state {
+        _ if failed => Some(Outcome::Failed),
         RunState::Completed => Some(Outcome::Passed),
         RunState::Interrupted => None,
     }

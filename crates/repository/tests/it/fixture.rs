@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
+    execution::Executions,
     id::ProjectId,
     observation::History,
     page::{Direction, PerPage},
@@ -164,7 +165,7 @@ pub(crate) trait Build: Sized {
     fn content(self, content: u8) -> Self;
     fn at(self, before_now_ms: i64) -> Self;
     fn branch(self, branch: &str) -> Self;
-    /// A test in `a.spec.ts`; each letter is an attempt of 100 ms: p, f, t, s, i.
+    /// A test in `a.spec.ts`; each letter is an attempt of 100 ms: p, f, t, s, i. Spaces separate executions.
     fn test(self, name: &str, attempts: &str) -> Self;
     fn test_in(self, name: &str, file: Option<&str>, attempts: &str) -> Self;
 }
@@ -205,13 +206,22 @@ impl Build for Recording {
                 name: name.to_owned(),
                 file_path: file.map(str::to_owned),
             },
-            attempts: attempts
-                .chars()
-                .map(|letter| attempt(status(letter), "it broke"))
-                .collect(),
+            attempts: executions(attempts),
         });
         self
     }
+}
+
+fn executions(letters: &str) -> Executions<RecordedAttempt> {
+    let mut executions = Executions::with_capacity(letters.len());
+    for execution in letters.split(' ') {
+        executions.push(
+            execution
+                .chars()
+                .map(|letter| attempt(status(letter), "it broke")),
+        );
+    }
+    executions
 }
 
 pub(crate) fn status(letter: char) -> AttemptStatus {

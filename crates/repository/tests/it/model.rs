@@ -8,6 +8,7 @@ use assay_domain::{
     run::Counts,
     store::{Administration, Recorder, Store},
     test::TestLookup,
+    window::Days,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 
@@ -25,7 +26,8 @@ struct Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let attempts = prop_oneof![4 => Just("p"), 1 => Just("f"), 1 => Just("fp"), 1 => Just("ff"), 1 => Just("s"),
-        1 => Just("tp"), 1 => Just("i"), 1 => Just("pf")];
+        1 => Just("tp"), 1 => Just("i"), 1 => Just("pf"), 1 => Just("fs"), 1 => Just("fpi"), 1 => Just("p p"),
+        1 => Just("p fp"), 1 => Just("ff p")];
     let tests = prop::collection::btree_map(0u8..6, attempts.prop_map(str::to_owned), 0..6);
     let step =
         (0u8..3, 1u32..4, 0u8..3, 1i64..6, tests).prop_map(|(run, shard, version, hours, tests)| Step {
@@ -54,53 +56,47 @@ impl Step {
     }
 }
 
-/// The statuses of each test's attempts in a run: of its shards' executions, those that ended well first.
-fn expected(shards: &BTreeMap<u32, Recording>) -> BTreeMap<String, Vec<AttemptStatus>> {
-    let mut executions: BTreeMap<String, Vec<(u8, u32, Vec<AttemptStatus>)>> = BTreeMap::new();
-    for (index, recording) in shards {
-        for test in &recording.tests {
-            let statuses: Vec<_> = test
-                .attempts
-                .iter()
-                .map(|attempt| attempt.attempt.status)
-                .collect();
-            let severity = match statuses.last().unwrap() {
-                AttemptStatus::Skipped => 0,
-                AttemptStatus::Interrupted => 1,
-                AttemptStatus::Passed => 2,
-                AttemptStatus::Failed | AttemptStatus::TimedOut => 3,
-            };
-            executions
-                .entry(test.test.name.clone())
-                .or_default()
-                .push((severity, *index, statuses));
-        }
-    }
-    executions
-        .into_iter()
-        .map(|(name, mut executions)| {
-            executions.sort();
-            (
-                name,
-                executions
-                    .into_iter()
-                    .flat_map(|(_, _, statuses)| statuses)
-                    .collect(),
-            )
-        })
-        .collect()
+/// The statuses of a test's attempts by execution.
+type Executions = Vec<Vec<AttemptStatus>>;
+
+/// How an execution ended: as its last attempt that ran.
+fn end(execution: &[AttemptStatus]) -> AttemptStatus {
+    let mut ran = execution.iter().rev().filter(|status| !status.is_skip());
+    *ran.next().or(execution.last()).unwrap()
 }
 
-fn counts(tests: &BTreeMap<String, Vec<AttemptStatus>>) -> Counts {
+/// Each test's executions in a run: those of its shards and repeats, those that ended well first.
+fn expected(shards: &BTreeMap<u32, Recording>) -> BTreeMap<String, Executions> {
+    let mut tests: BTreeMap<String, Executions> = BTreeMap::new();
+    for recording in shards.values() {
+        for test in &recording.tests {
+            let executions = test.attempts.executions();
+            let statuses =
+                executions.map(|execution| execution.iter().map(|attempt| attempt.attempt.status).collect());
+            tests.entry(test.test.name.clone()).or_default().extend(statuses);
+        }
+    }
+    for executions in tests.values_mut() {
+        executions.sort_by_key(|execution| match end(execution) {
+            AttemptStatus::Skipped => 0,
+            AttemptStatus::Interrupted => 1,
+            AttemptStatus::Passed => 2,
+            AttemptStatus::Failed | AttemptStatus::TimedOut => 3,
+        });
+    }
+    tests
+}
+
+fn counts(tests: &BTreeMap<String, Executions>) -> Counts {
     let mut counts = Counts::default();
-    for statuses in tests.values() {
-        let last = *statuses.last().unwrap();
+    for executions in tests.values() {
+        let last = end(executions.last().unwrap());
         counts.total += 1;
         counts.failed += u32::from(last.is_failure());
         counts.skipped += u32::from(last.is_skip());
         counts.passed += u32::from(last == AttemptStatus::Passed);
-        counts.recovered +=
-            u32::from(last == AttemptStatus::Passed && statuses.iter().any(|status| status.is_failure()));
+        let any_failed = executions.concat().iter().any(|status| status.is_failure());
+        counts.recovered += u32::from(last == AttemptStatus::Passed && any_failed);
     }
     counts
 }
@@ -140,9 +136,14 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
                 );
                 prop_assert_eq!(detail.tests.len(), tests.len());
                 for entry in &detail.tests {
-                    let statuses = &tests[&entry.test_name];
-                    prop_assert_eq!(entry.status, *statuses.last().unwrap());
-                    prop_assert_eq!(entry.attempts as usize, statuses.len());
+                    let executions = &tests[&entry.test_name];
+                    let last = executions.last().unwrap();
+                    prop_assert_eq!(entry.status, end(last));
+                    prop_assert_eq!(
+                        entry.attempts as usize,
+                        executions.iter().map(Vec::len).max().unwrap()
+                    );
+                    prop_assert_eq!(entry.error_message.is_some(), end(last).is_failure());
                     let found = world
                         .store
                         .attempts(&project, ids[run], &any_file(&entry.test_name))
@@ -151,8 +152,36 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
                     let TestLookup::Found(found) = found else {
                         panic!("{found:?}")
                     };
-                    let stored: Vec<_> = found.attempts.iter().map(|attempt| attempt.status).collect();
-                    prop_assert_eq!(&stored, statuses);
+                    let stored: Vec<_> = found
+                        .attempts
+                        .iter()
+                        .map(|attempt| (attempt.execution, attempt.retry, attempt.status))
+                        .collect();
+                    let wanted = (0..).zip(executions).flat_map(|(number, execution)| {
+                        (0..)
+                            .zip(execution)
+                            .map(move |(retry, status)| (number, retry, *status))
+                    });
+                    prop_assert_eq!(stored, wanted.collect::<Vec<_>>());
+                    let TestLookup::Found(history) = world
+                        .store
+                        .history(&project, &any_file(&entry.test_name), &window(Days::Seven))
+                        .unwrap()
+                    else {
+                        panic!("it is there")
+                    };
+                    let seen = history
+                        .occurrences
+                        .iter()
+                        .find(|seen| seen.run_id == ids[run])
+                        .unwrap();
+                    prop_assert_eq!((seen.status, seen.attempts), (entry.status, entry.attempts));
+                    // Each attempt takes 100 ms; what follows the last one that ran is no waste.
+                    let wasted = executions.iter().map(|execution| {
+                        let ran = execution.iter().rposition(|status| !status.is_skip());
+                        100 * ran.unwrap_or(execution.len() - 1) as u64
+                    });
+                    prop_assert_eq!(seen.wasted_ms, wasted.sum::<u64>());
                 }
             }
             let packs = |world: &World| {
@@ -164,7 +193,7 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
             };
             let before = packs(&world);
             prop_assert_eq!(before.len(), runs.len());
-            world.rebuild(project.id);
+            prop_assert_eq!(world.rebuild(project.id).runs_changed, 0);
             prop_assert_eq!(
                 packs(&world),
                 before,

@@ -29,7 +29,7 @@ fn observations_say_what_the_rows_say() {
             "run 1 test 0",
             "run 1 test 1 failed 1 recovered true lost None",
             "run 1 test 2 failed 2 recovered false lost Some(200)",
-            "run 1 test 3 skipped",
+            "run 1 test 3 failed 1 recovered false lost Some(100)",
             "run 1 test 4 skipped",
             "run 1 test 5 untimed failed 1 recovered false lost None",
             "run 2 test 2",

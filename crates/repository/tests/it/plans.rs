@@ -249,7 +249,8 @@ fn no_list_as_long_as_a_report_is_gone_through_for_each_row() {
             last.attempts = vec![attempt(
                 status(outcome.chars().next().unwrap()),
                 &format!("error {test}"),
-            )];
+            )]
+            .into();
             recording
         })
     };

@@ -30,7 +30,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just("tp"),
         Just("s"),
         Just("i"),
-        Just("ff")
+        Just("ff"),
+        Just("p p"),
+        Just("p fs")
     ];
     let tests = prop::collection::vec((0u8..6, attempts), 0..5);
     // Around the ends of the engine's window and of the retention, too.
@@ -69,7 +71,10 @@ fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize)
 /// Every derived row, as text.
 fn derived(world: &World) -> Vec<Option<String>> {
     world.database.texts(
-        "SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
+        "SELECT 'result ' || result::text FROM result UNION ALL \
+         SELECT 'attempt ' || attempt::text FROM attempt UNION ALL \
+         SELECT 'shard ' || shard::text FROM shard UNION ALL \
+         SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
          SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered || ' ' || coalesce(status, 'unknown') \
              FROM run UNION ALL \
          SELECT 'branch ' || branch::text FROM branch UNION ALL \
@@ -117,6 +122,10 @@ fn any_history_leaves_what_a_rebuild_makes() {
                  INSERT INTO branch VALUES ('{0}', 'gone', now()); \
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE run SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
+                 UPDATE shard SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
+                 UPDATE result SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, slot = 5 \
+                     WHERE attempts > 0; \
+                 UPDATE attempt SET is_final = NOT is_final, retry = retry + 3, execution = execution * 2 + 1; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
                      replace(body, 'runs', 'walks') WHERE in_window",
                 project.id

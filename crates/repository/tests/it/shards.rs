@@ -188,8 +188,15 @@ fn merged(
     let TestLookup::Found(found) = found else {
         panic!("{found:?}")
     };
-    let retries: Vec<u32> = found.attempts.iter().map(|attempt| attempt.retry).collect();
-    assert_eq!(retries, (0..found.attempts.len() as u32).collect::<Vec<_>>());
+    for (number, execution) in (0..).zip(found.attempts.chunk_by(|one, next| one.shard == next.shard)) {
+        for (retry, attempt) in (0..).zip(execution) {
+            assert_eq!(
+                (attempt.execution, attempt.retry),
+                (number, retry),
+                "retries count within a shard"
+            );
+        }
+    }
     let last = found.attempts.last().unwrap();
     assert_eq!(
         (last.status, last.shard),
@@ -212,19 +219,19 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     let failed = world.import(&report("a").shard(2, 3).test("x", "ff"));
     assert_eq!(
         merged(&world, &failed),
-        (Failed, 3, 2, vec![Passed, Failed, Failed])
+        (Failed, 2, 2, vec![Passed, Failed, Failed])
     );
     assert_eq!((failed.counts.total, failed.counts.failed), (2, 1));
     let skipped = world.import(&report("a").shard(3, 3).test("x", "s"));
     assert_eq!(
         merged(&world, &skipped),
-        (Failed, 4, 2, vec![Skipped, Passed, Failed, Failed])
+        (Failed, 2, 2, vec![Skipped, Passed, Failed, Failed])
     );
 
     let recovered = world.import(&report("a").shard(2, 3).content(1).test("x", "fp"));
     assert_eq!(
         merged(&world, &recovered),
-        (Passed, 4, 2, vec![Skipped, Passed, Failed, Passed])
+        (Passed, 2, 2, vec![Skipped, Passed, Failed, Passed])
     );
     assert_eq!(
         (recovered.status, recovered.counts.recovered),
@@ -232,13 +239,29 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     );
 
     let without = world.import(&report("a").shard(2, 3).content(2).test("y", "p"));
-    assert_eq!(merged(&world, &without), (Passed, 2, 1, vec![Skipped, Passed]));
+    assert_eq!(merged(&world, &without), (Passed, 1, 1, vec![Skipped, Passed]));
     let without = world.import(&report("a").shard(3, 3).content(2).test("z", "p"));
     assert_eq!(
         merged(&world, &without),
         alone,
         "what is left is the first shard's"
     );
+    let rows = "SELECT count(*) FROM attempt JOIN test ON test.ordinal = attempt.test WHERE test.name = 'x'";
+    assert_eq!(
+        world.database.text(rows).as_deref(),
+        Some("0"),
+        "its row of `result` has all of a plain attempt"
+    );
+    // The former version left it, and counted it as an attempt with rows of its own.
+    world.database.execute(
+        "INSERT INTO attempt SELECT project_id, started_at, started_at, duration_ms, run_number, test, browser, NULL, \
+             0, 0, slot, status, false, NULL, NULL, 0, true \
+         FROM result WHERE test = (SELECT ordinal FROM test WHERE name = 'x'); \
+         UPDATE result SET attempts = 1 WHERE test = (SELECT ordinal FROM test WHERE name = 'x')",
+    );
+    assert_eq!(world.rebuild(world.project.id).runs_changed, 1);
+    assert_eq!(world.database.text(rows).as_deref(), Some("0"));
+    assert_eq!(merged(&world, &without), alone);
     assert_eq!(without.counts.total, 4);
     let gone = world.import(&report("a").shard(1, 3).content(2).test("only", "p"));
     assert!(world.detail(&gone).tests.iter().all(|test| test.test_name != "x"));
@@ -246,6 +269,45 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
         world.database.text("SELECT count(*) FROM attempt").as_deref(),
         Some("0")
     );
+}
+
+#[test]
+fn a_test_that_every_shard_runs_was_not_retried() {
+    let world = World::new();
+    for index in 1..=3 {
+        world.import(&report("a").shard(index, 3).test("setup", "p").test("own", "p p"));
+    }
+    let all = world.import(&report("b").test("setup", "fp fp").test("own", "p"));
+    let TestLookup::Found(history) = world
+        .store
+        .history(
+            &world.project,
+            &any_file("setup"),
+            &window(assay_domain::window::Days::Seven),
+        )
+        .unwrap()
+    else {
+        panic!("it is there")
+    };
+    let told: Vec<_> = history
+        .occurrences
+        .iter()
+        .map(|seen| {
+            (
+                seen.attempts,
+                seen.wasted_ms,
+                seen.lost_ms,
+                seen.any_failed_attempt,
+            )
+        })
+        .collect();
+    assert_eq!(told, [(2, 200, Some(200), true), (1, 0, Some(0), false)]);
+    assert_eq!((all.counts.recovered, all.counts.passed), (1, 2));
+    let runs = world.store.runs(&world.project, &run_query()).unwrap().runs;
+    assert_eq!((runs[1].counts.recovered, runs[1].counts.total), (0, 2));
+    let pack = &world.history(14).runs[1];
+    assert_eq!(pack.failures.len(), 1);
+    assert!(pack.failures[0].recovered && pack.failures[0].failed_attempts == 1);
 }
 
 #[test]
@@ -307,4 +369,35 @@ fn later_shards_complete_what_is_known_of_the_run() {
         (run.branch.as_deref(), run.author_name.as_deref()),
         (Some("dev"), Some("Ada"))
     );
+}
+
+#[test]
+fn attempts_that_are_already_stored_are_grouped_by_shard() {
+    let world = World::new();
+    for index in 1..=3 {
+        let attempts = ["fp", "ff", "p"][index as usize - 1];
+        let recording = report("a").shard(index, 3).test("x", attempts).test("y", "p");
+        world.import(&recording.test(&format!("own {index}"), "tp"));
+    }
+    world.import(&report("b").test("x", "fff").test("y", "f"));
+    let rows = || {
+        world.database.texts(
+            "SELECT result::text FROM result UNION ALL \
+             SELECT concat_ws(' ', run_number, test, slot, place, execution, retry, is_final, status) FROM attempt ORDER BY 1",
+        )
+    };
+    let before = rows();
+    world.database.execute(include_str!(
+        "../../../../migrations/2026-11-23-000010_executions/down.sql"
+    ));
+    let former =
+        "SELECT string_agg(retry::text, ' ' ORDER BY retry) FROM attempt WHERE run_number = 1 AND test = 0";
+    assert_eq!(world.database.text(former).as_deref(), Some("0 1 2 3 4"));
+    let counted = "SELECT attempts FROM result WHERE run_number = 1 AND test = 0";
+    assert_eq!(world.database.text(counted).as_deref(), Some("5"));
+    world.database.execute(include_str!(
+        "../../../../migrations/2026-11-23-000010_executions/up.sql"
+    ));
+    assert_eq!(rows(), before);
+    assert_eq!(world.rebuild(world.project.id).runs_changed, 0);
 }

@@ -61,7 +61,7 @@ fn world() -> World {
     );
     world.import(&said(run, "a", Some("a.ts"), &["boom", ""]));
     let mut silent = report("other").at(2 * DAY).branch("dev").test("silent", "ft");
-    for attempt in &mut silent.tests[0].attempts {
+    for attempt in silent.tests[0].attempts.iter_mut() {
         attempt.class = None;
         attempt.attempt.errors.clear();
     }

@@ -1,0 +1,336 @@
+//! Executions of a test in a run, and how the test ended there.
+//!
+//! An execution is one go at a test, with its retries. A test has several where several shards ran it or where it was
+//! repeated on purpose. A retry is an attempt within an execution, so a second execution is none.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::attempt::AttemptStatus;
+
+/// The attempts of a test, grouped by execution. Reads as the slice of all attempts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Executions<A> {
+    attempts: Vec<A>,
+    /// Where each execution but the first begins, ascending. Almost every test has one execution, which costs nothing here.
+    begins: Vec<usize>,
+}
+
+impl<A> Executions<A> {
+    /// No executions, with room for so many attempts.
+    pub fn with_capacity(attempts: usize) -> Self {
+        Self {
+            attempts: Vec::with_capacity(attempts),
+            begins: Vec::new(),
+        }
+    }
+
+    /// Adds an execution; one without attempts is none.
+    pub fn push(&mut self, execution: impl IntoIterator<Item = A>) {
+        let begin = self.attempts.len();
+        self.attempts.extend(execution);
+        if (1..self.attempts.len()).contains(&begin) {
+            self.begins.push(begin);
+        }
+    }
+
+    /// The attempts of each execution, oldest first; none of the slices is empty.
+    pub fn executions(&self) -> impl Iterator<Item = &[A]> {
+        let begins = std::iter::once(0).chain(self.begins.iter().copied());
+        let ends = self.begins.iter().copied().chain([self.attempts.len()]);
+        begins
+            .zip(ends)
+            .filter_map(|(begin, end)| self.attempts.get(begin..end))
+            .filter(|execution| !execution.is_empty())
+    }
+
+    /// The attempts of each execution.
+    pub fn into_executions(mut self) -> impl Iterator<Item = Vec<A>> {
+        let mut later: Vec<Vec<A>> = Vec::new();
+        while let Some(begin) = self.begins.pop() {
+            later.push(self.attempts.split_off(begin));
+        }
+        let executions = std::iter::once(self.attempts).chain(later.into_iter().rev());
+        executions.filter(|execution| !execution.is_empty())
+    }
+
+    /// The same executions of other attempts.
+    pub fn map<B>(self, attempt: impl FnMut(A) -> B) -> Executions<B> {
+        Executions {
+            attempts: self.attempts.into_iter().map(attempt).collect(),
+            begins: self.begins,
+        }
+    }
+
+    /// Drops the first attempts where there are more than `limit`.
+    pub fn keep_last(&mut self, limit: usize) {
+        let excess = self.attempts.len().saturating_sub(limit);
+        self.attempts.drain(..excess);
+        self.begins.retain_mut(|begin| {
+            *begin = begin.saturating_sub(excess);
+            *begin > 0
+        });
+    }
+}
+
+impl<A> From<Vec<A>> for Executions<A> {
+    /// A single execution.
+    fn from(attempts: Vec<A>) -> Self {
+        Self {
+            attempts,
+            begins: Vec::new(),
+        }
+    }
+}
+
+impl<A> FromIterator<A> for Executions<A> {
+    /// A single execution.
+    fn from_iter<I: IntoIterator<Item = A>>(attempts: I) -> Self {
+        Self::from(Vec::from_iter(attempts))
+    }
+}
+
+impl<A> Deref for Executions<A> {
+    type Target = [A];
+
+    fn deref(&self) -> &[A] {
+        &self.attempts
+    }
+}
+
+impl<A> DerefMut for Executions<A> {
+    fn deref_mut(&mut self) -> &mut [A] {
+        &mut self.attempts
+    }
+}
+
+impl<'a, A> IntoIterator for &'a Executions<A> {
+    type Item = &'a A;
+    type IntoIter = std::slice::Iter<'a, A>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.attempts.iter()
+    }
+}
+
+impl<'a, A> IntoIterator for &'a mut Executions<A> {
+    type Item = &'a mut A;
+    type IntoIter = std::slice::IterMut<'a, A>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.attempts.iter_mut()
+    }
+}
+
+impl<A: std::fmt::Debug> std::fmt::Debug for Executions<A> {
+    /// A single execution is shown as the list of its attempts, several as a list of such lists.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.begins.is_empty() {
+            self.attempts.fmt(f)
+        } else {
+            f.debug_list().entries(self.executions()).finish()
+        }
+    }
+}
+
+/// How a test ended in a run: the one rule by which attempts become an outcome.
+///
+/// The final attempt of an execution is its last one that ran; an attempt that was skipped or interrupted does not hide
+/// how an earlier one ended. The test's final attempt is that of the execution that ended worst, the last of such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestOutcome {
+    /// The final attempt's status.
+    pub status: AttemptStatus,
+    /// The execution of the final attempt, from 0.
+    pub final_execution: usize,
+    /// The final attempt's place in its execution, from 0.
+    pub final_retry: usize,
+    /// The largest number of attempts of one execution: 1 where nothing was retried.
+    pub attempts: u32,
+    /// The largest number of attempts of one execution that failed or timed out.
+    pub failed_attempts: u32,
+    /// Whether an execution passed after a failed attempt, and none failed in the end.
+    pub recovered: bool,
+    /// Whether any attempt reported a duration.
+    pub timed: bool,
+    /// The measured milliseconds of what came before the final attempt of each execution.
+    pub wasted_ms: u64,
+    /// The measured milliseconds of the failed attempts; none where none of them reported a duration.
+    pub lost_ms: Option<u64>,
+}
+
+impl TestOutcome {
+    /// The outcome of executions, each of which lists its attempts' statuses and measured milliseconds, oldest first.
+    /// None where there is no attempt.
+    pub fn of<E>(executions: impl IntoIterator<Item = E>) -> Option<Self>
+    where
+        E: IntoIterator<Item = (AttemptStatus, Option<u64>)>,
+    {
+        let ended = (0..)
+            .zip(executions)
+            .filter_map(|(place, execution)| Self::of_execution(place, execution));
+        ended.reduce(Self::and)
+    }
+
+    fn of_execution(
+        execution: usize,
+        attempts: impl IntoIterator<Item = (AttemptStatus, Option<u64>)>,
+    ) -> Option<Self> {
+        let mut outcome: Option<Self> = None;
+        let mut spent_ms = 0_u64;
+        for (retry, (status, duration_ms)) in (0..).zip(attempts) {
+            let so_far = outcome.get_or_insert(Self {
+                status,
+                final_execution: execution,
+                final_retry: retry,
+                attempts: 0,
+                failed_attempts: 0,
+                recovered: false,
+                timed: false,
+                wasted_ms: 0,
+                lost_ms: None,
+            });
+            if !status.is_skip() || so_far.status.is_skip() {
+                so_far.status = status;
+                so_far.final_retry = retry;
+                so_far.wasted_ms = spent_ms;
+            }
+            so_far.attempts = so_far.attempts.saturating_add(1);
+            so_far.timed |= duration_ms.is_some();
+            if status.is_failure() {
+                so_far.failed_attempts = so_far.failed_attempts.saturating_add(1);
+                so_far.lost_ms = sum(so_far.lost_ms, duration_ms);
+            }
+            spent_ms = spent_ms.saturating_add(duration_ms.unwrap_or(0));
+        }
+        let outcome = outcome?;
+        Some(Self {
+            recovered: !outcome.status.is_failure() && outcome.failed_attempts > 0,
+            ..outcome
+        })
+    }
+
+    /// This and a later execution.
+    fn and(self, later: Self) -> Self {
+        let last = if later.status.severity() >= self.status.severity() {
+            later
+        } else {
+            self
+        };
+        Self {
+            status: last.status,
+            final_execution: last.final_execution,
+            final_retry: last.final_retry,
+            attempts: self.attempts.max(later.attempts),
+            failed_attempts: self.failed_attempts.max(later.failed_attempts),
+            recovered: !last.status.is_failure() && (self.recovered || later.recovered),
+            timed: self.timed || later.timed,
+            wasted_ms: self.wasted_ms.saturating_add(later.wasted_ms),
+            lost_ms: sum(self.lost_ms, later.lost_ms),
+        }
+    }
+}
+
+/// The sum of what is known.
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AttemptStatus::{Failed, Interrupted, Passed, Skipped, TimedOut};
+
+    fn outcome(executions: &[&[(AttemptStatus, u64)]]) -> TestOutcome {
+        let timed = |execution: &&[(AttemptStatus, u64)]| {
+            let attempts = execution.iter().map(|(status, ms)| (*status, Some(*ms)));
+            attempts.collect::<Vec<_>>()
+        };
+        TestOutcome::of(executions.iter().map(timed)).unwrap()
+    }
+
+    #[test]
+    fn an_execution_is_no_retry() {
+        let clean = outcome(&[&[(Passed, 2_700)], &[(Passed, 2_600)], &[(Passed, 2_800)]]);
+        assert_eq!((clean.status, clean.attempts, clean.wasted_ms), (Passed, 1, 0));
+        assert!(!clean.recovered);
+        let repeated = outcome(&[
+            &[(Failed, 10), (Passed, 1)],
+            &[(Passed, 2)],
+            &[(TimedOut, 20), (Failed, 30), (Passed, 3)],
+        ]);
+        assert_eq!((repeated.status, repeated.attempts), (Passed, 3));
+        assert_eq!((repeated.wasted_ms, repeated.lost_ms), (60, Some(60)));
+        assert!(repeated.recovered);
+        assert_eq!((repeated.final_execution, repeated.final_retry), (2, 2));
+    }
+
+    #[test]
+    fn one_failed_execution_fails_the_test() {
+        let failed = outcome(&[
+            &[(Failed, 10), (Failed, 20)],
+            &[(Failed, 5), (Passed, 7)],
+            &[(Skipped, 0)],
+        ]);
+        assert_eq!((failed.status, failed.recovered), (Failed, false));
+        assert_eq!((failed.final_execution, failed.final_retry), (0, 1));
+        assert_eq!(
+            (failed.attempts, failed.failed_attempts, failed.wasted_ms),
+            (2, 2, 15)
+        );
+    }
+
+    #[test]
+    fn an_attempt_that_did_not_run_hides_no_earlier_one() {
+        let skipped = outcome(&[&[(Failed, 10), (Skipped, 0)]]);
+        assert_eq!((skipped.status, skipped.final_retry), (Failed, 0));
+        assert_eq!((skipped.attempts, skipped.wasted_ms), (2, 0));
+        let interrupted = outcome(&[&[(Failed, 10), (Passed, 5), (Interrupted, 3)]]);
+        assert_eq!((interrupted.status, interrupted.final_retry), (Passed, 1));
+        assert!(interrupted.recovered);
+        let never = outcome(&[&[(Interrupted, 3), (Skipped, 0)]]);
+        assert_eq!((never.status, never.final_retry), (Skipped, 1));
+        assert_eq!(TestOutcome::of([[]; 2]), None);
+    }
+
+    #[test]
+    fn unknown_durations_are_not_zero() {
+        let untimed = TestOutcome::of([[(Failed, None), (Passed, None)]]).unwrap();
+        assert_eq!(
+            (untimed.timed, untimed.lost_ms, untimed.wasted_ms),
+            (false, None, 0)
+        );
+    }
+
+    #[test]
+    fn a_single_execution_looks_like_its_attempts() {
+        let mut executions = Executions::from(vec![1, 2]);
+        assert_eq!(format!("{executions:?}"), "[1, 2]");
+        executions.push([]);
+        executions.push([3]);
+        assert_eq!(format!("{executions:?}"), "[[1, 2], [3]]");
+        assert_eq!(executions.map(|attempt| attempt * 2).to_vec(), [2, 4, 6]);
+    }
+
+    #[test]
+    fn the_oldest_attempts_are_dropped_first() {
+        let all = |limit| {
+            let mut executions = Executions::with_capacity(0);
+            for execution in [vec![], vec![1, 2], vec![3], vec![], vec![4, 5, 6]] {
+                executions.push(execution);
+            }
+            executions.keep_last(limit);
+            let left: Vec<Vec<i32>> = executions.executions().map(<[i32]>::to_vec).collect();
+            assert_eq!(executions.into_executions().collect::<Vec<_>>(), left);
+            left
+        };
+        assert_eq!(all(6), [vec![1, 2], vec![3], vec![4, 5, 6]]);
+        assert_eq!(all(5), [vec![2], vec![3], vec![4, 5, 6]]);
+        assert_eq!(all(4), [vec![3], vec![4, 5, 6]]);
+        assert_eq!(all(3), [vec![4, 5, 6]]);
+        assert_eq!(all(2), [vec![5, 6]]);
+        assert!(all(0).is_empty());
+    }
+}
