@@ -1,6 +1,8 @@
 //! The page: whole, self-contained, and nothing but text where a report speaks.
 
 use assay_analysis::{Analysis, page};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use sha2::{Digest as _, Sha256};
 
 use crate::csv::{analysed, small_history};
 
@@ -120,7 +122,7 @@ fn tests_that_fail_now_have_a_group_of_their_own() {
     );
     let text = well_formed(&page(&analysis));
     assert!(
-        text.contains("Failing now") && text.contains("Failed the last run, run 12."),
+        text.contains("Failing now") && text.contains("Failed the last run on main, run 12."),
         "{text}"
     );
     assert!(!well_formed(&page(&analysed(&small_history()))).contains("Their newest runs failed"));
@@ -143,6 +145,15 @@ fn nothing_is_loaded_from_anywhere() {
         assert!(!html.contains(loader), "{loader}");
     }
     assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn only_the_pages_own_script_may_run() {
+    let html = page(&analysed(&small_history()));
+    let (_, behind) = html.split_once("<script>").unwrap();
+    let (script, _) = behind.split_once("</script>").unwrap();
+    let hash = BASE64_STANDARD.encode(Sha256::digest(script));
+    assert!(html.contains(&format!("script-src 'sha256-{hash}';")), "{hash}");
 }
 
 #[test]
