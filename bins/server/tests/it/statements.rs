@@ -19,7 +19,7 @@ const STATEMENTS: [(&str, usize, bool); 11] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
-    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 1, false),
+    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 2, true),
     ("/projects/{projectId}/errors", 9, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),
     ("/projects/{projectId}/tests/{testName}", 4, true),

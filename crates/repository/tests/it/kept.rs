@@ -14,7 +14,9 @@ use crate::fixture::*;
 
 fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
     let from = now.plus_days(-14);
-    store.observations(&world.project, from, now).unwrap()
+    // A request at that time looks the project up then.
+    let project = world.project.clone().seen(Plan::Standard, now);
+    store.observations(&project, from, now).unwrap()
 }
 
 fn observed(world: &World, now: Timestamp) -> Arc<History> {
@@ -99,9 +101,10 @@ fn time_alone_changes_what_is_in_the_period() {
     let kept = observed(&world, NOW.plus_ms(2 * HOUR));
     assert!(Arc::ptr_eq(&kept, &observed(&world, NOW.plus_ms(3 * HOUR))));
     // A longer period than the one that was asked about first.
+    let later = world.project.clone().seen(Plan::Standard, NOW.plus_days(1));
     let all = world
         .store
-        .observations(&world.project, NOW.plus_days(-20), NOW.plus_days(1));
+        .observations(&later, NOW.plus_days(-20), NOW.plus_days(1));
     assert_eq!(all.unwrap().runs.len(), 2);
 }
 
