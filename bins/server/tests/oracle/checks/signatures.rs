@@ -67,11 +67,14 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     let counted = by_class(oracle::occurrences(project, &runs));
     let base = scene.path(&["errors"]);
     let entries = everything(tally, scene, &format!("{base}?days={days}"), counted.len());
-    // Each entry says its latest text, by which its class is known.
+    // Each entry shows the beginning of its latest text, by which its class is known.
     let classes: BTreeMap<String, String> = counted
         .values()
         .flatten()
-        .map(|occurrence| (occurrence.message.trim().to_owned(), occurrence.class.clone()))
+        .map(|occurrence| {
+            let shown = oracle::excerpt(occurrence.message.trim().to_owned());
+            (shown, occurrence.class.clone())
+        })
         .collect();
     let mut found = BTreeSet::new();
     for entry in &entries {
