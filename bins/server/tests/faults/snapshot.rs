@@ -132,13 +132,15 @@ fn without_cursors(mut page: Value) -> String {
 }
 
 fn without_times(body: &str) -> String {
+    let fields = TIMES.map(|field| (format!("\"{field}\":\""), '"'));
+    // A prompt says when the stored verdict was judged.
+    let prompts = (", judged ".to_owned(), ' ');
     let mut body = body.to_owned();
-    for field in TIMES {
-        let begin = format!("\"{field}\":\"");
+    for (begin, end) in fields.into_iter().chain([prompts]) {
         let mut from = 0;
         while let Some(at) = body[from..].find(&begin) {
             let at = from + at + begin.len();
-            let end = at + body[at..].find('"').unwrap();
+            let end = at + body[at..].find(end).unwrap();
             body.replace_range(at..end, "");
             from = at;
         }
