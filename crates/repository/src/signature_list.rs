@@ -145,13 +145,14 @@ impl List<'_> {
 
     /// Appends a query of the signatures that occurred, each with the figure that the list is ordered by.
     fn ordered_by<'a, T>(&'a self, statement: Written<'a, T>) -> Written<'a, T> {
-        let (figure, of_period) = match self.query.sort {
-            SignatureSort::Occurrences => ("count(*)", true),
-            SignatureSort::Tests => ("count(DISTINCT attempt.test)", true),
-            SignatureSort::LastSeen => ("max(attempt.occurred_at)", true),
-            // Of everything visible, for those that occurred in the period.
-            SignatureSort::FirstSeen => ("min(attempt.occurred_at)", false),
+        let figure: &'static str = match self.query.sort {
+            SignatureSort::Occurrences => "count(*)",
+            SignatureSort::Tests => "count(DISTINCT attempt.test)",
+            SignatureSort::LastSeen => "max(attempt.occurred_at)",
+            SignatureSort::FirstSeen => "min(attempt.occurred_at)",
         };
+        // The first occurrence is that of everything visible, for signatures that occurred in the period.
+        let of_period = self.query.sort != SignatureSort::FirstSeen;
         let statement = statement
             .sql("SELECT attempt.signature, ")
             .sql(figure)
