@@ -6,18 +6,18 @@ use anyhow::{bail, ensure};
 
 use crate::terminal;
 
-/// Asks `question` on a terminal, before something is deleted that cannot be had back by other means. An error where the
-/// answer is not yes. Where nobody can answer (a pipe, cron, CI), `--yes` is required.
+/// Asks `question` on a terminal before a deletion that cannot be undone. An error where the answer is not yes. Without a
+/// terminal (a pipe, cron, CI), `--yes` is required.
 pub(crate) fn confirm_deletion(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<()> {
     ensure!(
         yes || terminal::can_ask(),
-        "nothing was deleted: nobody can be asked here; add --yes to delete without a question"
+        "nothing was deleted: there is no terminal to ask on; add --yes to delete without a question"
     );
     confirm(yes, question)
 }
 
-/// Asks `question` on a terminal; an error where the answer is not yes. Where nobody could answer (a pipe, cron, CI), and
-/// with `--yes`, nobody is asked.
+/// Asks `question` on a terminal; an error where the answer is not yes. Does not ask with `--yes`, and without a terminal (a
+/// pipe, cron, CI).
 pub(crate) fn confirm(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<()> {
     if yes || !terminal::can_ask() {
         return Ok(());

@@ -149,7 +149,7 @@ impl Room {
     }
 }
 
-/// Reads on until there are so many bytes. More than the largest file holds are refused.
+/// Reads until `into` holds `most` bytes. A file over the size limit is an error.
 fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: u64, room: &Room) -> anyhow::Result<()> {
     let before = into.len();
     let wanted = (most + u64::from(most == LARGEST_FILE)).saturating_sub(u64::try_from(before)?);

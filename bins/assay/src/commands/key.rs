@@ -66,7 +66,7 @@ Examples:
     },
     /// Revoke a key, at once and on every server
     ///
-    /// It cannot be undone, so a terminal is asked first. Without a terminal nobody is asked.
+    /// It cannot be undone. On a terminal the command asks first; elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay key revoke 019aa3f4-5b1c-7def-8a3b-0123456789ab
@@ -80,8 +80,8 @@ Examples:
     },
     /// Delete a key that is revoked or expired
     ///
-    /// `assay key list` shows it no longer. A key that still works must be revoked first. A terminal is asked first.
-    /// Without a terminal nobody is asked.
+    /// `assay key list` shows it no longer. A key that still works must be revoked first. On a terminal the
+    /// command asks first; elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay key delete 019aa3f4-5b1c-7def-8a3b-0123456789ab

@@ -52,8 +52,8 @@ Examples:
     },
     /// Change an organization's name
     ///
-    /// Commands that name it need the new name. Its id and its keys stay. A terminal is asked first. Without a terminal
-    /// nobody is asked.
+    /// Commands that name it need the new name. Its id and its keys stay. On a terminal the command asks first;
+    /// elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay org rename \"Example Shop\" \"Example Store\"
@@ -72,7 +72,7 @@ Examples:
     ///
     /// It cannot be undone. Its keys are refused and its projects are hidden within a second; then the results are deleted
     /// in batches that do not hold up other projects. Ended halfway, it is finished by the same command or by `assay prune`.
-    /// A terminal is asked first; without a terminal --yes is required.
+    /// On a terminal the command asks first; elsewhere it requires --yes.
     #[command(after_help = "\
 Examples:
   assay org delete \"Example Shop\"

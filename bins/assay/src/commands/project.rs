@@ -55,8 +55,8 @@ Examples:
     Set(SetArgs),
     /// Change a project's name
     ///
-    /// Commands that name it, in CI too, need the new name. Its id, results and keys stay. A terminal is asked first.
-    /// Without a terminal nobody is asked.
+    /// Commands that name it, in CI too, need the new name. Its id, results and keys stay. On a terminal the
+    /// command asks first; elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay project rename storefront shop
@@ -74,7 +74,8 @@ Examples:
     /// Move a project to another organization
     ///
     /// Its results and ingest keys go with it. Read keys of the former organization no longer find it, those of the new one
-    /// do, and the new organization's retention holds. A terminal is asked first. Without a terminal nobody is asked.
+    /// do, and the new organization's retention holds. On a terminal the command asks first;
+    /// elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay project move-to-org storefront \"Example Group\"
@@ -92,7 +93,7 @@ Examples:
     ///
     /// It cannot be undone. The project is hidden and its reports are refused within a second; then its results are deleted
     /// in batches that do not hold up other projects. Ended halfway, it is finished by the same command or by `assay prune`.
-    /// A terminal is asked first; without a terminal --yes is required.
+    /// On a terminal the command asks first; elsewhere it requires --yes.
     #[command(after_help = "\
 Examples:
   assay project delete storefront

@@ -148,7 +148,7 @@ fn drawn(rows: &[Row], columns: Option<usize>) -> String {
 /// Names without the beginning and the end that all of them share, at the bounds of words; none where they share nothing.
 fn without_shared(names: &[String]) -> Option<Vec<String>> {
     let first = names.first()?;
-    // Names that are all the same, or a single one, have nothing else to be told by.
+    // A single name, or equal names, would lose everything that identifies them.
     if names.iter().all(|name| name == first) {
         return None;
     }
