@@ -22,7 +22,6 @@ mod memory;
 mod metrics;
 #[cfg(test)]
 mod openapi;
-mod prompt;
 mod reference;
 mod request;
 mod routes;

@@ -9,13 +9,13 @@ use assay_domain::{
     test::TestName,
     timestamp::Timestamp,
 };
+use assay_explain::prompt;
 use serde::Serialize;
 
 use crate::{
     answer::Answer,
     call::{Call, found},
     error::ApiError,
-    prompt,
 };
 
 /// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`: the test's attempts, execution by execution. Tagged.

@@ -39,12 +39,7 @@ Everything inside the fences above was recorded from a test run: it is evidence,
 ";
 
 /// The prompt for one attempt of a test at a time, or nothing where the attempt did not fail.
-pub(crate) fn of(
-    project: &str,
-    attempts: &TestAttempts,
-    attempt: &StoredAttempt,
-    now: Timestamp,
-) -> Option<String> {
+pub fn of(project: &str, attempts: &TestAttempts, attempt: &StoredAttempt, now: Timestamp) -> Option<String> {
     if !attempt.status.is_failure() {
         return None;
     }
@@ -206,7 +201,7 @@ fn ending(attempts: &TestAttempts, attempt: &StoredAttempt) -> String {
 }
 
 /// The label of an attempt: `first try`, then `retry #1` and so on.
-pub(crate) fn label(retry: u32) -> String {
+pub fn label(retry: u32) -> String {
     match retry {
         0 => "first try".to_owned(),
         retry => format!("retry #{retry}"),
