@@ -132,20 +132,42 @@ pub trait Store: Send + Sync {
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
 
+    /// Runs several reads over one state of the store. [`in_snapshot`] is the form with a result.
+    ///
+    /// `work` runs again where the connection turns out to be dead, so it must have no effect beyond its last result.
+    fn with_snapshot(&self, project: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError>;
+}
+
+/// What runs over a [`Snapshot`].
+pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreError> + 'a;
+
+/// One state of a project, for answers that take several reads. An error of a read must be returned as it is.
+pub trait Snapshot {
     /// What the engine judges by: the runs that started within `from..=to`.
-    fn observations(
-        &self,
-        project: &Project,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Arc<History>, StoreError>;
+    fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
 
     /// The names of these tests, in the same order.
-    fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
+    fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
 
     /// How these tests ended in these runs, in the same order.
-    fn final_results(&self, project: &Project, results: &[ResultKey])
-    -> Result<Vec<FinalResult>, StoreError>;
+    fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError>;
+}
+
+/// The result of several reads over one state of a project. `work` keeps to what [`Store::with_snapshot`] says.
+pub fn in_snapshot<T>(
+    store: &(impl Store + ?Sized),
+    project: &Project,
+    mut work: impl FnMut(&mut dyn Snapshot) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut result = None;
+    store.with_snapshot(project, &mut |snapshot| {
+        result = Some(work(snapshot)?);
+        Ok(())
+    })?;
+    result.ok_or_else(|| StoreError::Failed {
+        doing: "reading a snapshot",
+        source: "the store did not read".into(),
+    })
 }
 
 /// A store's connections, for its operators.

@@ -9,8 +9,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
+    result::Error as QueryError,
     sql_types::{Binary, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
@@ -53,7 +54,7 @@ pub(crate) fn load(
     from: Timestamp,
     to: Timestamp,
 ) -> Read<History> {
-    let state = State::of(connection, project)?;
+    let state = State::find(connection, project)?.ok_or(QueryError::NotFound)?;
     let mut history = state.history(connection, project, from)?;
     until(&mut history, to);
     Ok(history)
@@ -67,7 +68,14 @@ pub(crate) fn kept_or_read(
     from: Timestamp,
     to: Timestamp,
 ) -> Read<Arc<History>> {
-    let state = State::of(connection, project)?;
+    let Some(state) = State::find(connection, project)? else {
+        // The project was deleted since the caller looked it up.
+        return Ok(Arc::new(History {
+            stable_branch: Arc::from(""),
+            tests: 0,
+            runs: Vec::new(),
+        }));
+    };
     if let Some(history) = kept.get(project, state.observed, &state.stable_branch, (from, to)) {
         return Ok(history);
     }
@@ -110,20 +118,24 @@ struct State {
 }
 
 impl State {
-    fn of(connection: &mut PgConnection, project: Uuid) -> Read<Self> {
-        let (tests, stable_branch, observed): (i32, _, _) = projects::table
+    fn find(connection: &mut PgConnection, project: Uuid) -> Read<Option<Self>> {
+        let row: Option<(i32, String, Observed)> = projects::table
             .find(project)
             .select((
                 projects::tests,
                 projects::stable_branch,
                 (projects::observed, projects::evaluated_at),
             ))
-            .first(connection)?;
-        Ok(Self {
+            .first(connection)
+            .optional()?;
+        let Some((tests, stable_branch, observed)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             tests: count(tests)?,
             stable_branch,
             observed,
-        })
+        }))
     }
 
     /// The runs that started from a time on, oldest first.

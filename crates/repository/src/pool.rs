@@ -74,6 +74,30 @@ impl From<WorkError<StoreError>> for WorkError<RecordError> {
     }
 }
 
+impl WorkError<StoreError> {
+    /// The error for a caller that does not know diesel, with diesel's own as its source.
+    pub(crate) fn during(self, doing: &'static str) -> StoreError {
+        match self {
+            Self::Query(error) => StoreError::Failed {
+                doing,
+                source: Box::new(error),
+            },
+            Self::Refused(refused) => refused,
+        }
+    }
+
+    /// The opposite of [`Self::during`]: whether the connection is dead is known from diesel's own error only.
+    pub(crate) fn of_read(error: StoreError) -> Self {
+        let StoreError::Failed { doing, source } = error else {
+            return Self::Refused(error);
+        };
+        match source.downcast::<QueryError>() {
+            Ok(error) => Self::Query(*error),
+            Err(source) => Self::Refused(StoreError::Failed { doing, source }),
+        }
+    }
+}
+
 /// The outcome of a read: its statements may fail, and what they return may be corrupt.
 pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
 

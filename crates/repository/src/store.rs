@@ -18,16 +18,18 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
-    store::{Connections, FinalResult, ResultKey, Store, StoreError},
+    store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
     window::Window,
 };
 
+use diesel::PgConnection;
+
 use crate::{
-    Database, attempt, branch, history, key, migrate, observation, project, run_detail, run_list,
-    signature_detail, signature_list, test, verdict,
+    Database, attempt, branch, history, kept::Kept, key, migrate, observation, pool::WorkError, project,
+    run_detail, run_list, signature_detail, signature_list, test, verdict,
 };
 
 impl Store for Database {
@@ -149,32 +151,39 @@ impl Store for Database {
         })
     }
 
-    fn observations(
-        &self,
-        project: &Project,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Arc<History>, StoreError> {
-        let from = from.max(project.visible_from);
-        let to = to.min(project.visible_to);
-        self.read("reading observations", |connection| {
-            observation::kept_or_read(connection, &self.histories, project.id.0, from, to)
+    fn with_snapshot(&self, project: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError> {
+        self.read("reading a snapshot", |connection| {
+            let mut state = OneState {
+                connection,
+                kept: &self.histories,
+                project,
+            };
+            work(&mut state).map_err(WorkError::of_read)
         })
     }
+}
 
-    fn test_names(&self, project: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
-        self.data("reading tests", |connection| {
-            test::names(connection, project, tests)
-        })
+/// What a transaction sees of a project.
+struct OneState<'a> {
+    connection: &'a mut PgConnection,
+    kept: &'a Kept,
+    project: &'a Project,
+}
+
+impl Snapshot for OneState<'_> {
+    fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
+        let from = from.max(self.project.visible_from);
+        let to = to.min(self.project.visible_to);
+        observation::kept_or_read(self.connection, self.kept, self.project.id.0, from, to)
+            .map_err(|error| error.during("reading observations"))
     }
 
-    fn final_results(
-        &self,
-        project: &Project,
-        results: &[ResultKey],
-    ) -> Result<Vec<FinalResult>, StoreError> {
-        self.data("reading final results", |connection| {
-            observation::final_results(connection, project, results)
-        })
+    fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        test::names(self.connection, self.project, tests).map_err(|error| error.during("reading tests"))
+    }
+
+    fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
+        observation::final_results(self.connection, self.project, results)
+            .map_err(|error| error.during("reading final results"))
     }
 }

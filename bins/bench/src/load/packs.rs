@@ -5,7 +5,7 @@ use std::{hint::black_box, time::Instant};
 use anyhow::Context as _;
 use assay_domain::{
     id::ProjectId,
-    store::Store as _,
+    store::in_snapshot,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict},
 };
@@ -67,7 +67,7 @@ impl Packs {
         for _ in 0..times {
             as_after_an_import(&mut connection, project)?;
             let started = Instant::now();
-            let history = store.observations(&known, from, now)?;
+            let history = in_snapshot(&store, &known, |snapshot| snapshot.observations(from, now))?;
             let read = Instant::now();
             black_box(engine.suspects(&history, now));
             alone.push(ms(read.elapsed()));

@@ -1,19 +1,18 @@
 //! A store that knows one key and the projects of its organization.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use assay_domain::{
     attempt::TestAttempts,
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
-    observation::History,
     project::{Caller, Project, ProjectEntry},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
-    store::{Connections, FinalResult, ResultKey, Store, StoreError},
-    test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    store::{Connections, SnapshotWork, Store, StoreError},
+    test::{TestLookup, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
     window::Window,
@@ -167,15 +166,7 @@ impl Store for Keys {
         unreachable!()
     }
 
-    fn observations(&self, _: &Project, _: Timestamp, _: Timestamp) -> Result<Arc<History>, StoreError> {
-        unreachable!()
-    }
-
-    fn test_names(&self, _: &Project, _: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
-        unreachable!()
-    }
-
-    fn final_results(&self, _: &Project, _: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
+    fn with_snapshot(&self, _: &Project, _: &mut SnapshotWork<'_>) -> Result<(), StoreError> {
         unreachable!()
     }
 }

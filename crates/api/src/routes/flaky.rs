@@ -7,7 +7,7 @@ use assay_domain::{
     observation::{History, RunFacts},
     page::{Page, PerPage},
     project::{Project, ProjectTag},
-    store::{ResultKey, StoreError},
+    store::{ResultKey, Snapshot, StoreError, in_snapshot},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Evidence, FlakySort, LastRun, Verdict, VerdictEntry, VerdictStatus},
@@ -20,18 +20,31 @@ use crate::{answer::Answer, call::Call, error::ApiError, request::Query};
 pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let asked = Asked::of(&call.query())?;
     let project = call.project()?;
+    let list = in_snapshot(call.store, &project, |snapshot| {
+        judged(call, &project, &asked, snapshot)
+    })?;
+    Answer::of(&list)
+}
+
+/// The list as of one state of the project, so that an import or a deletion in between does not mix two.
+fn judged(
+    call: &Call<'_>,
+    project: &Project,
+    asked: &Asked,
+    snapshot: &mut dyn Snapshot,
+) -> Result<FlakyList, StoreError> {
     let from = call.now.plus_days(-ENGINE_WINDOW_DAYS);
-    let history = call.store.observations(&project, from, call.now)?;
+    let history = snapshot.observations(from, call.now)?;
     let suspects = call.judge(&history);
-    let ranked = asked.rank(named(call, &project, suspects.verdicts)?);
+    let ranked = asked.rank(named(snapshot, suspects.verdicts)?);
     let page = Page::of(asked.page, asked.per_page, count(ranked.len()));
     let shown = slice(ranked, &page);
-    Answer::of(&FlakyList {
+    Ok(FlakyList {
         project: project.tag(),
         window_days: ENGINE_WINDOW_DAYS,
         sort: asked.sort,
         page,
-        tests: entries(call, &project, &history, shown, asked.explain)?,
+        tests: entries(call, snapshot, &history, shown, asked.explain)?,
         failing_count: suspects.failing,
         gathering_data_count: suspects.gathering,
     })
@@ -123,9 +136,9 @@ impl Asked {
 }
 
 /// The tests with their names.
-fn named(call: &Call<'_>, project: &Project, listed: Vec<Verdict>) -> Result<Vec<Named>, ApiError> {
+fn named(snapshot: &mut dyn Snapshot, listed: Vec<Verdict>) -> Result<Vec<Named>, StoreError> {
     let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
-    let names = call.store.test_names(project, &ordinals)?;
+    let names = snapshot.test_names(&ordinals)?;
     same_length("test name", names.len(), listed.len())?;
     Ok(names.into_iter().zip(listed).collect())
 }
@@ -133,12 +146,12 @@ fn named(call: &Call<'_>, project: &Project, listed: Vec<Verdict>) -> Result<Vec
 /// The entries of one page, with what only a page is asked for: final results and evidence.
 fn entries(
     call: &Call<'_>,
-    project: &Project,
+    snapshot: &mut dyn Snapshot,
     history: &History,
     shown: Vec<Named>,
     explain: bool,
-) -> Result<Vec<VerdictEntry>, ApiError> {
-    let last_runs = last_runs(call, project, history, &shown)?;
+) -> Result<Vec<VerdictEntry>, StoreError> {
+    let last_runs = last_runs(snapshot, history, &shown)?;
     let mut evidence = if explain {
         evidence(call, history, &shown)
     } else {
@@ -162,11 +175,10 @@ fn evidence(call: &Call<'_>, history: &History, shown: &[Named]) -> HashMap<Test
 
 /// Each test's newest run that did not skip it, with its final result there.
 fn last_runs(
-    call: &Call<'_>,
-    project: &Project,
+    snapshot: &mut dyn Snapshot,
     history: &History,
     shown: &[Named],
-) -> Result<Vec<Option<Last>>, ApiError> {
+) -> Result<Vec<Option<Last>>, StoreError> {
     let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
     let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
     let asked: Vec<_> = shown
@@ -181,7 +193,7 @@ fn last_runs(
             })
         })
         .collect();
-    let results = call.store.final_results(project, &asked)?;
+    let results = snapshot.final_results(&asked)?;
     same_length("final result", results.len(), asked.len())?;
     let mut results = results.into_iter();
     let last = |run: Option<&RunFacts>| {

@@ -14,7 +14,7 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunTag, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
-    store::{Connections, FinalResult, ResultKey, Store, StoreError},
+    store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
@@ -278,22 +278,30 @@ impl Store for Seed {
         })
     }
 
-    fn observations(&self, _: &Project, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
-        self.read()?;
+    fn with_snapshot(&self, _: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError> {
+        work(&mut OneState(self))
+    }
+}
+
+struct OneState<'a>(&'a Seed);
+
+impl Snapshot for OneState<'_> {
+    fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
+        self.0.read()?;
         assert_eq!((from, to), (NOW.plus_days(-14), NOW));
-        Ok(Arc::new(self.history.clone()))
+        Ok(Arc::new(self.0.history.clone()))
     }
 
-    fn test_names(&self, _: &Project, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
-        self.read()?;
+    fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        self.0.read()?;
         Ok(tests
             .iter()
-            .map(|test| self.names[*test as usize].clone())
+            .map(|test| self.0.names[*test as usize].clone())
             .collect())
     }
 
-    fn final_results(&self, _: &Project, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
-        self.read()?;
+    fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
+        self.0.read()?;
         let result = |key: &ResultKey| FinalResult {
             status: AttemptStatus::TimedOut,
             started_at: NOW.plus_ms(i64::from(key.run_number)),

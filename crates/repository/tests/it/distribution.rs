@@ -209,7 +209,7 @@ fn exercise(world: &World) {
     let fingerprint = &page.signatures[0].fingerprint;
     store.signature(project, fingerprint, &month).unwrap().unwrap();
     let history = world.history(14);
-    store.test_names(project, &[0]).unwrap();
+    world.test_names(&[0]).unwrap();
     let run = history
         .runs
         .iter()
@@ -218,7 +218,7 @@ fn exercise(world: &World) {
         .run
         .clone();
     let asked = [result_key(0, run.number, run.started_at)];
-    store.final_results(project, &asked).unwrap();
+    world.final_results(&asked).unwrap();
     store.rebuild(project.id, &Counting, NOW, &mut |_, _| ()).unwrap();
     let change = ProjectChange {
         stable_branch: Some("topic".to_owned()),

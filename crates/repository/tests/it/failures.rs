@@ -93,9 +93,7 @@ fn a_word_that_no_version_writes_is_named() {
     );
     world.database.execute("UPDATE result SET status = 77");
     assert!(matches!(
-        world
-            .store
-            .final_results(&world.project, &[result_key(0, 1, NOW)]),
+        world.final_results(&[result_key(0, 1, NOW)]),
         Err(StoreError::Corrupt { .. })
     ));
 }

@@ -13,8 +13,10 @@ use assay_domain::{
     recording::{Imported, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
     run::{RunDetail, RunQuery, RunState},
     signature::{Category, ErrorClass},
-    store::{Administration, Pruned, RecordError, Recorder, ResultKey, Store},
-    test::{FileSelector, TestName, TestSelector},
+    store::{
+        Administration, FinalResult, Pruned, RecordError, Recorder, ResultKey, Store, StoreError, in_snapshot,
+    },
+    test::{FileSelector, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{Evidence, Figures, Judge, Judgement, Label, Signal, Verdict, VerdictStatus},
     window::{Days, Window},
@@ -92,10 +94,27 @@ impl World {
     }
 
     pub(crate) fn history(&self, days: i64) -> Arc<History> {
-        self.store
-            .observations(&self.project, NOW.plus_days(-days), NOW)
-            .unwrap()
+        observations(&self.store, &self.project, (NOW.plus_days(-days), NOW)).unwrap()
     }
+
+    pub(crate) fn final_results(&self, asked: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
+        in_snapshot(&self.store, &self.project, |snapshot| {
+            snapshot.final_results(asked)
+        })
+    }
+
+    pub(crate) fn test_names(&self, asked: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        in_snapshot(&self.store, &self.project, |snapshot| snapshot.test_names(asked))
+    }
+}
+
+/// What the engine judges by in a period.
+pub(crate) fn observations(
+    store: &Database,
+    project: &Project,
+    (from, to): (Timestamp, Timestamp),
+) -> Result<Arc<History>, StoreError> {
+    in_snapshot(store, project, |snapshot| snapshot.observations(from, to))
 }
 
 fn create_project(store: &Database, caller: &Caller, name: &str) -> Project {

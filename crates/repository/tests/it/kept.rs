@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_domain::{
     observation::History,
     plan::Plan,
-    store::{Administration, ProjectChange, Recorder, Store},
+    store::{Administration, ProjectChange, Recorder},
     timestamp::Timestamp,
 };
 use assay_repository::Database;
@@ -16,7 +16,7 @@ fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
     let from = now.plus_days(-14);
     // A request at that time looks the project up then.
     let project = world.project.clone().seen(Plan::Standard, now);
-    store.observations(&project, from, now).unwrap()
+    observations(store, &project, (from, now)).unwrap()
 }
 
 fn observed(world: &World, now: Timestamp) -> Arc<History> {
@@ -102,9 +102,7 @@ fn time_alone_changes_what_is_in_the_period() {
     assert!(Arc::ptr_eq(&kept, &observed(&world, NOW.plus_ms(3 * HOUR))));
     // A longer period than the one that was asked about first.
     let later = world.project.clone().seen(Plan::Standard, NOW.plus_days(1));
-    let all = world
-        .store
-        .observations(&later, NOW.plus_days(-20), NOW.plus_days(1));
+    let all = observations(&world.store, &later, (NOW.plus_days(-20), NOW.plus_days(1)));
     assert_eq!(all.unwrap().runs.len(), 2);
 }
 
@@ -114,6 +112,6 @@ fn another_project_is_another_history() {
     world.import(&report("a").test("x", "f"));
     let other = world.another_project("other");
     assert_eq!(observed(&world, NOW).runs.len(), 1);
-    let none = world.store.observations(&other, NOW.plus_days(-14), NOW).unwrap();
+    let none = observations(&world.store, &other, (NOW.plus_days(-14), NOW)).unwrap();
     assert_eq!((none.runs.len(), none.tests), (0, 0));
 }

@@ -32,5 +32,6 @@ mod retention;
 mod runs;
 mod shards;
 mod signatures;
+mod snapshot;
 mod tests;
 mod verdicts;

@@ -1,6 +1,6 @@
 //! What the engine reads: the packs.
 
-use assay_domain::store::{Store, StoreError};
+use assay_domain::store::StoreError;
 
 use crate::fixture::*;
 
@@ -64,7 +64,7 @@ fn a_damaged_pack_is_an_error_and_can_be_made_anew() {
         world
             .database
             .execute(&format!("UPDATE run_pack SET pack = {damage}"));
-        let answer = world.store.observations(&world.project, NOW.plus_days(-14), NOW);
+        let answer = observations(&world.store, &world.project, (NOW.plus_days(-14), NOW));
         assert!(
             matches!(answer, Err(StoreError::Corrupt { what: "run pack", .. })),
             "{damage}: {answer:?}"

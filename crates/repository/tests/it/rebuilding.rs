@@ -3,7 +3,7 @@
 use assay_domain::{
     plan::Plan,
     recording::Recording,
-    store::{Administration, Recorder, Store},
+    store::{Administration, Recorder},
 };
 use assay_repository::Database;
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -95,7 +95,7 @@ fn any_history_leaves_what_a_rebuild_makes() {
         .run(&steps(), |steps| {
             let case = world.store.all_projects().unwrap().len();
             let project = world.another_project(&format!("case {case}"));
-            let observed = |store: &Database| store.observations(&project, NOW.plus_days(-14), NOW).unwrap();
+            let observed = |store: &Database| observations(store, &project, (NOW.plus_days(-14), NOW)).unwrap();
             for (salt, step) in steps.iter().enumerate() {
                 drop(observed(&world.store));
                 match step {

@@ -123,7 +123,7 @@ fn a_run_that_starts_in_the_future_is_on_no_route_until_then() {
         );
         let from = now.plus_days(-14);
         // Even where a caller asks for more.
-        let observed = store.observations(&project, from, now.plus_days(30)).unwrap();
+        let observed = observations(store, &project, (from, now.plus_days(30))).unwrap();
         assert_eq!(observed.runs.len(), if is_shown { 3 } else { 1 });
     }
 }

@@ -139,11 +139,7 @@ fn a_late_shard_moves_the_start_of_all() {
     let history = world.history(14);
     assert_eq!(history.runs[0].run.started_at, run_start);
     let finals = world
-        .store
-        .final_results(
-            &world.project,
-            &[2, 0, 1, 3].map(|test| result_key(test, 1, run_start)),
-        )
+        .final_results(&[2, 0, 1, 3].map(|test| result_key(test, 1, run_start)))
         .unwrap();
     let starts: Vec<Timestamp> = finals.iter().map(|ended| ended.started_at).collect();
     assert_eq!(

@@ -319,7 +319,7 @@ fn a_test_without_a_visible_result_is_missing() {
 fn names_come_in_the_order_asked_for() {
     let world = World::new();
     world.import(&report("a").test("x", "p").test("y", "p").test_in("z", None, "p"));
-    let names = world.store.test_names(&world.project, &[2, 0, 2, 1]).unwrap();
+    let names = world.test_names(&[2, 0, 2, 1]).unwrap();
     let names: Vec<_> = names
         .iter()
         .map(|test| (test.name.as_str(), test.file_path.as_deref()))
@@ -333,12 +333,7 @@ fn names_come_in_the_order_asked_for() {
             ("y", Some("a.spec.ts"))
         ]
     );
-    assert!(world.store.test_names(&world.project, &[3]).is_err());
-    assert_eq!(world.store.test_names(&world.project, &[]).unwrap(), []);
-    assert!(
-        world
-            .store
-            .final_results(&world.project, &[result_key(0, 99, NOW)])
-            .is_err()
-    );
+    assert!(world.test_names(&[3]).is_err());
+    assert_eq!(world.test_names(&[]).unwrap(), []);
+    assert!(world.final_results(&[result_key(0, 99, NOW)]).is_err());
 }
