@@ -1,3 +1,4 @@
-//! What the API, the pages and the tools for agents say of a failure, in one place and without any HTTP.
+//! What the API, the pages and the tools for agents say of tests and failures, in one place and without any HTTP.
 
+pub mod flaky;
 pub mod prompt;

@@ -1,7 +1,7 @@
 //! What the document says of each route, in the order of the route table.
 
 use super::schemas::{Register, register};
-use crate::routes::{attempts, branches, flaky, history, projects, runs, settings, signatures, verdict};
+use crate::routes::{attempts, branches, history, projects, runs, settings, signatures, verdict};
 
 /// A route as the document tells of it. Which errors it may answer follows from its path and parameters.
 pub(super) struct Operation {
@@ -170,7 +170,7 @@ pub(super) const OPERATIONS: [Operation; 11] = [
             "explain",
         ],
         tagged: false,
-        answer: register::<flaky::FlakyList>,
+        answer: register::<assay_explain::flaky::FlakyList>,
         example: include_str!("examples/flaky.json"),
     },
     Operation {

@@ -1,0 +1,254 @@
+//! The flaky list: the engine's live verdicts over its fixed window.
+
+use std::{cmp::Ordering, collections::HashMap};
+
+use assay_domain::{
+    folding::{contains_folded, fold},
+    observation::{History, RunFacts},
+    page::{Page, PerPage},
+    project::{Project, ProjectTag},
+    store::{ResultKey, Snapshot, Store, StoreError, in_snapshot},
+    test::{TestName, TestOrdinal},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Evidence, FlakySort, LastRun, Verdict, VerdictEntry, VerdictStatus},
+};
+use assay_flakiness::{Engine, Suspects};
+use serde::Serialize;
+
+/// The flaky and broken tests of the last 14 days as of one state of the project, so that an import or a deletion in
+/// between does not mix two. `judge` calls the engine; a caller measures there how long it takes.
+pub fn flaky_list(
+    store: &dyn Store,
+    engine: &Engine,
+    judge: impl Fn(&History) -> Suspects,
+    project: &Project,
+    query: &FlakyQuery,
+    now: Timestamp,
+) -> Result<FlakyList, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let from = now.plus_days(-ENGINE_WINDOW_DAYS);
+        let history = snapshot.observations(from, now)?;
+        let suspects = judge(&history);
+        let ranked = query.rank(named(snapshot, suspects.verdicts)?);
+        let page = Page::of(query.page, query.per_page, count(ranked.len()));
+        let shown = slice(ranked, &page);
+        let last_runs = last_runs(snapshot, &history, &shown)?;
+        let mut evidence = if query.explain {
+            evidence(engine, &history, now, &shown)
+        } else {
+            HashMap::new()
+        };
+        let entry = |((test, verdict), last): (Named, Option<Last>)| {
+            let evidence = evidence.remove(&verdict.test);
+            VerdictEntry::new(test, verdict, last, evidence)
+        };
+        Ok(FlakyList {
+            project: project.tag(),
+            window_days: ENGINE_WINDOW_DAYS,
+            sort: query.sort,
+            page,
+            tests: shown.into_iter().zip(last_runs).map(entry).collect(),
+            failing_count: suspects.failing,
+            gathering_data_count: suspects.gathering,
+        })
+    })
+}
+
+/// Flaky and broken tests of the window, judged at the time of the request.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FlakyList {
+    /// The project.
+    pub project: ProjectTag,
+    /// The engine's fixed window in days.
+    pub window_days: i64,
+    /// The order of the list.
+    pub sort: FlakySort,
+    /// Where this page lies in the list.
+    pub page: Page,
+    /// The tests of this page.
+    pub tests: Vec<VerdictEntry>,
+    /// Tests whose newest runs failed and that are neither flaky nor broken; the list leaves them out.
+    pub failing_count: u64,
+    /// Tests of the window with too few runs for a verdict.
+    pub gathering_data_count: u64,
+}
+
+/// Which tests of the window to list.
+#[derive(Debug, Clone)]
+pub struct FlakyQuery {
+    /// Only tests with this verdict.
+    pub status: Option<VerdictStatus>,
+    /// The order of the list.
+    pub sort: FlakySort,
+    /// Only tests whose name or file contains this, whatever the case.
+    pub search: Option<String>,
+    /// The page asked for, from 1.
+    pub page: u64,
+    /// Tests a page.
+    pub per_page: PerPage,
+    /// Whether each entry has the numbers behind its verdict.
+    pub explain: bool,
+}
+
+type Named = (TestName, Verdict);
+/// The final attempt's start, and its run.
+type Last = (Timestamp, LastRun);
+
+impl FlakyQuery {
+    /// The tests that match, in a total order, so that pages never overlap.
+    fn rank(&self, tests: Vec<Named>) -> Vec<Named> {
+        let search = self.search.as_deref().map(fold);
+        let matches = |test: &Named| self.matches(test, search.as_deref());
+        let mut matching: Vec<_> = tests.into_iter().filter(matches).collect();
+        matching.sort_by(|(left_name, left), (right_name, right)| {
+            self.compare(left, right)
+                .then_with(|| right.figures.flake_score.total_cmp(&left.figures.flake_score))
+                .then_with(|| left_name.cmp(right_name))
+        });
+        matching
+    }
+
+    fn matches(&self, (test, verdict): &Named, search: Option<&str>) -> bool {
+        let contains = |search: &str| {
+            let holds = |text: &str| contains_folded(text, search);
+            holds(&test.name) || test.file_path.as_deref().is_some_and(holds)
+        };
+        self.status.is_none_or(|status| verdict.status == status) && search.is_none_or(contains)
+    }
+
+    /// The largest first, unknown last.
+    fn compare(&self, left: &Verdict, right: &Verdict) -> Ordering {
+        let (left, right) = (&left.figures, &right.figures);
+        match self.sort {
+            FlakySort::TimeLost => right.time_lost_ms.cmp(&left.time_lost_ms),
+            FlakySort::Rate => match (left.failure_rate, right.failure_rate) {
+                (Some(left), Some(right)) => right.total_cmp(&left),
+                (left, right) => right.is_some().cmp(&left.is_some()),
+            },
+            FlakySort::Impact => right.impact.total_cmp(&left.impact),
+        }
+    }
+}
+
+/// The tests with their names.
+fn named(snapshot: &mut dyn Snapshot, listed: Vec<Verdict>) -> Result<Vec<Named>, StoreError> {
+    let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
+    let names = snapshot.test_names(&ordinals)?;
+    same_length("test name", names.len(), listed.len())?;
+    Ok(names.into_iter().zip(listed).collect())
+}
+
+fn evidence(
+    engine: &Engine,
+    history: &History,
+    now: Timestamp,
+    shown: &[Named],
+) -> HashMap<TestOrdinal, Evidence> {
+    let tests: Vec<_> = shown.iter().map(|(_, verdict)| verdict.test).collect();
+    let judgements = engine.judge_tests(history, now, &tests);
+    judgements
+        .into_iter()
+        .map(|judgement| (judgement.verdict.test, judgement.evidence))
+        .collect()
+}
+
+/// Each test's newest run that did not skip it, with its final result there.
+fn last_runs(
+    snapshot: &mut dyn Snapshot,
+    history: &History,
+    shown: &[Named],
+) -> Result<Vec<Option<Last>>, StoreError> {
+    let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
+    let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
+    let asked: Vec<_> = shown
+        .iter()
+        .zip(&runs)
+        .filter_map(|((_, verdict), run)| {
+            let run = (*run)?;
+            Some(ResultKey {
+                test: verdict.test,
+                run_number: run.number,
+                run_started_at: run.started_at,
+            })
+        })
+        .collect();
+    let results = snapshot.final_results(&asked)?;
+    same_length("final result", results.len(), asked.len())?;
+    let mut results = results.into_iter();
+    let last = |run: Option<&RunFacts>| {
+        let run = run?;
+        let result = results.next()?;
+        let last = LastRun {
+            run_id: run.id.to_string(),
+            run_number: run.number,
+            status: result.status,
+            started_at: run.started_at,
+        };
+        Some((result.started_at, last))
+    };
+    Ok(runs.into_iter().map(last).collect())
+}
+
+fn slice(ranked: Vec<Named>, page: &Page) -> Vec<Named> {
+    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+    let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
+    ranked.into_iter().skip(offset).take(per_page).collect()
+}
+
+/// An answer in the same order has the same length; anything else would pair a test with another's facts.
+fn same_length(what: &'static str, got: usize, asked: usize) -> Result<(), StoreError> {
+    if got == asked {
+        return Ok(());
+    }
+    Err(StoreError::Corrupt {
+        what,
+        value: format!("{got} answers to {asked} questions"),
+    })
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::verdict::Figures;
+
+    use super::*;
+
+    #[test]
+    fn a_search_finds_a_sigma_in_any_case_and_place() {
+        let verdict = |test| Verdict {
+            test,
+            status: VerdictStatus::Flaky,
+            reason: None,
+            explanation: String::new(),
+            signals: Vec::new(),
+            labels: Vec::new(),
+            figures: Figures::default(),
+            last_run: None,
+            failing_on: Vec::new(),
+        };
+        let test = |name: &str, file_path: Option<&str>| TestName {
+            name: name.to_owned(),
+            file_path: file_path.map(str::to_owned),
+        };
+        let query = FlakyQuery {
+            status: None,
+            sort: FlakySort::TimeLost,
+            search: Some("ΟΔΟΣ".to_owned()),
+            page: 1,
+            per_page: PerPage::Ten,
+            explain: false,
+        };
+        let found = query.rank(vec![
+            (test("x", Some("ΟΔΟΣΑ.ts")), verdict(0)),
+            (test("οδός", None), verdict(1)),
+            (test("μια οδος", None), verdict(2)),
+        ]);
+        let found: Vec<_> = found.iter().map(|(_, verdict)| verdict.test).collect();
+        assert_eq!(found, [0, 2]);
+    }
+}
