@@ -47,6 +47,11 @@ impl Engine {
         Self { config }
     }
 
+    /// The configuration.
+    pub(crate) const fn config(&self) -> Config {
+        self.config
+    }
+
     /// The verdicts alone on every test with a result in the window, ascending by test.
     pub fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
         let verdict =

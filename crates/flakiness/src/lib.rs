@@ -11,6 +11,7 @@
 pub use assay_domain as domain;
 
 pub use builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
+pub use causes::{CauseFacts, ErrorTexts, FailureCause, Knowledge, Probabilities, SameError};
 pub use config::{Config, Thresholds};
 pub use engine::{ENGINE_VERSION, Engine};
 pub use suspects::Suspects;
@@ -18,6 +19,7 @@ pub use suspects::Suspects;
 mod background;
 mod block;
 mod builder;
+mod causes;
 mod code;
 mod column;
 mod config;

@@ -15,3 +15,4 @@ mod history;
 mod judgements;
 mod properties;
 mod reference;
+mod reference_causes;

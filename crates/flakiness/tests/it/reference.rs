@@ -11,19 +11,19 @@ use proptest::prelude::*;
 
 use crate::history;
 
-const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
+pub(crate) const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
 /// An execution of the window, with names for all that the model tells apart.
-struct Row {
+pub(crate) struct Row {
     run: String,
-    number: i32,
-    at: i64,
-    branch: Option<String>,
+    pub(crate) number: i32,
+    pub(crate) at: i64,
+    pub(crate) branch: Option<String>,
     variant: String,
-    revision: String,
+    pub(crate) revision: String,
     /// P, R or F and the failed attempts, by test.
-    results: BTreeMap<u32, (char, u32)>,
-    beta: f64,
+    pub(crate) results: BTreeMap<u32, (char, u32)>,
+    pub(crate) beta: f64,
 }
 
 /// The figures compared.
@@ -43,7 +43,7 @@ pub(crate) struct Plain {
     pub(crate) failing_on: Vec<(Option<String>, u32, i32)>,
 }
 
-fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32>) {
+pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32>) {
     let mut tests = BTreeSet::new();
     let mut rows = Vec::new();
     for observed in &history.runs {
@@ -154,7 +154,7 @@ fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<
 }
 
 /// The chain of a row: its variant, and the branch that its revision belongs to.
-fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
+pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
     let same = || rows.iter().filter(|other| other.revision == row.revision);
     let branch = if same().any(|other| other.branch.as_deref() == Some("main")) {
         Some("main".to_owned())

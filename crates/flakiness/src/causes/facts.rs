@@ -1,0 +1,367 @@
+//! What a sentence about a failure counts, so that a reader can count it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_domain::test::TestOrdinal;
+
+use super::{
+    parts::{CROWD, FLAKE, Parts},
+    sequence::TestResults,
+    texts::{ErrorTexts, TextCounts, WindowTexts},
+};
+use crate::{
+    config::NAMED_RUNS,
+    model::Outcome,
+    numbers::count,
+    timeline::{Entry, Timeline},
+};
+
+/// For how long a failure on another branch says something of the world.
+const NEAR_MS: i64 = 2 * assay_domain::timestamp::DAY_MS;
+
+/// The counts behind the sentence of a failure. Executions are named by their places in the history's runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CauseFacts {
+    /// Whether the run names its revision or its branch; otherwise causes cannot be told apart.
+    pub told_apart: bool,
+    /// Whether the run is on the stable branch.
+    pub on_stable: bool,
+    /// Other runs of the stable branch with the test; for a failure on it, those before.
+    pub stable_runs: u32,
+    /// Those of them in which it failed finally.
+    pub stable_failed: u32,
+    /// The newest stable runs in which it passed, at most 20.
+    pub stable_passes: Vec<usize>,
+    /// Other runs whose code was good, as far as is known.
+    pub good_runs: u32,
+    /// Those of them with a failed attempt.
+    pub good_failed: u32,
+    /// Those of these with the same error.
+    pub good_same_error: u32,
+    /// The newest of the runs on good code that failed, at most 20.
+    pub flakes: Vec<usize>,
+    /// Where the failing streak around this failure began in its chain.
+    pub streak_since: Option<usize>,
+    /// Whether a pass came before that streak.
+    pub passed_before: bool,
+    /// Where the failing streak of the stable chain before this failure began.
+    pub stable_since: Option<usize>,
+    /// Whether that streak has the same error.
+    pub stable_same_error: bool,
+    /// Variants that failed at this revision of the branch, and those that ran it.
+    pub variants: (u32, u32),
+    /// Tests that failed finally in the run.
+    pub failed_in_run: u32,
+    /// A run of the same revision in which the test passed.
+    pub passed_on_revision: Option<usize>,
+    /// The last failure on another branch off the stable one in the two days before.
+    pub failed_elsewhere: Option<usize>,
+    /// Whether the error has a text that can be recognised.
+    pub recognisable: bool,
+    /// Where the same error occurred.
+    pub same_error: SameError,
+}
+
+/// How often the error of a failure occurred elsewhere in the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SameError {
+    /// Other failures of the test.
+    pub here: u32,
+    /// Those of them that are most probably flakes.
+    pub as_flake: u32,
+    /// Those of them on the stable branch.
+    pub on_stable: u32,
+    /// Those of them on other branches than the failure's own and the stable one.
+    pub other_branches: u32,
+    /// Other tests.
+    pub other_tests: u32,
+    /// Other tests of the run.
+    pub in_this_run: u32,
+}
+
+/// One test's results with what the model says of them.
+#[derive(Debug)]
+pub(crate) struct Judged<'a, 'h> {
+    pub(crate) timeline: &'a Timeline<'h>,
+    pub(crate) texts: &'a ErrorTexts,
+    pub(crate) window_texts: &'a WindowTexts,
+    pub(crate) test: TestOrdinal,
+    pub(crate) results: &'a TestResults,
+    pub(crate) parts: &'a [Parts],
+}
+
+/// A result among its test's.
+#[derive(Debug, Clone, Copy)]
+struct Other<'a, 'h> {
+    index: usize,
+    chain: usize,
+    run: usize,
+    outcome: Outcome,
+    entry: &'a Entry<'h>,
+    flake: f64,
+    /// How probably the code was broken.
+    broken: f64,
+}
+
+impl<'a, 'h> Judged<'a, 'h> {
+    fn others(&self) -> impl DoubleEndedIterator<Item = Other<'a, 'h>> + use<'a, 'h> {
+        let timeline = self.timeline;
+        let parts = self.parts;
+        let results = self.results.sequence.results.iter().zip(&self.results.positions);
+        let results: Vec<_> = results.enumerate().collect();
+        results
+            .into_iter()
+            .filter_map(move |(index, (result, position))| {
+                let part = |part: usize| parts.get(index)?.get(part).copied();
+                Some(Other {
+                    index,
+                    chain: result.chain,
+                    run: *timeline.run_of.get(*position)?,
+                    outcome: result.outcome,
+                    entry: timeline.entries.get(*position)?,
+                    flake: part(FLAKE)?,
+                    broken: 1.0 - part(FLAKE)? - part(CROWD)?,
+                })
+            })
+    }
+
+    fn text(&self, other: &Other<'_, '_>) -> Option<u32> {
+        self.texts.of(other.entry.source, self.test)
+    }
+
+    /// The final failures around a result in its chain, without any other result between; the result among them.
+    fn streak_around(&self, index: usize, chain: usize) -> Vec<Other<'a, 'h>> {
+        let results: Vec<_> = self.others().filter(|other| other.chain == chain).collect();
+        let streaks = results.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
+        let mut streaks = streaks.filter(|streak| streak.iter().any(|other| other.index == index));
+        let streak = streaks
+            .next()
+            .filter(|streak| streak.iter().all(|other| other.outcome.failed()));
+        streak.unwrap_or_default().to_vec()
+    }
+
+    /// The latest final failures of a chain before a result, without any other result between.
+    fn latest_streak(&self, index: usize, chain: usize) -> Vec<Other<'a, 'h>> {
+        let before = self.others().take_while(|other| other.index < index);
+        let before: Vec<_> = before.filter(|other| other.chain == chain).collect();
+        let mut streaks = before
+            .chunk_by(|a, b| a.outcome.failed() == b.outcome.failed())
+            .rev();
+        let streak = streaks.find(|streak| streak.iter().all(|other| other.outcome.failed()));
+        streak.unwrap_or_default().to_vec()
+    }
+
+    /// The text of a failure, where it can be recognised by it.
+    fn recognisable(&self, failure: &Other<'_, '_>) -> Option<u32> {
+        self.text(failure)
+            .filter(|text| !self.window_texts.is_common(*text))
+    }
+
+    /// Where the text of a failure occurs; none without a text that recognises anything.
+    pub(crate) fn text_counts(&self, index: usize) -> Option<TextCounts> {
+        let failure = self.others().nth(index)?;
+        let text = self.recognisable(&failure)?;
+        let chain = self.results.sequence.chains.get(failure.chain)?;
+        let mut counts = TextCounts {
+            pairs: self.window_texts.pairs,
+            other_tests: f64::from(self.window_texts.tests(text).saturating_sub(1)),
+            ..TextCounts::default()
+        };
+        for other in self.others().filter(|other| other.index != index) {
+            if let Some(of_other) = self.text(&other) {
+                counts.known.add(of_other == text, 1.0);
+                counts.flake.add(of_other == text, other.flake);
+            }
+        }
+        for (_, of_other) in self.texts_of_run(failure.run) {
+            counts.run.add(of_other == text, 1.0);
+        }
+        let streak = self.streak_around(index, failure.chain);
+        let from_here = streak
+            .iter()
+            .position(|other| other.entry.revision == failure.entry.revision)
+            .unwrap_or(0);
+        for (place, other) in streak
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.index != index)
+        {
+            let Some(of_other) = self.text(other) else {
+                continue;
+            };
+            counts.earlier.add(of_other == text, 1.0);
+            if place >= from_here {
+                counts.this.add(of_other == text, 1.0);
+            }
+        }
+        let stable = if chain.stable {
+            streak
+        } else {
+            chain
+                .base
+                .map(|base| self.latest_streak(index, base))
+                .unwrap_or_default()
+        };
+        for other in stable.iter().filter(|other| other.index != index) {
+            if let Some(of_other) = self.text(other) {
+                counts.before.add(of_other == text, other.broken);
+            }
+        }
+        Some(counts)
+    }
+
+    /// The texts of the other tests' failures in a run.
+    fn texts_of_run(&self, run: usize) -> Vec<(TestOrdinal, u32)> {
+        let positions = self.timeline.runs.get(run).map(|run| run.positions.as_slice());
+        let entries = positions.unwrap_or_default().iter();
+        let entries = entries.filter_map(|position| self.timeline.entries.get(*position));
+        let texts = entries.flat_map(|entry| self.texts.of_execution(entry.source));
+        texts.copied().filter(|(test, _)| *test != self.test).collect()
+    }
+
+    /// The counts behind the sentence of a failure.
+    pub(crate) fn facts(&self, index: usize) -> Option<CauseFacts> {
+        let failure = self.others().nth(index)?;
+        let chain = *self.results.sequence.chains.get(failure.chain)?;
+        let run = &failure.entry.observed.run;
+        let mut facts = CauseFacts {
+            told_apart: run.branch.is_some() || run.revision.is_some(),
+            on_stable: failure.entry.on_stable_branch,
+            recognisable: self.recognisable(&failure).is_some(),
+            failed_in_run: self.failed_in_run(failure.run),
+            ..CauseFacts::default()
+        };
+        self.count_stable(&failure, &mut facts);
+        self.count_good(&failure, &mut facts);
+        self.count_same_error(&failure, &mut facts.same_error);
+        let streak = self.streak_around(index, failure.chain);
+        facts.streak_since = streak.first().map(|first| first.entry.source);
+        let begins = streak.first().map_or(index, |first| first.index);
+        facts.passed_before = self
+            .others()
+            .any(|other| other.chain == failure.chain && other.index < begins && !other.outcome.failed());
+        if let Some(base) = chain.base.filter(|_| !chain.stable) {
+            let mut before = self
+                .others()
+                .filter(|other| other.index < index && other.chain == base);
+            if before.next_back().is_some_and(|last| last.outcome.failed()) {
+                let streak = self.latest_streak(index, base);
+                facts.stable_since = streak.first().map(|first| first.entry.source);
+                let text = self.text(&failure);
+                facts.stable_same_error =
+                    text.is_some() && streak.iter().any(|other| self.text(other) == text);
+            }
+        }
+        let of_branch = |other: &Other<'_, '_>| {
+            let other = self.results.sequence.chains.get(other.chain);
+            other.is_some_and(|other| other.branch == chain.branch)
+        };
+        let at_revision: Vec<_> = self
+            .others()
+            .filter(|other| other.entry.revision == failure.entry.revision && of_branch(other))
+            .collect();
+        let ran: BTreeSet<usize> = at_revision.iter().map(|other| other.chain).collect();
+        let failed = at_revision.iter().filter(|other| other.outcome.failed());
+        let failed: BTreeSet<usize> = failed.map(|other| other.chain).collect();
+        facts.variants = (count(failed.len()), count(ran.len()));
+        let mut reruns = at_revision.iter().filter(|other| other.chain == failure.chain);
+        facts.passed_on_revision = reruns
+            .find(|other| !other.outcome.failed() && other.run != failure.run)
+            .map(|other| other.entry.source);
+        let elsewhere = self
+            .others()
+            .rev()
+            .filter(|other| other.index < index)
+            .find(|other| {
+                let stable = self
+                    .results
+                    .sequence
+                    .chains
+                    .get(other.chain)
+                    .is_none_or(|chain| chain.stable);
+                !stable && !of_branch(other)
+            });
+        let is_near = |other: &Other<'_, '_>| {
+            let apart = run.started_at.since_ms(other.entry.observed.run.started_at);
+            other.outcome.failed() && apart.abs() <= NEAR_MS
+        };
+        facts.failed_elsewhere = elsewhere.filter(is_near).map(|other| other.entry.source);
+        Some(facts)
+    }
+
+    /// Counts the runs of the stable branch.
+    fn count_stable(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
+        let mut runs: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+        for other in self.others().filter(|other| other.entry.on_stable_branch) {
+            let is_before = !failure.entry.on_stable_branch || other.index < failure.index;
+            if is_before && other.run != failure.run {
+                let run = runs.entry(other.run).or_insert((other.entry.source, false));
+                run.1 |= other.outcome.failed();
+            }
+        }
+        facts.stable_runs = count(runs.len());
+        facts.stable_failed = count(runs.values().filter(|(_, failed)| *failed).count());
+        let passes = runs.values().rev().filter(|(_, failed)| !failed);
+        facts.stable_passes = passes.take(NAMED_RUNS).map(|(source, _)| *source).collect();
+    }
+
+    /// Counts the runs on good code.
+    fn count_good(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
+        let text = self.text(failure);
+        let mut runs: BTreeMap<usize, (usize, bool, bool)> = BTreeMap::new();
+        for other in self.others().filter(|other| other.run != failure.run) {
+            let failed = other.outcome.had_failure();
+            if failed && other.flake < 0.5 {
+                continue;
+            }
+            let run = runs
+                .entry(other.run)
+                .or_insert((other.entry.source, false, false));
+            run.1 |= failed;
+            run.2 |= failed && text.is_some() && self.text(&other) == text;
+        }
+        facts.good_runs = count(runs.len());
+        facts.good_failed = count(runs.values().filter(|(_, failed, _)| *failed).count());
+        facts.good_same_error = count(runs.values().filter(|(.., same)| *same).count());
+        let flakes = runs.values().rev().filter(|(_, failed, _)| *failed);
+        facts.flakes = flakes.take(NAMED_RUNS).map(|(source, ..)| *source).collect();
+    }
+
+    fn count_same_error(&self, failure: &Other<'_, '_>, same: &mut SameError) {
+        let Some(text) = self.text(failure) else { return };
+        let branch_of = |other: &Other<'_, '_>| {
+            let chain = self.results.sequence.chains.get(other.chain);
+            chain.map(|chain| (chain.branch, chain.stable))
+        };
+        let own = branch_of(failure);
+        for other in self.others().filter(|other| other.index != failure.index) {
+            if self.text(&other) != Some(text) {
+                continue;
+            }
+            same.here += 1;
+            same.as_flake += u32::from(other.flake >= 0.5);
+            let on_stable = branch_of(&other).is_some_and(|(_, stable)| stable);
+            same.on_stable += u32::from(on_stable);
+            same.other_branches += u32::from(!on_stable && branch_of(&other) != own);
+        }
+        same.other_tests = self.window_texts.tests(text).saturating_sub(1);
+        let in_run = self.texts_of_run(failure.run).into_iter();
+        let in_run: BTreeSet<TestOrdinal> = in_run
+            .filter(|(_, other)| *other == text)
+            .map(|(test, _)| test)
+            .collect();
+        same.in_this_run = count(in_run.len());
+    }
+
+    fn failed_in_run(&self, run: usize) -> u32 {
+        let positions = self.timeline.runs.get(run).map(|run| run.positions.as_slice());
+        let entries = positions.unwrap_or_default().iter();
+        let entries = entries.filter_map(|position| self.timeline.entries.get(*position));
+        let failures = entries.flat_map(|entry| entry.failures.iter());
+        let failed: BTreeSet<TestOrdinal> = failures
+            .filter(|failure| !failure.recovered)
+            .map(|failure| failure.test)
+            .collect();
+        count(failed.len())
+    }
+}

@@ -1,0 +1,273 @@
+//! The golden vectors of the causes, at the default constants.
+
+use std::collections::BTreeMap;
+
+use super::{
+    parts::{BreakRates, ChainFacts, Parts, ResultFacts, Sequence, smooth},
+    texts::{Share, TextCounts},
+};
+use crate::model::{Outcome, PRIOR};
+
+/// A result as the vectors write it.
+#[derive(Debug, Clone, PartialEq)]
+struct Letter {
+    day: f64,
+    branch: &'static str,
+    variant: &'static str,
+    revision: (&'static str, u32),
+    letter: char,
+    beta: f64,
+}
+
+/// `PPF` is one revision a letter, `(FP)` one revision, `*` after a letter a background of 0.5.
+fn letters(
+    text: &str,
+    branch: &'static str,
+    variant: &'static str,
+    (start, step): (f64, f64),
+    first_revision: u32,
+) -> Vec<Letter> {
+    let (mut letters, mut inside, mut revision, mut day) =
+        (Vec::<Letter>::new(), false, first_revision, start);
+    for sign in text.chars() {
+        match sign {
+            '(' => {
+                inside = true;
+                revision += 1;
+            }
+            ')' => inside = false,
+            '*' => letters.last_mut().unwrap().beta = 0.5,
+            letter => {
+                revision += u32::from(!inside);
+                letters.push(Letter {
+                    day,
+                    branch,
+                    variant,
+                    revision: (branch, revision),
+                    letter,
+                    beta: 0.0,
+                });
+                day += step;
+            }
+        }
+    }
+    letters
+}
+
+fn main_branch(text: &str) -> Vec<Letter> {
+    letters(text, "main", "", (0.0, 0.4), 0)
+}
+
+fn on(branch: &'static str, text: &str, start: f64, step: f64) -> Vec<Letter> {
+    letters(text, branch, "", (start, step), 0)
+}
+
+/// The parts of one result, and P(the test is unreliable).
+fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
+    let mut first: BTreeMap<(&str, u32), f64> = BTreeMap::new();
+    for letter in letters {
+        let seen = first.entry(letter.revision).or_insert(letter.day);
+        *seen = seen.min(letter.day);
+    }
+    let mut ordered: Vec<&Letter> = letters.iter().collect();
+    ordered.sort_by(|a, b| {
+        let key = |letter: &Letter| (first[&letter.revision], letter.day);
+        key(a)
+            .partial_cmp(&key(b))
+            .unwrap()
+            .then(a.variant.cmp(b.variant))
+    });
+    let place = |names: &mut Vec<(&'static str, &'static str)>, name| {
+        names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        })
+    };
+    let (mut chains, mut branches, mut revisions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut results = Vec::new();
+    for letter in &ordered {
+        let revision = revisions
+            .iter()
+            .position(|known| *known == letter.revision)
+            .unwrap_or_else(|| {
+                revisions.push(letter.revision);
+                revisions.len() - 1
+            });
+        results.push(ResultFacts {
+            chain: place(&mut chains, (letter.branch, letter.variant)),
+            revision,
+            outcome: match letter.letter {
+                'P' => Outcome::Passed,
+                'R' => Outcome::Recovered,
+                _ => Outcome::Failed(1),
+            },
+            beta: letter.beta,
+            chi: 1.0,
+            day: letter.day,
+        });
+    }
+    let facts = chains.iter().map(|(branch, variant)| ChainFacts {
+        branch: place(&mut branches, (*branch, "")),
+        stable: *branch == "main",
+        base: chains.iter().position(|chain| *chain == ("main", *variant)),
+    });
+    let sequence = Sequence {
+        chains: facts.collect(),
+        results,
+    };
+    let smoothed = smooth(&sequence, BreakRates::default(), &PRIOR);
+    let index = ordered.iter().position(|letter| *letter == wanted).unwrap();
+    (smoothed.parts[index], 1.0 - smoothed.weights[0])
+}
+
+#[track_caller]
+fn check(case: &str, letters: &[Letter], wanted: usize, counts: Option<TextCounts>, expected: [f64; 7]) {
+    let (parts, unreliable) = judge(letters, &letters[wanted]);
+    let parts = counts.map_or(parts, |counts| counts.weigh(&parts));
+    for (found, expected) in parts.iter().chain([&unreliable]).zip(expected) {
+        assert!(
+            (found - expected).abs() < 6e-9,
+            "{case}: {parts:?} {unreliable} is not {expected}"
+        );
+    }
+}
+
+fn last(letters: &[Letter]) -> usize {
+    letters.len() - 1
+}
+
+/// `main` of twenty passes, and what follows.
+fn after_passes(more: &[Vec<Letter>]) -> Vec<Letter> {
+    [main_branch(&"P".repeat(20))]
+        .into_iter()
+        .chain(more.iter().cloned())
+        .flatten()
+        .collect()
+}
+
+#[test]
+fn a_clean_test_that_fails_on_a_branch_is_the_branchs_own() {
+    let story = after_passes(&[on("a", "F", 8.1, 0.4)]);
+    let expected = [0.06759472, 0.0, 0.0, 0.00021824, 0.0, 0.93218704, 0.08932830];
+    check("1", &story, last(&story), None, expected);
+}
+
+#[test]
+fn a_rerun_that_fails_too_confirms_it() {
+    let story = after_passes(&[on("a", "(FF)", 8.1, 0.05)]);
+    let expected = [
+        0.00340693, 0.0, 0.00002172, 0.00023326, 0.0, 0.99633809, 0.02987684,
+    ];
+    check("2", &story, last(&story), None, expected);
+}
+
+#[test]
+fn a_rerun_that_passes_makes_it_a_flake_with_hindsight() {
+    let story = after_passes(&[on("a", "(FP)", 8.1, 0.05)]);
+    let expected = [0.94532041, 0.0, 0.0, 0.00001280, 0.0, 0.05466680, 0.90255189];
+    check("3", &story, story.len() - 2, None, expected);
+}
+
+#[test]
+fn a_branch_inherits_what_the_stable_branch_broke() {
+    let story = after_passes(&[letters("FF", "main", "", (8.0, 0.4), 20), on("a", "F", 8.9, 0.4)]);
+    let expected = [0.00299946, 0.0, 0.0, 0.99425968, 0.0, 0.00274086, 0.03005703];
+    check("4", &story, last(&story), None, expected);
+}
+
+fn flaky_on_main() -> Vec<Letter> {
+    let main = main_branch("PPPPFPPPPPPP(FP)PPPPPFPPPPP");
+    main.into_iter().chain(on("a", "F", 11.0, 0.4)).collect()
+}
+
+#[test]
+fn a_flaky_test_flakes_on_a_branch_too() {
+    let story = flaky_on_main();
+    let expected = [0.95228355, 0.0, 0.0, 0.00001277, 0.0, 0.04770368, 1.0];
+    check("5", &story, last(&story), None, expected);
+}
+
+fn share(of_text: f64, of_all: f64) -> Share {
+    Share { of_text, of_all }
+}
+
+#[test]
+fn the_text_of_earlier_flakes_makes_it_a_flake() {
+    let story = flaky_on_main();
+    let counts = TextCounts {
+        flake: share(2.9, 3.0),
+        known: share(3.0, 3.0),
+        pairs: 40.0,
+        ..TextCounts::default()
+    };
+    let expected = [0.98807020, 0.0, 0.0, 0.00000319, 0.0, 0.01192661, 1.0];
+    check("6", &story, last(&story), Some(counts), expected);
+}
+
+#[test]
+fn a_new_text_speaks_for_the_change() {
+    let story = flaky_on_main();
+    let counts = TextCounts {
+        flake: share(0.0, 2.9),
+        known: share(0.0, 3.0),
+        pairs: 40.0,
+        ..TextCounts::default()
+    };
+    let expected = [0.82736915, 0.0, 0.0, 0.00004619, 0.0, 0.17258466, 1.0];
+    check("7", &story, last(&story), Some(counts), expected);
+}
+
+#[test]
+fn a_crowd_on_a_new_revision_is_as_probably_the_changes() {
+    let story = after_passes(&[on("a", "F*", 8.1, 0.4)]);
+    let expected = [
+        0.00021662, 0.49590544, 0.0, 0.00000210, 0.0, 0.50387584, 0.02674137,
+    ];
+    check("8", &story, last(&story), None, expected);
+}
+
+#[test]
+fn the_second_red_revision_of_a_branch_was_broken_by_the_first() {
+    let story = after_passes(&[on("a", "PFF", 8.1, 0.1)]);
+    let expected = [
+        0.00776579, 0.0, 0.0, 0.00013966, 0.99158049, 0.00051405, 0.03417006,
+    ];
+    check("9", &story, last(&story), None, expected);
+}
+
+fn variants(ends: [&str; 3]) -> Vec<Letter> {
+    let lanes = ["a", "b", "c"].into_iter().zip(ends);
+    let lane = |(variant, end): (&'static str, &str)| {
+        letters(
+            &format!("{}{end}", "P".repeat(20)),
+            "main",
+            variant,
+            (0.0, 0.4),
+            0,
+        )
+    };
+    lanes.flat_map(lane).collect()
+}
+
+#[test]
+fn three_variants_that_fail_at_one_revision_confirm_each_other() {
+    let story = variants(["F", "F", "F"]);
+    let expected = [0.00013070, 0.0, 0.0, 0.00000034, 0.0, 0.99986896, 0.01772566];
+    check("10", &story, last(&story), None, expected);
+}
+
+#[test]
+fn a_variant_that_fails_alone_may_be_a_flake() {
+    let story = variants(["F", "P", "P"]);
+    let expected = [0.49727198, 0.0, 0.0, 0.00629656, 0.0, 0.49643146, 0.44097773];
+    check("11", &story, 20, None, expected);
+}
+
+#[test]
+fn a_failure_on_another_branch_an_hour_before_points_at_the_world() {
+    let story = after_passes(&[on("b", "F", 8.05, 0.4), on("a", "F", 8.1, 0.4)]);
+    let expected = [
+        0.01198721, 0.0, 0.96713766, 0.00000490, 0.0, 0.02087023, 0.03947582,
+    ];
+    check("12", &story, last(&story), None, expected);
+}

@@ -1,0 +1,18 @@
+//! Why one result of a test failed: the model's filter with its probabilities taken apart by cause.
+//!
+//! `docs/causes.md` explains the model. [`parts`] is the forward-backward pass over one test, [`sequence`] orders the
+//! test's results for it, [`texts`] weighs the error text, and [`facts`] counts what a sentence says.
+
+mod crowds;
+mod facts;
+mod parts;
+mod sequence;
+mod texts;
+mod window;
+
+#[cfg(test)]
+mod golden;
+
+pub use facts::{CauseFacts, SameError};
+pub use texts::ErrorTexts;
+pub use window::{FailureCause, Knowledge, Probabilities};

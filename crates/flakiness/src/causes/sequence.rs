@@ -1,0 +1,118 @@
+//! The results of one test in the order of the causes: by revision, then time, so that variants lie side by side.
+
+use std::collections::BTreeMap;
+
+use assay_domain::{
+    test::TestOrdinal,
+    timestamp::{DAY_MS, Timestamp},
+};
+
+use super::parts::{ChainFacts, ResultFacts, Sequence};
+use crate::{
+    background::Background,
+    model::Outcome,
+    numbers::at,
+    timeline::{Entry, Timeline},
+};
+
+/// The results of one test, with their positions in the timeline.
+#[derive(Debug)]
+pub(crate) struct TestResults {
+    pub(crate) sequence: Sequence,
+    /// By result.
+    pub(crate) positions: Vec<usize>,
+}
+
+impl TestResults {
+    /// Reads the results of a test.
+    pub(crate) fn of(
+        timeline: &Timeline<'_>,
+        background: &Background,
+        odds: &[f64],
+        test: TestOrdinal,
+    ) -> Self {
+        let mut seen: Vec<(usize, &Entry<'_>)> = (timeline.entries.iter().enumerate())
+            .filter(|(_, entry)| took_part(timeline, entry, test))
+            .collect();
+        seen.sort_by_key(|(position, entry)| {
+            let run = &entry.observed.run;
+            (entry.revision, run.started_at, run.number, *position)
+        });
+        let mut chains: BTreeMap<usize, usize> = BTreeMap::new();
+        for (_, entry) in &seen {
+            let next = chains.len();
+            chains.entry(entry.chain).or_insert(next);
+        }
+        let start = timeline
+            .entries
+            .iter()
+            .map(|entry| entry.observed.run.started_at)
+            .min();
+        let results = seen.iter().map(|(position, entry)| ResultFacts {
+            chain: chains.get(&entry.chain).copied().unwrap_or(0),
+            revision: entry.revision,
+            outcome: outcome(entry, test),
+            beta: background.beta.get(*position).copied().unwrap_or(0.0),
+            chi: odds.get(*position).copied().unwrap_or(1.0),
+            day: days(start, entry.observed.run.started_at),
+        });
+        let results = results.collect();
+        let positions = seen.iter().map(|(position, _)| *position).collect();
+        Self {
+            sequence: Sequence {
+                chains: chain_facts(timeline, &chains),
+                results,
+            },
+            positions,
+        }
+    }
+}
+
+fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {
+    let mut branches: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    let mut facts = vec![
+        ChainFacts {
+            branch: 0,
+            stable: false,
+            base: None,
+        };
+        chains.len()
+    ];
+    for (chain, place) in chains {
+        let Some((chain, facts)) = timeline.chains.get(*chain).zip(facts.get_mut(*place)) else {
+            continue;
+        };
+        let next = branches.len();
+        let stable = timeline.lanes.get(chain.lane).and_then(|lane| lane.stable);
+        *facts = ChainFacts {
+            branch: *branches.entry(chain.branch).or_insert(next),
+            stable: chain.stable,
+            base: stable.and_then(|stable| chains.get(&stable).copied()),
+        };
+    }
+    facts
+}
+
+/// Whether a test has a result in an execution that is not skipped.
+fn took_part(timeline: &Timeline<'_>, entry: &Entry<'_>, test: TestOrdinal) -> bool {
+    timeline.seen_word(entry.observed, at(test / u64::BITS)) >> (test % u64::BITS) & 1 == 1
+}
+
+fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
+    let failure = entry.failures.binary_search_by_key(&test, |failure| failure.test);
+    match failure.ok().and_then(|place| entry.failures.get(place)) {
+        None => Outcome::Passed,
+        Some(failure) if failure.recovered => Outcome::Recovered,
+        Some(failure) => Outcome::Failed(failure.failed_attempts),
+    }
+}
+
+/// Days since the start of the timeline.
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "a few weeks in milliseconds fit a double"
+)]
+fn days(start: Option<Timestamp>, at: Timestamp) -> f64 {
+    start.map_or(0, |start| at.since_ms(start)) as f64 / DAY_MS as f64
+}

@@ -1,0 +1,182 @@
+//! How much the text of an error says about its cause.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use assay_domain::test::TestOrdinal;
+
+use super::parts::{BEFORE, CROWD, DRIFT, EARLIER, FLAKE, PARTS, Parts, THIS};
+
+/// How little a flake's text is bound to the test's earlier flakes.
+const FLAKE_SPREAD: f64 = 0.35;
+/// The same for the failures of one streak.
+const STREAK_SPREAD: f64 = 0.1;
+/// Share of real failures that show a text of the test's other failures.
+const SEEN_BEFORE: f64 = 0.2;
+/// Share of failures with a text of the run's other failures.
+const SHARED_IN_RUN: f64 = 0.3;
+/// The same in a crowd.
+const SHARED_IN_CROWD: f64 = 0.6;
+/// The part of a factor that no text moves.
+const FLOOR: f64 = 0.1;
+/// A text that so many tests had recognises nothing.
+const COMMON: u32 = 20;
+
+/// The errors of a window: which text (fingerprint) each failure had.
+///
+/// A failure is named by the place of its execution in the history's runs, and its test. Failures without a text are
+/// left out.
+#[derive(Debug, Clone, Default)]
+pub struct ErrorTexts {
+    by_failure: HashMap<(usize, TestOrdinal), u32>,
+    by_test: BTreeMap<TestOrdinal, Vec<(usize, u32)>>,
+    by_execution: HashMap<usize, Vec<(TestOrdinal, u32)>>,
+    tests: HashMap<u32, BTreeSet<TestOrdinal>>,
+}
+
+impl ErrorTexts {
+    /// No texts at all.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes the text of a failure; the first text of a failure stays.
+    pub fn insert(&mut self, execution: usize, test: TestOrdinal, text: u32) {
+        if self.by_failure.contains_key(&(execution, test)) {
+            return;
+        }
+        self.by_failure.insert((execution, test), text);
+        self.by_test.entry(test).or_default().push((execution, text));
+        self.by_execution.entry(execution).or_default().push((test, text));
+        self.tests.entry(text).or_default().insert(test);
+    }
+
+    /// The text of a failure.
+    pub fn of(&self, execution: usize, test: TestOrdinal) -> Option<u32> {
+        self.by_failure.get(&(execution, test)).copied()
+    }
+
+    /// The texts of the failures of an execution.
+    pub(crate) fn of_execution(&self, execution: usize) -> &[(TestOrdinal, u32)] {
+        self.by_execution.get(&execution).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many tests showed each text in the executions that `known` admits.
+    pub(crate) fn counts(&self, known: impl Fn(usize) -> bool) -> WindowTexts {
+        let mut tests: HashMap<u32, u32> = HashMap::new();
+        let mut pairs = 0.0;
+        for failures in self.by_test.values() {
+            let texts: BTreeSet<u32> = failures
+                .iter()
+                .filter(|(execution, _)| known(*execution))
+                .map(|(_, text)| *text)
+                .collect();
+            for text in texts {
+                pairs += 1.0;
+                *tests.entry(text).or_default() += 1;
+            }
+        }
+        WindowTexts { tests, pairs }
+    }
+}
+
+/// How common the texts of a window are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WindowTexts {
+    tests: HashMap<u32, u32>,
+    /// All pairs of a test and a text.
+    pub(crate) pairs: f64,
+}
+
+impl WindowTexts {
+    /// How many tests showed a text.
+    pub(crate) fn tests(&self, text: u32) -> u32 {
+        self.tests.get(&text).copied().unwrap_or(0)
+    }
+
+    /// Whether a text is too common to recognise anything by it.
+    pub(crate) fn is_common(&self, text: u32) -> bool {
+        self.tests(text) >= COMMON
+    }
+}
+
+/// The weight of failures with the text in question among the weight of all failures with a text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Share {
+    pub(crate) of_text: f64,
+    pub(crate) of_all: f64,
+}
+
+impl Share {
+    /// Adds a failure.
+    pub(crate) fn add(&mut self, is_text: bool, weight: f64) {
+        self.of_all += weight;
+        if is_text {
+            self.of_text += weight;
+        }
+    }
+
+    fn plain(self) -> Option<f64> {
+        (self.of_all > 0.0).then(|| self.of_text / self.of_all)
+    }
+
+    /// The share, drawn towards `rest` by a weight of `spread`.
+    fn smoothed(self, spread: f64, rest: f64) -> f64 {
+        (self.of_text + spread * rest) / (self.of_all + spread)
+    }
+}
+
+/// Where the text of a failure occurs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TextCounts {
+    /// Among the test's other failures, each weighted by its own flake part.
+    pub(crate) flake: Share,
+    /// Among the test's other failures.
+    pub(crate) known: Share,
+    /// Among the other failures of its run.
+    pub(crate) run: Share,
+    /// Among the failing streak around it, from its revision on.
+    pub(crate) this: Share,
+    /// Among the failing streak around it.
+    pub(crate) earlier: Share,
+    /// Among the stable chain's latest failing streak.
+    pub(crate) before: Share,
+    /// Other tests that showed it.
+    pub(crate) other_tests: f64,
+    /// All pairs of a test and a text in the window.
+    pub(crate) pairs: f64,
+}
+
+impl TextCounts {
+    /// The parts, given the text.
+    pub(crate) fn weigh(&self, parts: &Parts) -> Parts {
+        let factors = self.factors();
+        let weighed: Parts = std::array::from_fn(|part| {
+            let both = parts.get(part).zip(factors.get(part));
+            both.map_or(0.0, |(part, factor)| part * factor)
+        });
+        let total: f64 = weighed.iter().sum();
+        weighed.map(|part| part / total)
+    }
+
+    /// How probable the text is under each part.
+    fn factors(&self) -> [f64; PARTS] {
+        let anywhere = (self.other_tests + 0.5) / (self.pairs + 10.0);
+        let mix = |share: f64, by: f64| by * share + (1.0 - by) * anywhere;
+        let fresh = self.run.plain().map_or(anywhere, |run| mix(run, SHARED_IN_RUN));
+        let crowd = self.run.plain().map_or(anywhere, |run| mix(run, SHARED_IN_CROWD));
+        let new = self
+            .known
+            .plain()
+            .map_or(fresh, |known| SEEN_BEFORE * known + (1.0 - SEEN_BEFORE) * fresh);
+        let factor = |part: usize| match part {
+            FLAKE => self.flake.smoothed(FLAKE_SPREAD, anywhere),
+            CROWD => crowd,
+            BEFORE => self.before.smoothed(STREAK_SPREAD, new),
+            EARLIER => self.earlier.smoothed(STREAK_SPREAD, new),
+            THIS => self.this.smoothed(STREAK_SPREAD, new),
+            // A change of the world shows a new text.
+            DRIFT.. => new,
+        };
+        std::array::from_fn(|part| (1.0 - FLOOR) * factor(part) + FLOOR * anywhere)
+    }
+}

@@ -1,0 +1,218 @@
+//! The causes of the failures of one run, or of every run of a window.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_domain::{observation::History, test::TestOrdinal, timestamp::Timestamp};
+use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
+
+use super::{
+    crowds,
+    facts::{CauseFacts, Judged},
+    parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
+    sequence::TestResults,
+    texts::{ErrorTexts, WindowTexts},
+};
+use crate::{background::Background, engine::Engine, model::PRIOR, timeline::Timeline};
+
+/// What is known when a failure is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Knowledge {
+    /// The runs that started until the failure's run.
+    AtTheTime,
+    /// Later runs as well.
+    Hindsight,
+}
+
+/// The probability of each cause. They add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Probabilities {
+    /// The test failed of itself.
+    pub flake: f64,
+    /// The run or the world was bad: a crowd of failures, or a change outside of the code.
+    pub environment: f64,
+    /// The code was broken before this branch, or the stable branch broke it.
+    pub broken_before: f64,
+    /// An earlier revision of this branch broke it.
+    pub earlier_on_branch: f64,
+    /// This revision broke it.
+    pub this_change: f64,
+}
+
+impl Probabilities {
+    fn of(parts: &Parts) -> Self {
+        let part = |part: usize| parts.get(part).copied().unwrap_or(0.0);
+        Self {
+            flake: part(FLAKE),
+            environment: part(CROWD) + part(DRIFT),
+            broken_before: part(BEFORE),
+            earlier_on_branch: part(EARLIER),
+            this_change: part(THIS),
+        }
+    }
+
+    /// P(this branch broke the code).
+    pub fn mine(&self) -> f64 {
+        self.earlier_on_branch + self.this_change
+    }
+}
+
+/// Why a test failed in an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailureCause {
+    /// The execution's place in the history's runs.
+    pub execution: usize,
+    /// The test.
+    pub test: TestOrdinal,
+    /// Whether it passed on retry.
+    pub recovered: bool,
+    /// How probable each cause is.
+    pub probabilities: Probabilities,
+    /// Probability that the test itself is unreliable.
+    pub unreliable: f64,
+    /// The counts behind the sentence.
+    pub facts: CauseFacts,
+}
+
+impl Engine {
+    /// The causes of the failures of a run, ascending by test, then execution; none where no run has this id.
+    ///
+    /// At the time, the engine's window before the run is read. With hindsight, a window after it as well, until `now`.
+    pub fn causes_of_run(
+        &self,
+        history: &History,
+        texts: &ErrorTexts,
+        run: &str,
+        knowledge: Knowledge,
+        now: Timestamp,
+    ) -> Vec<FailureCause> {
+        let executions = history.runs.iter().filter(|observed| &*observed.run.id == run);
+        let Some(started) = executions.map(|observed| observed.run.started_at).max() else {
+            return Vec::new();
+        };
+        let days = self.config().window_days;
+        let until = match knowledge {
+            Knowledge::AtTheTime => started,
+            Knowledge::Hindsight => started.plus_days(days).min(now).max(started),
+        };
+        let scene = Scene::new(history, texts, started.plus_days(-days), until);
+        scene.causes(|id| id == run)
+    }
+
+    /// The causes of every failure of the window that ends at `now`: ascending by run, test, then execution.
+    ///
+    /// At the time, each run is judged with the window before it, which takes the time of one look at that window for each
+    /// run with failures. With hindsight the window is looked at once.
+    pub fn causes(
+        &self,
+        history: &History,
+        texts: &ErrorTexts,
+        knowledge: Knowledge,
+        now: Timestamp,
+    ) -> Vec<FailureCause> {
+        let from = now.plus_days(-self.config().window_days);
+        match knowledge {
+            Knowledge::Hindsight => Scene::new(history, texts, from, now).causes(|_| true),
+            Knowledge::AtTheTime => {
+                let window = history
+                    .runs
+                    .iter()
+                    .filter(|observed| (from..=now).contains(&observed.run.started_at));
+                let failing = window.filter(|observed| !observed.failures.is_empty());
+                let runs: BTreeMap<(Timestamp, i32), &str> = failing
+                    .map(|observed| {
+                        let run = &observed.run;
+                        ((run.started_at, run.number), &*run.id)
+                    })
+                    .collect();
+                let mut known = BTreeSet::new();
+                let ids: Vec<&str> = runs.into_values().filter(|id| known.insert(*id)).collect();
+                ids.into_par_iter()
+                    .flat_map_iter(|id| self.causes_of_run(history, texts, id, knowledge, now))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// A window with what is common to all its failures.
+struct Scene<'h> {
+    timeline: Timeline<'h>,
+    background: Background,
+    odds: Vec<f64>,
+    texts: &'h ErrorTexts,
+    window_texts: WindowTexts,
+}
+
+impl<'h> Scene<'h> {
+    fn new(history: &'h History, texts: &'h ErrorTexts, from: Timestamp, to: Timestamp) -> Self {
+        let timeline = Timeline::new(history, from, to);
+        let background = Background::new(&timeline);
+        let odds = crowds::odds(&timeline, &background);
+        let known = |execution: usize| {
+            let observed = history.runs.get(execution);
+            observed.is_some_and(|observed| (from..=to).contains(&observed.run.started_at))
+        };
+        Self {
+            window_texts: texts.counts(known),
+            timeline,
+            background,
+            odds,
+            texts,
+        }
+    }
+
+    /// The causes of the failures of the runs that `wanted` names.
+    fn causes(&self, wanted: impl Fn(&str) -> bool) -> Vec<FailureCause> {
+        let mut by_test: BTreeMap<TestOrdinal, Vec<usize>> = BTreeMap::new();
+        for (position, entry) in self.timeline.entries.iter().enumerate() {
+            if wanted(&entry.observed.run.id) {
+                for failure in entry.failures.iter() {
+                    by_test.entry(failure.test).or_default().push(position);
+                }
+            }
+        }
+        let by_test: Vec<_> = by_test.into_iter().collect();
+        let mut causes: Vec<(usize, FailureCause)> = by_test
+            .par_iter()
+            .flat_map_iter(|(test, positions)| self.causes_of_test(*test, positions))
+            .collect();
+        causes.sort_by_key(|(run, cause)| (*run, cause.test, cause.execution));
+        causes.into_iter().map(|(_, cause)| cause).collect()
+    }
+
+    /// The causes of a test's failures at these positions, each with its run.
+    fn causes_of_test(&self, test: TestOrdinal, positions: &[usize]) -> Vec<(usize, FailureCause)> {
+        let results = TestResults::of(&self.timeline, &self.background, &self.odds, test);
+        let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &PRIOR);
+        let judged = Judged {
+            timeline: &self.timeline,
+            texts: self.texts,
+            window_texts: &self.window_texts,
+            test,
+            results: &results,
+            parts: &smoothed.parts,
+        };
+        let cause = |position: &usize| {
+            let index = results.positions.iter().position(|other| other == position)?;
+            let parts = smoothed.parts.get(index)?;
+            let parts = judged
+                .text_counts(index)
+                .map_or(*parts, |counts| counts.weigh(parts));
+            let result = results.sequence.results.get(index)?;
+            let entry = self.timeline.entries.get(*position)?;
+            let run = *self.timeline.run_of.get(*position)?;
+            Some((
+                run,
+                FailureCause {
+                    execution: entry.source,
+                    test,
+                    recovered: !result.outcome.failed(),
+                    probabilities: Probabilities::of(&parts),
+                    unreliable: 1.0 - smoothed.weights[0],
+                    facts: judged.facts(index)?,
+                },
+            ))
+        };
+        positions.iter().filter_map(cause).collect()
+    }
+}

@@ -1,0 +1,409 @@
+//! The causes written down a second time, plainly: one rate and one result at a time, every share by name, and nothing
+//! shared with the engine's own code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_flakiness::{
+    Engine, ErrorTexts, FailureCause, Knowledge,
+    domain::{observation::History, timestamp::Timestamp},
+};
+use proptest::prelude::*;
+
+use crate::{
+    history,
+    reference::{Row, THETA, chain_of, rows},
+};
+
+const DAY_MS: f64 = 86_400_000.0;
+
+/// flake, crowd, drift, before, earlier, this.
+type Six = [f64; 6];
+
+/// The text of a failure, by run number and test: a few texts, and some failures without one.
+fn text(number: i32, test: u32) -> Option<u32> {
+    let dice = (number as u32)
+        .wrapping_mul(7_919)
+        .wrapping_add(test.wrapping_mul(104_729))
+        % 9;
+    (dice < 7).then_some(if dice < 3 { 1 } else { dice + test % 2 * 10 })
+}
+
+struct Seen<'r> {
+    row: &'r Row,
+    variant: String,
+    branch: Option<String>,
+    letter: char,
+    attempts: u32,
+    chi: f64,
+}
+
+impl Seen<'_> {
+    fn is_stable(&self) -> bool {
+        self.branch.as_deref() == Some("main")
+    }
+}
+
+fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..rows.len())
+        .filter(|i| rows[*i].results.contains_key(&test))
+        .collect();
+    // The rows lie by revision and time already; equal times are settled by number.
+    order.sort();
+    let chi = |row: &Row| {
+        let near = rows.iter().any(|other| {
+            other.beta >= 0.1
+                && other.branch != row.branch
+                && (other.at, other.number) < (row.at, row.number)
+                && row.at - other.at <= 6 * 3_600_000
+        });
+        if near { 0.1 } else { 1.0 }
+    };
+    let seen: Vec<Seen<'_>> = order
+        .iter()
+        .map(|i| {
+            let (letter, attempts) = rows[*i].results[&test];
+            let (variant, branch) = chain_of(rows, &rows[*i]);
+            Seen {
+                row: &rows[*i],
+                variant,
+                branch,
+                letter,
+                attempts,
+                chi: chi(&rows[*i]),
+            }
+        })
+        .collect();
+    let passes: Vec<(f64, Vec<Six>)> = THETA.iter().map(|theta| one_rate(&seen, *theta)).collect();
+    let top = passes
+        .iter()
+        .map(|(log, _)| *log)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let weight = |k: usize| (if k == 0 { 0.94 } else { 0.06 / 9.0 }) * (passes[k].0 - top).exp();
+    let total: f64 = (0..10).map(weight).sum();
+    let mixed = (0..seen.len())
+        .map(|i| std::array::from_fn(|part| (0..10).map(|k| weight(k) / total * passes[k].1[i][part]).sum()))
+        .collect();
+    (mixed, order)
+}
+
+/// The logarithm of the likelihood, and the parts of every result given all.
+fn one_rate(seen: &[Seen<'_>], theta: f64) -> (f64, Vec<Six>) {
+    // n, e, i, d of each chain, and the good share last: 1 less the others has no digits where it is tiny.
+    let mut shares: BTreeMap<(String, Option<String>), [f64; 5]> = BTreeMap::new();
+    let mut log = 0.0;
+    let mut parts: Vec<Six> = Vec::new();
+    let mut kept = Vec::new();
+    for (index, here) in seen.iter().enumerate() {
+        let chain = (here.variant.clone(), here.branch.clone());
+        let stable = here.is_stable();
+        let before: Vec<&Seen<'_>> = seen[..index].iter().collect();
+        let last_here = before
+            .iter()
+            .rfind(|s| s.variant == here.variant && s.branch == here.branch);
+        let last_of_branch = before.iter().rposition(|s| s.branch == here.branch);
+        let sibling = last_of_branch.filter(|last| {
+            before[*last].variant != here.variant && before[*last].row.revision == here.row.revision
+        });
+        let elsewhere = before
+            .iter()
+            .rfind(|s| !s.is_stable() && s.branch != here.branch)
+            .filter(|s| !stable && ((s.row.at - here.row.at).abs() as f64) <= 2.0 * DAY_MS);
+        let broken_of = |s: &Seen<'_>| {
+            shares[&(s.variant.clone(), s.branch.clone())]
+                .iter()
+                .take(4)
+                .sum::<f64>()
+        };
+        let base = shares.get(&(here.variant.clone(), Some("main".to_owned())));
+        let m = if stable {
+            0.0
+        } else {
+            base.map_or(0.0, |s| 0.7 * s.iter().take(4).sum::<f64>())
+        };
+        let mut h = if stable { 0.001 } else { 0.003 };
+        if let Some(sibling) = sibling {
+            let n = shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())][0];
+            h = 0.85 * n + 0.15 * h * (1.0 - n);
+        }
+        let x = here.chi * here.row.beta / (1.0 + here.chi * here.row.beta);
+        let d = elsewhere.map_or(0.0, |s| 0.3 * broken_of(s));
+        let [n, e, i, r, good] = shares.get(&chain).copied().unwrap_or([0.0, 0.0, 0.0, 0.0, 1.0]);
+        let was_broken = n + e + i + r;
+        let (next, keep, brk): ([f64; 4], f64, f64) = match last_here {
+            None if stable => ([0.0, 0.0, 0.015, 0.0], 0.015, 0.015),
+            None => {
+                let mut n = if sibling.is_some() { h } else { 2.0 * h } * (1.0 - m);
+                n += (1.0 - n - m) * x;
+                let drift = (1.0 - n - m) * d;
+                ([n, 0.0, m, drift], n + m + drift, n + m + drift)
+            }
+            Some(last) if last.row.revision == here.row.revision => (
+                [0.998 * n, 0.998 * e, 0.998 * i, 0.998 * r + 0.0003 * good],
+                0.998,
+                0.0003,
+            ),
+            Some(_) => {
+                let k = if stable { 0.95 } else { 1.0 - 0.2 * (1.0 - m) };
+                let caught = if stable { 0.0 } else { 0.3 * m };
+                let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
+                own += (1.0 - own - caught) * x;
+                let drift = (1.0 - own - caught) * d;
+                let (e, i) = if stable {
+                    (0.0, k * (i + n + e))
+                } else {
+                    (k * (e + n), k * i + good * caught)
+                };
+                ([good * own, e, i, k * r + good * drift], k, own + caught + drift)
+            }
+        };
+        let b: f64 = next.iter().sum();
+        let p1 = 1.0 - (1.0 - theta) * (1.0 - here.row.beta);
+        let s = p1.max(0.5);
+        let (lg, lb) = match here.letter {
+            'P' => (1.0 - p1, 0.002),
+            'R' => (p1 * (1.0 - s.min(0.95)), 0.002),
+            _ => (p1 * s.powi((here.attempts as i32 - 1).min(2)), 0.998),
+        };
+        let still_good = good * (1.0 - brk)
+            + if last_here.is_some() {
+                was_broken * (1.0 - keep)
+            } else {
+                0.0
+            };
+        let z = still_good * lg + b * lb;
+        log += z.ln();
+        let [n, e, i, r] = next.map(|share| share * lb / z);
+        let g = still_good * lg / z;
+        parts.push([g * (1.0 - here.row.beta / p1), g * here.row.beta / p1, r, i, e, n]);
+        kept.push((
+            lg,
+            lb,
+            keep,
+            brk,
+            sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision)),
+        ));
+        shares.insert(chain, [n, e, i, r, g]);
+    }
+    let mut message: BTreeMap<(String, Option<String>), (f64, f64)> = BTreeMap::new();
+    let mut extra = vec![1.0; seen.len()];
+    for index in (0..seen.len()).rev() {
+        let chain = (seen[index].variant.clone(), seen[index].branch.clone());
+        let (gg, gb) = message.get(&chain).copied().unwrap_or((1.0, 1.0));
+        let factors = [gg, gg, gb, gb, gb, gb * extra[index]];
+        let products: Vec<f64> = (0..6).map(|p| parts[index][p] * factors[p]).collect();
+        let total: f64 = products.iter().sum();
+        parts[index] = std::array::from_fn(|p| products[p] / total);
+        let (lg, lb, keep, brk, sibling) = kept[index];
+        let (g, b) = (lg * gg, lb * gb);
+        if let Some(sibling) = sibling {
+            extra[sibling] = 0.85 * (b / g) * extra[index] + 0.15;
+        }
+        let (to_good, to_broken) = ((1.0 - brk) * g + brk * b, (1.0 - keep) * g + keep * b);
+        message.insert(
+            chain,
+            (to_good / (to_good + to_broken), to_broken / (to_good + to_broken)),
+        );
+    }
+    (log, parts)
+}
+
+/// The probabilities of a failure with its text: flake, environment, before, earlier, this.
+fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> [f64; 5] {
+    let row = |i: usize| &rows[order[i]];
+    let letter = |i: usize| row(i).results[&test].0;
+    let text_at = |i: usize| text(row(i).number, test).filter(|_| letter(i) != 'P');
+    let mut pairs: BTreeSet<(u32, u32)> = BTreeSet::new();
+    for row in rows {
+        for (test, (letter, _)) in &row.results {
+            pairs.extend(
+                text(row.number, *test)
+                    .filter(|_| *letter != 'P')
+                    .map(|text| (*test, text)),
+            );
+        }
+    }
+    let tests_with = |f: u32| pairs.iter().filter(|(_, text)| *text == f).count();
+    let mut p = six[index];
+    if let Some(f) = text_at(index).filter(|f| tests_with(*f) < 20) {
+        type Weighed = Vec<(f64, u32)>;
+        let share = |set: &Weighed| -> (f64, f64) {
+            (
+                set.iter().filter(|(_, t)| *t == f).map(|(w, _)| w).sum(),
+                set.iter().map(|(w, _)| w).sum(),
+            )
+        };
+        let others: Vec<usize> = (0..order.len())
+            .filter(|i| *i != index && text_at(*i).is_some())
+            .collect();
+        let known: Weighed = others.iter().map(|i| (1.0, text_at(*i).unwrap())).collect();
+        let flake: Weighed = others
+            .iter()
+            .map(|i| (six[*i][0], text_at(*i).unwrap()))
+            .collect();
+        let run: Weighed = row(index)
+            .results
+            .iter()
+            .filter(|(other, (letter, _))| **other != test && *letter != 'P')
+            .filter_map(|(other, _)| text(row(index).number, *other).map(|t| (1.0, t)))
+            .collect();
+        let chain = |i: usize| chain_of(rows, row(i));
+        // The failing streak of a chain that contains or last precedes a place.
+        let grow = |of: &(String, Option<String>), through: usize| -> Vec<usize> {
+            let own: Vec<usize> = (0..order.len()).filter(|i| chain(*i) == *of).collect();
+            let at = own.iter().position(|i| *i == through).unwrap();
+            let mut from = at;
+            while from > 0 && letter(own[from - 1]) == 'F' {
+                from -= 1;
+            }
+            let mut to = at;
+            while to + 1 < own.len() && letter(own[to + 1]) == 'F' {
+                to += 1;
+            }
+            own[from..=to].to_vec()
+        };
+        let streak = if letter(index) == 'F' {
+            grow(&chain(index), index)
+        } else {
+            Vec::new()
+        };
+        let mut stable_streak = streak.clone();
+        if chain(index).1.as_deref() != Some("main") {
+            let base = (chain(index).0, Some("main".to_owned()));
+            let last = (0..index).rfind(|i| chain(*i) == base && letter(*i) == 'F');
+            stable_streak = last.map_or(Vec::new(), |last| {
+                grow(&base, last).into_iter().filter(|i| *i < index).collect()
+            });
+        }
+        let first_here = streak
+            .iter()
+            .find(|i| row(**i).revision == row(index).revision)
+            .copied();
+        let of = |set: &[usize], weight: &dyn Fn(usize) -> f64| -> Weighed {
+            set.iter()
+                .filter(|i| **i != index)
+                .filter_map(|i| text_at(*i).map(|t| (weight(*i), t)))
+                .collect()
+        };
+        let before = of(&stable_streak, &|i| 1.0 - six[i][0] - six[i][1]);
+        let earlier = of(&streak, &|_| 1.0);
+        let here: Vec<usize> = streak
+            .iter()
+            .copied()
+            .filter(|i| Some(*i) >= first_here)
+            .collect();
+        let this = of(&here, &|_| 1.0);
+        let g0 = (tests_with(f) as f64 - 1.0 + 0.5) / (pairs.len() as f64 + 10.0);
+        let smoothed = |set: &Weighed, a: f64, r: f64| (share(set).0 + a * r) / (share(set).1 + a);
+        let seen_in_run = if run.is_empty() {
+            g0
+        } else {
+            share(&run).0 / share(&run).1
+        };
+        let fresh = if run.is_empty() {
+            g0
+        } else {
+            0.7 * g0 + 0.3 * seen_in_run
+        };
+        let new = if known.is_empty() {
+            fresh
+        } else {
+            0.2 * share(&known).0 / share(&known).1 + 0.8 * fresh
+        };
+        let crowd = if run.is_empty() {
+            g0
+        } else {
+            0.6 * seen_in_run + 0.4 * g0
+        };
+        let f = [
+            smoothed(&flake, 0.35, g0),
+            crowd,
+            new,
+            smoothed(&before, 0.1, new),
+            smoothed(&earlier, 0.1, new),
+            smoothed(&this, 0.1, new),
+        ];
+        p = std::array::from_fn(|i| p[i] * (0.9 * f[i] + 0.1 * g0));
+        let total: f64 = p.iter().sum();
+        p = p.map(|part| part / total);
+    }
+    [p[0], p[1] + p[2], p[3], p[4], p[5]]
+}
+
+fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(), TestCaseError> {
+    let mut known: BTreeMap<u32, (Vec<Six>, Vec<usize>)> = BTreeMap::new();
+    for cause in causes {
+        let (six, order) = known
+            .entry(cause.test)
+            .or_insert_with(|| six_of_test(rows, cause.test));
+        let number = history.runs[cause.execution].run.number;
+        let index = order.iter().position(|i| rows[*i].number == number).unwrap();
+        let plain = five(rows, six, order, cause.test, index);
+        let p = cause.probabilities;
+        let engine = [
+            p.flake,
+            p.environment,
+            p.broken_before,
+            p.earlier_on_branch,
+            p.this_change,
+        ];
+        for (engine, plain) in engine.iter().zip(plain) {
+            prop_assert!((engine - plain).abs() < 1e-9, "{cause:?} is not {plain:?}");
+        }
+        prop_assert!((engine.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+    Ok(())
+}
+
+fn failures(rows: &[Row], number: Option<i32>) -> usize {
+    let wanted = rows
+        .iter()
+        .filter(|row| number.is_none_or(|number| row.number == number));
+    wanted
+        .map(|row| row.results.values().filter(|(letter, _)| *letter != 'P').count())
+        .sum()
+}
+
+fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
+    let mut texts = ErrorTexts::new();
+    for (place, observed) in history.runs.iter().enumerate() {
+        for failure in &observed.failures {
+            if let Some(text) = text(observed.run.number, failure.test) {
+                texts.insert(place, failure.test, text);
+            }
+        }
+    }
+    let (window, _) = rows(history, now);
+    let causes = Engine::default().causes(history, &texts, Knowledge::Hindsight, now);
+    prop_assert_eq!(causes.len(), failures(&window, None));
+    compare(&causes, history, &window)?;
+    let at_the_time = Engine::default().causes(history, &texts, Knowledge::AtTheTime, now);
+    prop_assert_eq!(at_the_time.len(), failures(&window, None));
+    for observed in history.runs.iter().step_by(7) {
+        let run = &observed.run;
+        let causes = Engine::default().causes_of_run(history, &texts, &run.id, Knowledge::AtTheTime, now);
+        let (until, _) = rows(history, run.started_at);
+        prop_assert_eq!(causes.len(), failures(&until, Some(run.number)));
+        compare(&causes, history, &until)?;
+        if (now.plus_days(-14)..=now).contains(&run.started_at) {
+            let of_window = at_the_time
+                .iter()
+                .filter(|cause| history.runs[cause.execution].run.id == run.id);
+            prop_assert_eq!(of_window.cloned().collect::<Vec<_>>(), causes);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_causes_agree_with_the_plain_model(history in history::arbitrary()) {
+        check(&history, history::end())?;
+    }
+
+    #[test]
+    fn the_causes_agree_over_long_histories(history in history::long()) {
+        check(&history, history::end())?;
+    }
+}
