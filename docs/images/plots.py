@@ -18,9 +18,9 @@ def f1_by_population():
     names = {
         "flip rate > 0.1": "flip rate > 0.1",
         "same commit >= 1": "same commit",
-        "the same outside our mass failures": "same commit outside mass failures",
+        "same commit, outside mass failures": "same commit outside mass failures",
         "**engine**": "engine",
-        "a perfect eye": "a perfect eye",
+        "upper bound": "upper bound",
     }
     rows = {}
     for line in TEXT.splitlines():
