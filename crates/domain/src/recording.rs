@@ -73,13 +73,18 @@ impl std::fmt::Display for Sender {
     }
 }
 
+/// Says how [`Recording::content`] is computed. Stored before each hash.
+pub const CONTENT_VERSION: u8 = 2;
+
 /// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     /// What all shards of one logical run share, at most 1,000 characters.
     pub run_key: String,
-    /// What tells one content from another: importing the same again changes nothing.
+    /// What tells one content from another: importing the same again changes nothing. Of [`CONTENT_VERSION`].
     pub content: [u8; 32],
+    /// What programs before [`CONTENT_VERSION`] 2 would have stored in its place.
+    pub former_content: [u8; 32],
     /// The shard's place; none for a run that is not sharded.
     pub shard: Option<ShardIndex>,
     /// What is known of the run.

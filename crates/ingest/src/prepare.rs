@@ -96,6 +96,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
     let mut recording = Recording {
         run_key,
         content: [0; 32],
+        former_content: [0; 32],
         shard: shard.map(|shown| shown.0),
         context,
         sender: Sender {
@@ -108,7 +109,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
         report_errors: report.errors,
         tests: results::classed(report.tests, times.shift_ms),
     };
-    recording.content = content::sum_of(&recording, times.repeatable);
+    content::sum_up(&mut recording, times.repeatable);
     let mut warnings = report.warnings;
     warnings.extend(doubts::of(&recording, &chooser.choices, now));
     Ok(Prepared {

@@ -51,6 +51,7 @@ pub(crate) fn recordings_of(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec
             Recording {
                 run_key: format!("run-{seed:x}"),
                 content,
+                former_content: content,
                 shard: run.sharded.then_some(ShardIndex {
                     index: shard + 1,
                     total: Some(SHARDS),

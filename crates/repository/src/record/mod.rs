@@ -92,7 +92,7 @@ impl Import<'_> {
         let index = self.recording.shard.map(|shard| crate::column::int(shard.index));
         let former = shards.iter().find(|shard| shard.index == index);
         if let (Some(known), Some(former)) = (&known, former)
-            && former.content == self.recording.content
+            && run::is_content_of(&former.content, self.recording)
         {
             return match first_attempt {
                 Some(imported) if former.import_id == Some(self.new_id) => Ok(imported),

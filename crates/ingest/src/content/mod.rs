@@ -1,6 +1,11 @@
 //! What tells one content from another.
 
-use std::fmt::{self, Write as _};
+mod encoding;
+mod former;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
 
 use assay_domain::{recording::Recording, timestamp::Timestamp};
 use assay_reports::SourceFile;
@@ -45,68 +50,20 @@ fn key_of(files: &[SourceFile]) -> String {
     key
 }
 
-/// The sum of everything that a store would keep of a recording.
+/// Stores the hashes of everything that a store would keep of a recording in it.
 ///
 /// A start that was taken from the clock or the file's time counts for nothing: the same report imported again an
 /// hour later is still the same.
-pub(crate) fn sum_of(recording: &Recording, repeatable_start: bool) -> [u8; 32] {
-    let mut sum = Summing(Sha256::new());
-    // The derived debug form spells out every field. A compiler that spelled it otherwise would only make a
-    // repeated import replace equal content.
+pub(crate) fn sum_up(recording: &mut Recording, repeatable_start: bool) {
     let start = repeatable_start.then_some(recording.started_at);
     let duration = recording
         .finished_at
         .map(|end| end.since_ms(recording.started_at));
-    let _ = write!(
-        sum,
-        "{:?}",
-        (
-            &recording.run_key,
-            &recording.shard,
-            &recording.context,
-            start,
-            duration,
-            &recording.state,
-            &recording.report_errors,
-            &recording.tests,
-        )
-    );
-    sum.0.finalize().into()
-}
-
-/// Sums up what is written to it.
-struct Summing(Sha256);
-
-impl fmt::Write for Summing {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(bytes: &str) -> SourceFile {
-        SourceFile {
-            name: "r.xml".into(),
-            bytes: bytes.into(),
-            modified: None,
-        }
-    }
-
-    #[test]
-    fn one_file_has_the_sum_that_the_shell_prints() {
-        assert_eq!(
-            key_of(&[file("abc")]),
-            "content:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-    }
-
-    #[test]
-    fn the_order_of_files_does_not_matter() {
-        assert_eq!(key_of(&[file("a"), file("b")]), key_of(&[file("b"), file("a")]));
-        assert_ne!(key_of(&[file("a"), file("b")]), key_of(&[file("ab")]));
-    }
+    let hash = || {
+        let mut hash = Sha256::new();
+        encoding::encode(recording, start, duration, &mut |bytes| hash.update(bytes));
+        hash.finalize().into()
+    };
+    let (content, former) = rayon::join(hash, || former::hash_of(recording, start, duration));
+    (recording.content, recording.former_content) = (content, former);
 }

@@ -1,0 +1,186 @@
+//! The bytes that stand for a recording, over which its content hash is computed.
+//!
+//! A number has 8 bytes, a text its length and its bytes, an optional value a byte that says whether it follows, a list its
+//! length and its elements. So no two recordings have the same bytes. Words are those of the database.
+//!
+//! Every struct is taken apart whole: a new field does not compile until it has its place here, and a new
+//! [`CONTENT_VERSION`].
+
+use assay_domain::{
+    attempt::{Attempt, ErrorDetail, Location},
+    recording::{CONTENT_VERSION, RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
+    signature::ErrorClass,
+    test::TestName,
+    timestamp::Timestamp,
+};
+
+/// Encodes everything that a store would keep of a recording, piece by piece.
+///
+/// The sender does not count: any job may send the same report. Of the times the caller says which count.
+pub(super) fn encode(
+    recording: &Recording,
+    started_at: Option<Timestamp>,
+    duration_ms: Option<i64>,
+    sink: &mut dyn FnMut(&[u8]),
+) {
+    let Recording {
+        run_key,
+        content: _,
+        former_content: _,
+        shard,
+        context,
+        sender: _,
+        started_at: _,
+        finished_at: _,
+        state,
+        report_errors,
+        tests,
+    } = recording;
+    let mut encoder = Encoder(sink);
+    encoder.bytes(&[CONTENT_VERSION]);
+    encoder.text(run_key);
+    encoder.optional(shard.as_ref(), Encoder::shard);
+    encoder.context(context);
+    encoder.optional(started_at, Encoder::time);
+    encoder.optional(duration_ms, Encoder::signed);
+    encoder.text(state.as_str());
+    encoder.list(report_errors, Encoder::error);
+    encoder.list(tests, Encoder::test);
+}
+
+struct Encoder<'a>(&'a mut dyn FnMut(&[u8]));
+
+impl Encoder<'_> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        (self.0)(bytes);
+    }
+
+    fn number(&mut self, number: u64) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    fn signed(&mut self, number: i64) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    fn time(&mut self, time: Timestamp) {
+        self.signed(time.unix_ms());
+    }
+
+    fn length(&mut self, length: usize) {
+        self.number(u64::try_from(length).unwrap_or(u64::MAX));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.length(text.len());
+        self.bytes(text.as_bytes());
+    }
+
+    fn optional<T>(&mut self, value: Option<T>, encode: impl FnOnce(&mut Self, T)) {
+        self.bytes(&[u8::from(value.is_some())]);
+        if let Some(value) = value {
+            encode(self, value);
+        }
+    }
+
+    fn optional_text(&mut self, text: Option<&String>) {
+        self.optional(text, |encoder, text| encoder.text(text));
+    }
+
+    fn list<T>(&mut self, elements: &[T], mut encode: impl FnMut(&mut Self, &T)) {
+        self.length(elements.len());
+        for element in elements {
+            encode(self, element);
+        }
+    }
+
+    fn shard(&mut self, shard: &ShardIndex) {
+        let ShardIndex { index, total } = shard;
+        self.number(u64::from(*index));
+        self.optional(total.map(u64::from), Self::number);
+    }
+
+    fn context(&mut self, context: &RunContext) {
+        let RunContext {
+            branch,
+            commit_sha,
+            commit_message,
+            author_name,
+            tested_revision,
+            pull_request_number,
+            pull_request_title,
+            ci_provider,
+            suite,
+        } = context;
+        for text in [branch, commit_sha, commit_message, author_name, tested_revision] {
+            self.optional_text(text.as_ref());
+        }
+        self.optional(*pull_request_number, Self::signed);
+        self.optional_text(pull_request_title.as_ref());
+        self.optional(*ci_provider, |encoder, provider| encoder.text(provider.as_str()));
+        self.optional_text(suite.as_ref());
+    }
+
+    fn test(&mut self, test: &RecordedTest) {
+        let RecordedTest {
+            test: TestName { name, file_path },
+            attempts,
+        } = test;
+        self.text(name);
+        self.optional_text(file_path.as_ref());
+        let executions: Vec<_> = attempts.executions().collect();
+        self.list(&executions, |encoder, attempts| {
+            encoder.list(attempts, Self::attempt);
+        });
+    }
+
+    fn attempt(&mut self, recorded: &RecordedAttempt) {
+        let RecordedAttempt {
+            attempt:
+                Attempt {
+                    status,
+                    duration_ms,
+                    started_at,
+                    browser,
+                    errors,
+                },
+            class,
+        } = recorded;
+        self.text(status.as_str());
+        self.optional(*duration_ms, Self::number);
+        self.optional(*started_at, Self::time);
+        self.optional_text(browser.as_ref());
+        self.list(errors, Self::error);
+        self.optional(class.as_ref(), |encoder, class| {
+            let ErrorClass {
+                fingerprint,
+                version,
+                title,
+                category,
+            } = class;
+            encoder.text(fingerprint);
+            encoder.number(u64::from(*version));
+            encoder.text(title);
+            encoder.text(category.as_str());
+        });
+    }
+
+    fn error(&mut self, error: &ErrorDetail) {
+        let ErrorDetail {
+            message,
+            stack,
+            snippet,
+            location,
+        } = error;
+        for text in [message, stack, snippet] {
+            self.optional_text(text.as_ref());
+        }
+        self.optional(location.as_ref(), |encoder, location| {
+            let Location { file, line, column } = location;
+            encoder.text(file);
+            for number in [line, column] {
+                encoder.optional(number.map(u64::from), Self::number);
+            }
+        });
+    }
+}

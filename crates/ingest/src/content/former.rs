@@ -1,0 +1,43 @@
+//! The content hash of programs before [`assay_domain::recording::CONTENT_VERSION`] 2: 32 bytes over the debug form.
+//!
+//! Only comparisons with hashes that those programs stored use it. A test holds one such hash: where a change of a type's
+//! debug form breaks that test, spell the form of before out here. Delete this module once no retention reaches back to
+//! such programs.
+
+use std::fmt::{self, Write as _};
+
+use assay_domain::{recording::Recording, timestamp::Timestamp};
+use sha2::{Digest as _, Sha256};
+
+/// The hash that a program of before would have stored.
+pub(super) fn hash_of(
+    recording: &Recording,
+    started_at: Option<Timestamp>,
+    duration_ms: Option<i64>,
+) -> [u8; 32] {
+    let mut hash = Hashing(Sha256::new());
+    let _ = write!(
+        hash,
+        "{:?}",
+        (
+            &recording.run_key,
+            &recording.shard,
+            &recording.context,
+            started_at,
+            duration_ms,
+            &recording.state,
+            &recording.report_errors,
+            &recording.tests,
+        )
+    );
+    hash.0.finalize().into()
+}
+
+struct Hashing(Sha256);
+
+impl fmt::Write for Hashing {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
+}
