@@ -2,7 +2,10 @@
 
 use assay_domain::{recording::Recording, timestamp::Timestamp};
 
-use crate::choice::{Choice, Origin};
+use crate::{
+    choice::{Choice, Origin},
+    text::LONGEST_NAME,
+};
 
 /// Days past which no plan shows a run.
 const LONGEST_RETENTION_DAYS: i64 = 90;
@@ -38,6 +41,15 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
             "The branch is unknown, so the run does not count as one of the stable branch: give --branch."
                 .to_owned(),
         );
+    }
+    let asked = choices.iter().find(|choice| choice.what == "branch");
+    if let (Some(asked), Some(kept)) = (asked, &context.branch)
+        && asked.value != *kept
+    {
+        doubts.push(format!(
+            "The branch has {} characters and {LONGEST_NAME} can be filtered by; it is stored as {kept}.",
+            asked.value.chars().count(),
+        ));
     }
     if context.commit_sha.is_none() && context.tested_revision.is_none() {
         doubts.push(

@@ -369,6 +369,32 @@ mod tests {
     }
 
     #[test]
+    fn a_branch_that_is_shortened_is_warned_of() {
+        let on = |branch: &str| {
+            let context = RunContext {
+                branch: Some(branch.to_owned()),
+                commit_sha: Some("c0ffee".into()),
+                ..RunContext::default()
+            };
+            let flags = Flags {
+                context,
+                ..Flags::default()
+            };
+            prepared(report(), &flags, NOW)
+        };
+        let long = on(&"b".repeat(201));
+        let kept = long.recording.context.branch.unwrap();
+        let warned =
+            format!("The branch has 201 characters and 200 can be filtered by; it is stored as {kept}.");
+        assert!(long.warnings.contains(&warned), "{:?}", long.warnings);
+        let whole = on(&"b".repeat(200)).warnings;
+        assert!(
+            whole.iter().all(|warning| !warning.contains("branch")),
+            "{whole:?}"
+        );
+    }
+
+    #[test]
     fn what_a_store_would_not_keep_is_refused() {
         let mut long = report();
         long.tests[0].test.name = "n".repeat(8_001);

@@ -9,6 +9,7 @@
 
 mod administration;
 mod bounds;
+mod branches;
 mod concurrency;
 mod deletion;
 mod distribution;
