@@ -46,6 +46,9 @@ pub struct Analysis {
     pub tests: Vec<Judged>,
     #[serde(skip)]
     history: History,
+    /// The place of each entry of the history among the runs.
+    #[serde(skip)]
+    run_places: Vec<usize>,
 }
 
 /// A test with its verdict, its evidence and its errors.
@@ -88,6 +91,8 @@ pub struct RunBar {
     pub started_at: Timestamp,
     /// Its branch, where known.
     pub branch: Option<Arc<str>>,
+    /// The code that it tested, where known.
+    pub revision: Option<Arc<str>>,
     /// Tests that were not skipped.
     pub tests: u32,
     /// Those that finally failed.
@@ -166,6 +171,7 @@ impl Collector {
             stable_branch: Arc::clone(&history.stable_branch),
             runs_assumed_stable: self.assumed_stable,
             tests,
+            run_places: strip::run_places(&history),
             history,
         })
     }
@@ -305,43 +311,37 @@ impl Analysis {
             .count()
     }
 
-    /// How a test ended in run after run, by branch: the stable one first.
+    /// How a test ended in run after run: by branch, the stable one first, and in variants in which it failed.
     pub fn strips(&self, judged: &Judged) -> Vec<Strip> {
-        strip::strips(&self.history, judged.test)
+        strip::strips(&self.history, &self.run_places, judged.test)
     }
 
-    /// How a test ended in its newest runs, whatever the branch, oldest first.
-    pub fn recent(&self, judged: &Judged, most: usize) -> Vec<Outcome> {
-        let newest = self
-            .history
-            .runs
-            .iter()
-            .rev()
-            .filter_map(|run| strip::outcome(run, judged.test));
-        let mut outcomes: Vec<Outcome> = newest.take(most).map(|(outcome, _)| outcome).collect();
-        outcomes.reverse();
-        outcomes
+    /// How a test ended in its newest runs, whatever the branch, oldest first: the worst of each run, with the run's place
+    /// among [`Self::bars`].
+    pub fn recent(&self, judged: &Judged, most: usize) -> Vec<(usize, Outcome)> {
+        let mut cells = strip::worst(&self.history, &self.run_places, judged.test);
+        cells.drain(..cells.len().saturating_sub(most));
+        cells
     }
 
     /// The runs of the window, oldest first; the variants of a run are one.
     pub fn bars(&self) -> Vec<RunBar> {
         let mut bars: Vec<RunBar> = Vec::new();
-        let mut places: HashMap<i32, usize> = HashMap::new();
         let mut results: Vec<(Bitmap, Bitmap, Bitmap)> = Vec::new();
-        for run in &self.history.runs {
-            let place = *places.entry(run.run.number).or_insert_with(|| {
+        for (run, place) in self.history.runs.iter().zip(&self.run_places) {
+            if *place == bars.len() {
                 bars.push(RunBar {
                     run: Arc::clone(&run.run.id),
                     started_at: run.run.started_at,
                     branch: run.run.branch.clone(),
+                    revision: run.run.revision.clone(),
                     tests: 0,
                     failed: 0,
                     recovered: 0,
                 });
                 results.push(<(Bitmap, Bitmap, Bitmap)>::default());
-                bars.len() - 1
-            });
-            let Some((ran, failed, recovered)) = results.get_mut(place) else {
+            }
+            let Some((ran, failed, recovered)) = results.get_mut(*place) else {
                 continue;
             };
             for test in run.present.iter().filter(|test| !run.skipped.contains(*test)) {

@@ -19,4 +19,4 @@ pub use analysis::{Analysis, ErrorCount, Judged, NothingToJudge, RunBar};
 pub use collector::Collector;
 pub use csv::{CsvError, read_csv};
 pub use page::page;
-pub use strip::{Cell, Outcome, Strip};
+pub use strip::{Of, Outcome, Strip};

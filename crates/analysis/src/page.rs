@@ -2,29 +2,34 @@
 //! without scripts.
 
 mod card;
-mod chart;
-mod words;
 
-use assay_domain::{timestamp::Timestamp, verdict::VerdictStatus};
+use assay_components::{STYLE, chart, mark, name, strip, tile, words};
+use assay_domain::verdict::VerdictStatus;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use self::card::{Filters, Rows};
 use crate::analysis::{Analysis, Judged, RunBar};
 
-const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// How many broken and flaky tests the page shows; the JSON has them all.
-const MOST_CARDS: usize = 300;
-/// How many other tests with a signal it lists.
-const MOST_OTHERS: usize = 200;
+/// How many runs the overview draws.
+const MOST_BARS: usize = 240;
 
 /// The page.
 pub fn page(analysis: &Analysis) -> String {
-    let reported = analysis.reported();
     let bars = analysis.bars();
-    let folder = chart::folder(&bars);
+    let folder = folder(&bars);
+    let mut rows = Rows {
+        analysis,
+        bars: &bars,
+        folder,
+        filters: Filters::default(),
+    };
+    let groups = groups(&mut rows);
+    let filters = rows.filters;
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -36,18 +41,21 @@ pub fn page(analysis: &Analysis) -> String {
                 // Nothing is loaded from anywhere, even if a report's text found a way into the page.
                 meta http-equiv="Content-Security-Policy" content=(policy());
                 title { (title(analysis)) }
+                // A browser would otherwise ask the page's server for an icon.
+                link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 main {
                     (head(analysis))
                     (overview(analysis, &bars, folder))
-                    (ranking(analysis, reported, folder))
-                    (failing(analysis, folder))
-                    (others(analysis, folder))
+                    (controls(analysis, &filters))
+                    (groups)
                     (reading())
                 }
                 footer { "Assay, flakiness engine " (analysis.engine) ". The same results and the same time give the same verdicts as the service." }
+                (data("runs", &runs(&bars, folder)))
+                (data("files", &filters.files.list()))
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -55,11 +63,13 @@ pub fn page(analysis: &Analysis) -> String {
     .into_string()
 }
 
-/// The page's content security policy. Its own script is the only one that runs, known by its hash.
+/// The page's content security policy. Its own script and style are the only ones that count, known by their hashes.
 fn policy() -> String {
-    let script = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
     )
 }
 
@@ -75,11 +85,11 @@ fn head(analysis: &Analysis) -> Markup {
     let from = analysis.now.plus_days(-analysis.window_days);
     html! {
         header.page {
-            p.brand { (chart::mark()) "Assay" }
+            p.brand { (mark()) "Assay" }
             h1 { (headline(analysis)) }
             p.sub {
                 (words::count(analysis.runs, "run")) ", " (words::count(analysis.tests.len(), "test"))
-                ", " (words::date(from)) " to " (time(analysis.now)) " UTC. Stable branch "
+                ", " (words::date(from)) " to " (words::time(analysis.now)) " UTC. Stable branch "
                 code { (analysis.stable_branch) } "."
                 @if analysis.runs_assumed_stable > 0 {
                     " " (words::count(analysis.runs_assumed_stable, "run")) " without a branch judged as on it."
@@ -119,121 +129,241 @@ fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
     } else {
         "no durations were reported"
     };
+    let figure = |count: usize| words::grouped(count);
     html! {
         section.tiles aria-label="Summary" {
-            (tile("broken", &analysis.count(VerdictStatus::Broken).to_string(), "broken", "their code fails, run after run"))
-            (tile("flaky", &analysis.count(VerdictStatus::Flaky).to_string(), "flaky", "fail although the code is good"))
-            @if !analysis.failing().is_empty() {
-                (tile("failing", &analysis.failing().len().to_string(), "failing now", "red in their newest runs, the cause not known yet"))
-            }
-            (tile("healthy", &analysis.count(VerdictStatus::Healthy).to_string(), "healthy", "nothing wrong, or no longer"))
-            (tile("few", &analysis.count(VerdictStatus::InsufficientData).to_string(), "gathering data", "too few runs to say"))
+            (tile("broken", &figure(analysis.count(VerdictStatus::Broken)), "broken", "their code fails, run after run"))
+            (tile("flaky", &figure(analysis.count(VerdictStatus::Flaky)), "flaky", "fail although the code is good"))
+            (tile("failing", &figure(analysis.failing().len()), "failing now", "red in their newest runs, the cause not known yet"))
+            (tile("healthy", &figure(analysis.count(VerdictStatus::Healthy)), "healthy", "nothing wrong, or no longer"))
+            (tile("few", &figure(analysis.count(VerdictStatus::InsufficientData)), "gathering data", "too few runs to say"))
             (tile("lost", lost.as_deref().unwrap_or("–"), "lost", lost_hint))
         }
-        (chart::runs(bars, folder))
+        (run_chart(bars, folder))
     }
 }
 
-fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
-    html! {
-        div class={ "tile " (class) } {
-            span.figure { (figure) }
-            span.label { (label) }
-            span.hint { (hint) }
-        }
-    }
-}
-
-fn ranking(analysis: &Analysis, reported: &[Judged], folder: &str) -> Markup {
-    html! {
-        section.ranking aria-labelledby="ranking" {
-            div.bar {
-                h2 #ranking { "Ranking" }
-                div.controls hidden {
-                    div.chips role="group" aria-label="Show" {
-                        button type="button" data-show="all" aria-pressed="true" { "All " span { (reported.len()) } }
-                        button type="button" data-show="broken" aria-pressed="false" { "Broken " span { (analysis.count(VerdictStatus::Broken)) } }
-                        button type="button" data-show="flaky" aria-pressed="false" { "Flaky " span { (analysis.count(VerdictStatus::Flaky)) } }
-                    }
-                    label.sort {
-                        span { "Sort by" }
-                        select {
-                            option value="lost" { "time lost" }
-                            option value="score" { "flake score" }
-                            option value="rate" { "failure rate" }
-                            option value="impact" { "impact" }
-                            option value="name" { "name" }
-                        }
-                    }
-                    label.search {
-                        span.unseen { "Search tests" }
-                        input type="search" placeholder="Search tests";
-                    }
-                }
-            }
-            @if reported.is_empty() {
-                p.empty { "Every test with enough runs is healthy." }
-            }
-            ol.cards {
-                @for (rank, judged) in (1..).zip(reported.iter().take(MOST_CARDS)) {
-                    (card::card(analysis, judged, rank, folder))
-                }
-            }
-            p.none hidden { "No test matches." }
-            @if reported.len() > MOST_CARDS {
-                p.empty { "And " (reported.len() - MOST_CARDS) " more; " code { "--output json" } " has them all." }
-            }
-        }
-    }
-}
-
-/// The tests whose newest runs failed and that are neither broken nor flaky.
-fn failing(analysis: &Analysis, folder: &str) -> Markup {
-    let failing = analysis.failing();
-    html! {
-        @if !failing.is_empty() {
-            section.failing aria-labelledby="failing" {
-                h2 #failing { "Failing now" }
-                p.sub { "Their newest runs failed. Further runs decide whether they are broken or flaky." }
-                ul.noted {
-                    @for judged in failing.iter().take(MOST_OTHERS) { (card::line(analysis, judged, folder)) }
-                }
-                @if failing.len() > MOST_OTHERS {
-                    p.empty { "And " (failing.len() - MOST_OTHERS) " more." }
-                }
-            }
-        }
-    }
-}
-
-fn others(analysis: &Analysis, folder: &str) -> Markup {
-    let others = analysis.others();
-    let noted: Vec<&Judged> = others
+/// The runs of the window: how many tests failed, and how many only at first.
+fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
+    let shown = bars
+        .get(bars.len().saturating_sub(MOST_BARS)..)
+        .unwrap_or_default();
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
+        return html! {};
+    };
+    let most = shown
         .iter()
-        .filter(|judged| {
-            judged.entry.figures.failure_rate.is_some_and(|rate| rate > 0.0)
-                || !judged.entry.also_active.is_empty()
-                || judged.entry.status_reason.is_some()
+        .map(|bar| bar.failed + bar.recovered)
+        .max()
+        .unwrap_or(0);
+    let red = shown.iter().filter(|bar| bar.failed > 0).count();
+    let label = format!(
+        "The newest {}: {red} with failed tests, at most {most} failing in one",
+        words::count(shown.len(), "run")
+    );
+    let drawn: Vec<chart::RunBar> = shown
+        .iter()
+        .map(|bar| chart::RunBar {
+            about: about(bar, folder),
+            link: None,
+            failed: bar.failed,
+            recovered: bar.recovered,
+            red: bar.failed > 0,
         })
         .collect();
     html! {
-        section.others aria-labelledby="others" {
-            h2 #others { "And " (words::count(others.len(), "other test")) }
-            p.sub {
-                (analysis.count(VerdictStatus::Healthy)) " healthy, "
-                (analysis.count(VerdictStatus::InsufficientData)) " with too few runs to say."
+        figure.panel {
+            figcaption {
+                span { b { (words::count(red, "red run")) } " of " (shown.len()) @if bars.len() > shown.len() { " newest" } }
+                span { "failing tests a run, at most " (most) }
             }
-            @if !noted.is_empty() {
-                details {
-                    summary { (words::count(noted.len(), "test")) " of them failed before, without being broken or flaky" }
-                    ul.noted {
-                        @for judged in noted.iter().take(MOST_OTHERS) { (card::line(analysis, judged, folder)) }
-                    }
-                    @if noted.len() > MOST_OTHERS {
-                        p.empty { "And " (noted.len() - MOST_OTHERS) " more." }
+            (chart::runs(&drawn, &label))
+            p.axis { span { (words::day(first.started_at)) } span { (words::day(last.started_at)) } }
+            (strip::legend())
+        }
+    }
+}
+
+fn about(bar: &RunBar, folder: &str) -> String {
+    let on = bar
+        .branch
+        .as_ref()
+        .map(|branch| format!(" on {branch}"))
+        .unwrap_or_default();
+    format!(
+        "{}{on}, {}: {} tests, {} failed, {} passed on retry",
+        short(&bar.run, folder),
+        words::date_time(bar.started_at),
+        bar.tests,
+        bar.failed,
+        bar.recovered
+    )
+}
+
+fn short<'a>(run: &'a str, folder: &str) -> &'a str {
+    run.strip_prefix(folder).unwrap_or(run)
+}
+
+/// The folder in which all runs' files lie, with its slash; empty where there is none.
+fn folder(bars: &[RunBar]) -> &str {
+    let Some(first) = bars.first() else { return "" };
+    let mut folder = first.run.rsplit_once('/').map_or("", |(folder, _)| {
+        first.run.get(..=folder.len()).unwrap_or_default()
+    });
+    while !folder.is_empty() && !bars.iter().all(|bar| bar.run.starts_with(folder)) {
+        let parent = folder
+            .trim_end_matches('/')
+            .rsplit_once('/')
+            .map_or(0, |(parent, _)| parent.len() + 1);
+        folder = folder.get(..parent).unwrap_or_default();
+    }
+    folder
+}
+
+/// A run as the script shows it: name, branch, start, revision.
+#[derive(Serialize)]
+struct ShownRun<'a>(&'a str, Option<&'a str>, String, Option<&'a str>);
+
+fn runs<'a>(bars: &'a [RunBar], folder: &str) -> Vec<ShownRun<'a>> {
+    let shown = bars.iter().map(|bar| {
+        ShownRun(
+            short(&bar.run, folder),
+            bar.branch.as_deref(),
+            words::date_time(bar.started_at),
+            bar.revision.as_deref(),
+        )
+    });
+    shown.collect()
+}
+
+/// Data for the script. A browser does not run it.
+fn data(id: &str, value: &impl Serialize) -> Markup {
+    // Texts, numbers and lists of them always serialize. No `<` is left by which a text could end the element.
+    let json = serde_json::to_string(value)
+        .unwrap_or_default()
+        .replace('<', "\\u003c");
+    html! { script type="application/json" id=(id) { (PreEscaped(json)) } }
+}
+
+/// Search, order and filters. The script shows them, as they do nothing without it.
+fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
+    let statuses = [
+        VerdictStatus::Broken,
+        VerdictStatus::Flaky,
+        VerdictStatus::Failing,
+        VerdictStatus::Healthy,
+        VerdictStatus::InsufficientData,
+    ];
+    html! {
+        form.controls hidden role="search" aria-label="Tests" {
+            div.chips role="group" aria-label="Verdict" {
+                button type="button" data-show="" aria-pressed="true" { "All " span { (words::grouped(analysis.tests.len())) } }
+                @for status in statuses.into_iter().filter(|status| analysis.count(*status) > 0) {
+                    button type="button" data-show=(status.as_str()) aria-pressed="false" {
+                        (assay_components::figures::status(status)) " " span { (words::grouped(analysis.count(status))) }
                     }
                 }
             }
+            label.search { span.unseen { "Search tests" } input name="search" type="search" placeholder="Search tests" autocomplete="off"; }
+            label { span { "Sort by" } select name="sort" {
+                option value="" { "time lost" }
+                option value="score" { "flake score" }
+                option value="rate" { "failure rate" }
+                option value="impact" { "impact" }
+                option value="name" { "name" }
+            } }
+            (filter("file", "File", filters.files.list(), |file| (file, file)))
+            (filter("branch", "Fails on", filters.branches.list(), |branch| (branch, branch)))
+            (filter("variant", "Variant", filters.variants.list(), |variant| (variant, variant)))
+            (filter("error", "Error", filters.signatures.list(), |text| text.split_once(' ').unwrap_or((text, text))))
+            label.check { input name="new" type="checkbox" value="1"; span { "new this week" } }
+            p.count role="status" {}
+        }
+    }
+}
+
+/// A choice of one text, where there are several. The options are in the order of the alphabet; `data-n` is the number by
+/// which rows name the text.
+fn filter<'a>(
+    field: &str,
+    label: &str,
+    texts: &'a [String],
+    parts: impl Fn(&'a str) -> (&'a str, &'a str),
+) -> Markup {
+    let mut options: Vec<(usize, &str, &str)> = texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| {
+            let (value, shown) = parts(text);
+            (number, value, shown)
+        })
+        .collect();
+    options.sort_by_key(|(_, value, shown)| (*shown, *value));
+    html! {
+        @if texts.len() > 1 {
+            label { span { (label) } select name=(field) {
+                option value="" { "any" }
+                @for (number, value, shown) in options { option value=(value) data-n=(number) { (shown) } }
+            } }
+        }
+    }
+}
+
+fn groups(rows: &mut Rows<'_>) -> Markup {
+    let analysis = rows.analysis;
+    let names: Vec<(&str, Option<&str>)> = analysis
+        .tests
+        .iter()
+        .map(|judged| (judged.entry.test_name.as_str(), judged.entry.file_path.as_deref()))
+        .collect();
+    // One list for all groups: two tests of different groups must not look the same either.
+    let short = name::short_names(&names);
+    let mut named = analysis.tests.iter().zip(&short);
+    let mut next = |rows: &mut Rows<'_>, tests: &[Judged]| -> Markup {
+        let shown: Vec<Markup> = (0..)
+            .zip(named.by_ref().take(tests.len()))
+            .map(|(rank, (judged, short))| rows.row(judged, short, card::detail(rank, judged.entry.status)))
+            .collect();
+        html! { ol.rows { @for row in &shown { (row) } } }
+    };
+    let reported = next(rows, analysis.reported());
+    let failing = next(rows, analysis.failing());
+    let others = next(rows, analysis.others());
+    html! {
+        section.group aria-labelledby="ranking" {
+            h2 #ranking { "Broken and flaky" }
+            @if analysis.reported().is_empty() {
+                p.empty { "Every test with enough runs is healthy or fails too lately to say why." }
+            } @else {
+                (columns())
+                (reported)
+            }
+        }
+        @if !analysis.failing().is_empty() {
+            section.group aria-labelledby="failing" {
+                h2 #failing { "Failing now" }
+                p.sub { "Their newest runs failed. Further runs decide whether they are broken or flaky." }
+                (failing)
+            }
+        }
+        section.group aria-labelledby="others" {
+            h2 #others { "And " (words::count(analysis.others().len(), "other test")) }
+            details.fold {
+                summary {
+                    (words::grouped(analysis.count(VerdictStatus::Healthy))) " healthy, "
+                    (words::grouped(analysis.count(VerdictStatus::InsufficientData))) " with too few runs to say"
+                }
+                (others)
+            }
+        }
+    }
+}
+
+/// The names of the columns.
+fn columns() -> Markup {
+    html! {
+        p.columns aria-hidden="true" {
+            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Score" } span.figure { "Time lost" }
         }
     }
 }
@@ -242,7 +372,6 @@ fn reading() -> Markup {
     html! {
         section.reading aria-labelledby="reading" {
             h2 #reading { "How to read this" }
-            (chart::legend())
             dl {
                 dt { "Broken" }
                 dd { "The code that the test checks is very probably bad: it fails run after run on the stable branch. Broken goes before flaky." }
@@ -250,6 +379,10 @@ fn reading() -> Markup {
                 dd { "The test fails although the code is good: it passed on retry, or both passed and failed on one revision, or fails in episodes that a break and its fix do not explain." }
                 dt { "Failing now" }
                 dd { "The newest runs failed, and they do not show yet whether the code or the test is at fault." }
+                dt { "Strip" }
+                dd { "A bar is a run, the newest on the right. Where a run has several variants or retries, the bar shows the worst of them." }
+                dt { "New this week" }
+                dd { "The test first failed in the last 7 days, and ran without a failure before." }
                 dt { "Flake score" }
                 dd { "From 0 to 1, a score rather than a percentage: low below 0.5, likely below 0.9, near certain above." }
                 dt { "Failure rate, flip rate" }
@@ -263,6 +396,16 @@ fn reading() -> Markup {
     }
 }
 
-fn time(at: Timestamp) -> Markup {
-    html! { time datetime=(at) { (words::date_time(at)) } }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_cannot_end_its_element() {
+        let html = data("x", &["</script><b>"]).into_string();
+        assert_eq!(
+            html,
+            r#"<script type="application/json" id="x">["\u003c/script>\u003cb>"]</script>"#
+        );
+    }
 }

@@ -1,116 +1,122 @@
-//! How a test ended in run after run, by branch.
+//! How a test ended in run after run: the worst of each run, whatever was tried again and in how many variants.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
+pub use assay_components::strip::Outcome;
 use assay_domain::{
     observation::{History, RunObservations},
     test::TestOrdinal,
-    timestamp::Timestamp,
 };
 
-/// How a test ended in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Passed at once.
-    Passed,
-    /// Passed after a failed attempt.
-    Recovered,
-    /// Failed or timed out.
-    Failed,
-    /// Skipped or interrupted.
-    Skipped,
-}
-
-/// A test in one run.
-#[derive(Debug, Clone)]
-pub struct Cell {
-    /// The run's name.
-    pub run: Arc<str>,
-    /// When it started.
-    pub started_at: Timestamp,
-    /// The code that it tested, where known.
-    pub revision: Option<Arc<str>>,
-    /// How the test ended.
-    pub outcome: Outcome,
-    /// How many attempts failed.
-    pub failed_attempts: u32,
-}
-
-/// A test on one branch and variant, oldest run first.
+/// A test in the runs of one branch or variant, oldest first.
 #[derive(Debug, Clone)]
 pub struct Strip {
-    /// The branch, where known.
-    pub branch: Option<Arc<str>>,
-    /// Whether releases are made from it.
-    pub stable: bool,
-    /// The variant; empty for the default one.
-    pub variant: Arc<str>,
-    /// The runs.
-    pub cells: Vec<Cell>,
+    /// What the strip shows.
+    pub of: Of,
+    /// The place of each run among [`crate::Analysis::bars`], and how the test ended in it.
+    pub cells: Vec<(usize, Outcome)>,
+}
+
+/// What a strip shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Of {
+    /// The runs of a branch; none for runs that name no branch.
+    Branch {
+        /// Its name.
+        name: Option<Arc<str>>,
+        /// Whether releases are made from it.
+        stable: bool,
+    },
+    /// The runs of one variant of several, on all branches.
+    Variant(Arc<str>),
 }
 
 impl Strip {
     /// Whether the test failed or recovered in any of its runs.
     pub fn has_failure(&self) -> bool {
-        self.cells.iter().any(|cell| cell.failed_attempts > 0)
+        self.cells.iter().any(|(_, outcome)| *outcome > Outcome::Passed)
     }
 }
 
+/// Places of the history's entries among its runs: the variants of a run are one.
+pub(crate) fn run_places(history: &History) -> Vec<usize> {
+    let mut places: HashMap<i32, usize> = HashMap::new();
+    let place = |run: &RunObservations| {
+        let next = places.len();
+        *places.entry(run.run.number).or_insert(next)
+    };
+    history.runs.iter().map(place).collect()
+}
+
 /// How the test ended in a run; none where it took no part.
-pub(crate) fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<(Outcome, u32)> {
+fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     if !run.present.contains(test) {
         return None;
     }
     if run.skipped.contains(test) {
-        return Some((Outcome::Skipped, 0));
+        return Some(Outcome::Skipped);
     }
     let failure = run.failures.binary_search_by_key(&test, |failure| failure.test);
     Some(match failure.ok().and_then(|place| run.failures.get(place)) {
-        Some(failure) if failure.recovered => (Outcome::Recovered, failure.failed_attempts),
-        Some(failure) => (Outcome::Failed, failure.failed_attempts),
-        None => (Outcome::Passed, 0),
+        Some(failure) if failure.recovered => Outcome::Recovered,
+        Some(_) => Outcome::Failed,
+        None => Outcome::Passed,
     })
 }
 
-/// The strips of a test: the stable branch first, then where it failed, then the most recent.
-pub(crate) fn strips(history: &History, test: TestOrdinal) -> Vec<Strip> {
-    let no_branches = history.runs.iter().all(|run| run.run.branch.is_none());
-    let mut places: HashMap<(Option<Arc<str>>, Arc<str>), usize> = HashMap::new();
-    let mut strips: Vec<Strip> = Vec::new();
-    for run in &history.runs {
-        let Some((outcome, failed_attempts)) = outcome(run, test) else {
-            continue;
-        };
-        let facts = &run.run;
-        let key = (facts.branch.clone(), Arc::clone(&facts.variant));
-        let place = *places.entry(key).or_insert_with(|| {
-            strips.push(Strip {
-                branch: facts.branch.clone(),
-                stable: no_branches || facts.branch.as_deref() == Some(&*history.stable_branch),
-                variant: Arc::clone(&facts.variant),
-                cells: Vec::new(),
-            });
-            strips.len() - 1
-        });
-        if let Some(strip) = strips.get_mut(place) {
-            strip.cells.push(Cell {
-                run: Arc::clone(&facts.id),
-                started_at: facts.started_at,
-                revision: facts.revision.clone(),
-                outcome,
-                failed_attempts,
-            });
+/// The worst outcome of each run, whatever the branch and variant.
+pub(crate) fn worst(history: &History, places: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
+    let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
+    for (run, place) in history.runs.iter().zip(places) {
+        if let Some(outcome) = outcome(run, test) {
+            let worst = cells.entry(*place).or_insert(outcome);
+            *worst = outcome.max(*worst);
         }
     }
+    cells.into_iter().collect()
+}
+
+/// The strips of a test. First branches: the stable one, then where it failed, then the most recent. Then, where there are
+/// several variants, those in which it failed.
+pub(crate) fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {
+    let no_branches = history.runs.iter().all(|run| run.run.branch.is_none());
+    let mut branches: BTreeMap<Option<Arc<str>>, BTreeMap<usize, Outcome>> = BTreeMap::new();
+    let mut variants: BTreeMap<Arc<str>, BTreeMap<usize, Outcome>> = BTreeMap::new();
+    for (run, place) in history.runs.iter().zip(places) {
+        let Some(outcome) = outcome(run, test) else {
+            continue;
+        };
+        let of_branch = branches.entry(run.run.branch.clone()).or_default();
+        let of_variant = variants.entry(Arc::clone(&run.run.variant)).or_default();
+        for cells in [of_branch, of_variant] {
+            let worst = cells.entry(*place).or_insert(outcome);
+            *worst = outcome.max(*worst);
+        }
+    }
+    let mut strips: Vec<Strip> = branches
+        .into_iter()
+        .map(|(name, cells)| Strip {
+            of: Of::Branch {
+                stable: no_branches || name.as_deref() == Some(&*history.stable_branch),
+                name,
+            },
+            cells: cells.into_iter().collect(),
+        })
+        .collect();
     strips.sort_by_key(|strip| {
-        let last = strip.cells.last().map(|cell| cell.started_at);
-        (
-            !strip.stable,
-            !strip.has_failure(),
-            std::cmp::Reverse(last),
-            strip.variant.clone(),
-            strip.branch.clone(),
-        )
+        let is_stable = matches!(strip.of, Of::Branch { stable: true, .. });
+        let last = strip.cells.last().map(|(place, _)| *place);
+        (!is_stable, !strip.has_failure(), std::cmp::Reverse(last))
     });
+    if variants.len() > 1 {
+        let failing = variants.into_iter().map(|(name, cells)| Strip {
+            of: Of::Variant(name),
+            cells: cells.into_iter().collect(),
+        });
+        strips.extend(failing.filter(Strip::has_failure));
+    }
     strips
 }

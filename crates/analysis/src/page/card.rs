@@ -1,167 +1,345 @@
-//! One test of the ranking, and one line of the others.
+//! A test of the list: one compact row, which opens into its card.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use assay_components::{
+    figures, name,
+    strip::{self, Outcome, Scale},
+    words,
+};
 use assay_domain::{
-    attempt::AttemptStatus,
-    verdict::{Evidence, Figures, VerdictEntry, VerdictStatus},
+    timestamp::Timestamp,
+    verdict::{VerdictEntry, VerdictStatus},
 };
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
 
-use super::{
-    chart::{self, Columns, Told},
-    time, words,
-};
 use crate::{
-    analysis::{Analysis, ErrorCount, Judged},
-    strip::Strip,
+    analysis::{Analysis, ErrorCount, Judged, RunBar},
+    strip::{Of, Strip},
 };
 
-/// How many branches a card shows.
-const MOST_STRIPS: usize = 5;
+/// How many runs a row draws.
+const ROW_RUNS: usize = 24;
+/// How many runs the strips of a card draw.
+const MOST_COLUMNS: usize = 160;
+/// How wide the strips of a card get where a run needs no more, in pixels.
+const WIDTH: usize = 780;
+/// How many strips a card shows.
+const MOST_STRIPS: usize = 6;
 /// How many error signatures a card shows.
 const MOST_ERRORS: usize = 5;
+/// How long a test may be known to fail and still be new.
+const NEW_DAYS: i64 = 7;
 
-/// A test of the ranking.
-pub(super) fn card(analysis: &Analysis, judged: &Judged, rank: usize, folder: &str) -> Markup {
-    let entry = &judged.entry;
-    let figures = &entry.figures;
-    let told = told(entry, folder);
-    html! {
-        li.card.(entry.status.as_str()) data-status=(entry.status.as_str())
-            data-lost=(figures.time_lost_ms.map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX)))
-            data-score=(figures.flake_score) data-rate=(figures.failure_rate.unwrap_or(-1.0)) data-impact=(figures.impact)
-            data-name=(searched(entry)) {
-            article {
-                header {
-                    span.rank aria-label={ "Rank " (rank) } { (rank) }
-                    (name(entry))
-                    span.chip { (status(entry.status)) }
+/// How much of a test the page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// The card with errors and evidence, as part of the row.
+    Card,
+    /// The same card as text, which a script reads when the row opens: thousands of cards would make the page slow.
+    Later,
+    /// A sentence, the figures and the strip of the first branch.
+    Short,
+}
+
+/// Numbers of the texts by which rows are filtered, in the order of their first use.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    numbers: HashMap<String, usize>,
+    texts: Vec<String>,
+}
+
+impl Texts {
+    fn number(&mut self, text: &str) -> usize {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.texts.len();
+        self.numbers.insert(text.to_owned(), number);
+        self.texts.push(text.to_owned());
+        number
+    }
+
+    /// The texts in the order of their numbers.
+    pub(super) fn list(&self) -> &[String] {
+        &self.texts
+    }
+}
+
+/// What rows are filtered by, collected while they are written.
+#[derive(Debug, Default)]
+pub(super) struct Filters {
+    pub(super) files: Texts,
+    pub(super) branches: Texts,
+    pub(super) variants: Texts,
+    /// Fingerprint and title of each signature, separated by a space.
+    pub(super) signatures: Texts,
+}
+
+/// Writes the rows of the page.
+pub(super) struct Rows<'a> {
+    pub(super) analysis: &'a Analysis,
+    pub(super) bars: &'a [RunBar],
+    /// The folder that all runs' names begin with, which says nothing.
+    pub(super) folder: &'a str,
+    pub(super) filters: Filters,
+}
+
+impl Rows<'_> {
+    /// One test. `short` is its name within the list.
+    pub(super) fn row(&mut self, judged: &Judged, short: &name::ShortName, detail: Detail) -> Markup {
+        let entry = &judged.entry;
+        let figures = &entry.figures;
+        let strips = self.analysis.strips(judged);
+        let all = self.analysis.recent(judged, usize::MAX);
+        let mass = self.mass_failures(entry);
+        let newest: Vec<(usize, Outcome)> = all
+            .get(all.len().saturating_sub(ROW_RUNS)..)
+            .unwrap_or_default()
+            .iter()
+            .map(|(place, outcome)| (*place, counted(*place, *outcome, &mass)))
+            .collect();
+        let outcomes: Vec<Option<Outcome>> = newest.iter().map(|(_, outcome)| Some(*outcome)).collect();
+        let runs = places(newest.iter().map(|(place, _)| *place));
+        let status = entry.status.as_str();
+        html! {
+            li.row.(status) data-s=(status) data-lost=[figures.time_lost_ms] data-score=(format!("{:.4}", figures.flake_score))
+                data-rate=[figures.failure_rate.map(|rate| format!("{rate:.4}"))] data-impact=[(figures.impact > 0.0).then(|| format!("{:.3}", figures.impact))]
+                data-f=[entry.file_path.as_deref().map(|file| self.filters.files.number(file))]
+                data-b=[self.failing_branches(&strips)] data-v=[self.failing_variants(&strips)] data-e=[self.errors(&judged.errors)]
+                data-new=[self.is_new(&all).then_some("1")] {
+                details id=(anchor(entry)) {
+                    summary {
+                        (figures::chip(entry.status))
+                        (name::in_list(short, &entry.test_name))
+                        span.runs data-runs=(runs) { (strip::draw(&outcomes, Scale::LINE, "Runs")) }
+                        span.figure { (format!("{:.2}", figures.flake_score)) }
+                        span.figure { (figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }
+                    }
+                    @match detail {
+                        Detail::Card => (self.card(judged, &strips, &mass)),
+                        // The card is markup: no text of a report in it holds an unescaped `<`, so none can end the element.
+                        Detail::Later => script.later type="text/html" { (PreEscaped(self.card(judged, &strips, &mass).into_string())) },
+                        Detail::Short => (self.short_card(judged, &strips, &mass)),
+                    }
                 }
+            }
+        }
+    }
+
+    fn card(&self, judged: &Judged, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
+        let entry = &judged.entry;
+        html! {
+            article.card {
+                h3 { (name::heading(&entry.test_name, entry.file_path.as_deref())) }
                 p.why { (entry.explanation) "." }
-                (strips(&analysis.strips(judged), &told))
-                (metrics(entry))
-                div.behind { (details(entry, &judged.errors, &told)) }
-            }
-        }
-    }
-}
-
-/// One line of the tests that are neither broken nor flaky.
-pub(super) fn line(analysis: &Analysis, judged: &Judged, folder: &str) -> Markup {
-    let strips = analysis.strips(judged);
-    html! {
-        li {
-            (name(&judged.entry))
-            p.why { (judged.entry.explanation) "." }
-            (self::strips(strips.get(..1).unwrap_or_default(), &told(&judged.entry, folder)))
-        }
-    }
-}
-
-/// The name, its last part in front of the others, and the file.
-fn name(entry: &VerdictEntry) -> Markup {
-    let (path, leaf) = entry
-        .test_name
-        .rsplit_once(" > ")
-        .unwrap_or(("", &entry.test_name));
-    let file = entry
-        .file_path
-        .as_deref()
-        .filter(|file| !entry.test_name.split(" > ").any(|part| part == *file));
-    html! {
-        div.name {
-            h3 { (if leaf.trim().is_empty() { "(no name)" } else { leaf }) }
-            @if !path.is_empty() || file.is_some() {
-                p.path {
-                    @if !path.is_empty() { span { (path.replace(" > ", " › ")) } }
-                    @if let Some(file) = file { span.file { (file) } }
-                }
-            }
-        }
-    }
-}
-
-fn strips(strips: &[Strip], told: &Told<'_>) -> Markup {
-    let columns = Columns::of(strips);
-    let hidden = strips.get(MOST_STRIPS..).unwrap_or_default();
-    html! {
-        div.strips {
-            @for strip in strips.iter().take(MOST_STRIPS) {
-                div.branch {
-                    p.label {
-                        @match &strip.branch {
-                            Some(branch) => { span.on title=(branch) { (branch) } },
-                            None => { span.on { @if strip.stable { "all runs" } @else { "no branch" } } },
+                (self.strips(strips, mass))
+                (figures::metrics(&entry.figures, last(entry)))
+                div.behind {
+                    (errors(&judged.errors))
+                    @if let Some(evidence) = &entry.evidence {
+                        details.evidence {
+                            summary { "Evidence: " (words::count(evidence.signals.len(), "signal")) " over " (words::count(usize::try_from(evidence.runs_seen).unwrap_or(usize::MAX), "run")) }
+                            (figures::evidence(evidence, &|run| html! { (run.strip_prefix(self.folder).unwrap_or(run)) }))
                         }
-                        @if strip.stable && strip.branch.is_some() { span.stable { "stable" } }
-                        @if !strip.variant.is_empty() { span.variant title=(strip.variant) { (strip.variant) } }
-                    }
-                    div.scroll tabindex="0" role="group" aria-label="Outcomes over time" {
-                        (chart::strip(strip, &columns, told))
                     }
                 }
-            }
-            div.branch.times {
-                p.label {
-                    @if !hidden.is_empty() {
-                        @let failing = hidden.iter().filter(|strip| strip.has_failure()).count();
-                        span.stable { (hidden.len()) " more, " (failing) " failing" }
-                    }
-                }
-                (columns.axis())
+                p.link { a href={ "#" (anchor(entry)) } { "Link to this test" } }
             }
         }
     }
+
+    fn short_card(&self, judged: &Judged, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
+        let entry = &judged.entry;
+        html! {
+            article.card {
+                h3 { (name::heading(&entry.test_name, entry.file_path.as_deref())) }
+                p.why { (entry.explanation) "." }
+                @if strips.iter().any(Strip::has_failure) {
+                    (self.strips(strips.get(..1).unwrap_or_default(), mass))
+                    p.sub { code { "assay analyze --json" } " has the evidence." }
+                }
+            }
+        }
+    }
+
+    fn strips(&self, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
+        let runs: BTreeSet<usize> = strips
+            .iter()
+            .flat_map(|strip| strip.cells.iter().map(|(place, _)| *place))
+            .collect();
+        let earlier = runs.len().saturating_sub(MOST_COLUMNS);
+        let drawn: Vec<usize> = runs.into_iter().skip(earlier).collect();
+        let columns: HashMap<usize, usize> = drawn
+            .iter()
+            .enumerate()
+            .map(|(column, place)| (*place, column))
+            .collect();
+        let scale = Scale {
+            step: (WIDTH / drawn.len().max(1)).clamp(4, 14),
+            height: 26,
+        };
+        let hidden = strips.get(MOST_STRIPS..).unwrap_or_default();
+        let day = |place: Option<&usize>| {
+            let bar = place.and_then(|place| self.bars.get(*place));
+            bar.map_or(String::new(), |bar| words::day(bar.started_at))
+        };
+        html! {
+            div.strips data-runs=(places(drawn.iter().copied())) {
+                @for strip in strips.iter().take(MOST_STRIPS) {
+                    div.branch {
+                        p.label { (label(&strip.of)) }
+                        div.scroll tabindex="0" role="group" aria-label="Outcomes over time" {
+                            (strip::draw(&cells(strip, &columns, mass), scale, &spoken(&strip.of)))
+                        }
+                    }
+                }
+                div.branch.times {
+                    p.label {
+                        @if !hidden.is_empty() {
+                            @let failing = hidden.iter().filter(|strip| strip.has_failure()).count();
+                            span.stable { (hidden.len()) " more, " (failing) " failing" }
+                        }
+                    }
+                    p.axis {
+                        span { (day(drawn.first())) @if earlier > 0 { " (" (earlier) " earlier)" } }
+                        @if day(drawn.first()) != day(drawn.last()) { span { "to " (day(drawn.last())) } }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The places of the runs that were mass failures.
+    fn mass_failures(&self, entry: &VerdictEntry) -> HashSet<usize> {
+        let Some(evidence) = entry
+            .evidence
+            .as_ref()
+            .filter(|evidence| !evidence.dropped.is_empty())
+        else {
+            return HashSet::new();
+        };
+        let dropped: HashSet<&str> = evidence.dropped.iter().map(|run| run.run_id.as_str()).collect();
+        let bars = self.bars.iter().enumerate();
+        bars.filter(|(_, bar)| dropped.contains(&*bar.run))
+            .map(|(place, _)| place)
+            .collect()
+    }
+
+    fn failing_branches(&mut self, strips: &[Strip]) -> Option<String> {
+        let failing = strips.iter().filter(|strip| strip.has_failure());
+        let numbers = failing.filter_map(|strip| match &strip.of {
+            Of::Branch { name: Some(name), .. } => Some(self.filters.branches.number(name)),
+            Of::Branch { name: None, .. } | Of::Variant(_) => None,
+        });
+        joined(numbers)
+    }
+
+    fn failing_variants(&mut self, strips: &[Strip]) -> Option<String> {
+        let failing = strips.iter().filter(|strip| strip.has_failure());
+        let numbers = failing.filter_map(|strip| match &strip.of {
+            Of::Variant(name) => Some(self.filters.variants.number(variant(name))),
+            Of::Branch { .. } => None,
+        });
+        joined(numbers)
+    }
+
+    fn errors(&mut self, errors: &[ErrorCount]) -> Option<String> {
+        let signatures = &mut self.filters.signatures;
+        joined(errors.iter().map(|error| {
+            let text = format!("{} {}", error.fingerprint, error.title);
+            signatures.number(&text)
+        }))
+    }
+
+    /// Whether the test first failed in the last week, and ran without a failure before.
+    fn is_new(&self, cells: &[(usize, Outcome)]) -> bool {
+        let since = self.analysis.now.plus_days(-NEW_DAYS);
+        let started = |place: usize| self.bars.get(place).map(|bar| bar.started_at);
+        let first_failure = cells.iter().find(|(_, outcome)| *outcome > Outcome::Passed);
+        let first_run = cells.first();
+        let is_within = |at: Option<Timestamp>| at.is_some_and(|at| at > since);
+        first_failure.is_some_and(|(place, _)| is_within(started(*place)))
+            && first_run.is_some_and(|(place, _)| !is_within(started(*place)))
+    }
 }
 
-/// What is told of the runs of a test.
-fn told<'a>(entry: &'a VerdictEntry, folder: &'a str) -> Told<'a> {
-    let dropped = entry
-        .evidence
-        .iter()
-        .flat_map(|evidence| &evidence.dropped)
-        .map(|run| run.run_id.as_str())
-        .collect();
-    Told { dropped, folder }
+/// The anchor of a test: it depends on nothing but the test's name and file.
+pub(super) fn anchor(entry: &VerdictEntry) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(entry.test_name.as_bytes());
+    hasher.update([0]);
+    hasher.update(entry.file_path.as_deref().unwrap_or_default().as_bytes());
+    let digest = hasher.finalize();
+    let hex: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("t-{hex}")
 }
 
-fn metrics(entry: &VerdictEntry) -> Markup {
-    let figures = &entry.figures;
+/// How detailed the test at this rank is: cards for what is wrong first, as text where they are many.
+pub(super) fn detail(rank: usize, status: VerdictStatus) -> Detail {
+    match status {
+        VerdictStatus::Healthy | VerdictStatus::InsufficientData => Detail::Short,
+        VerdictStatus::Broken | VerdictStatus::Flaky | VerdictStatus::Failing => match rank {
+            ..100 => Detail::Card,
+            100..1_000 => Detail::Later,
+            _ => Detail::Short,
+        },
+    }
+}
+
+fn counted(place: usize, outcome: Outcome, mass: &HashSet<usize>) -> Outcome {
+    if outcome == Outcome::Failed && mass.contains(&place) {
+        Outcome::MassFailure
+    } else {
+        outcome
+    }
+}
+
+fn cells(strip: &Strip, columns: &HashMap<usize, usize>, mass: &HashSet<usize>) -> Vec<Option<Outcome>> {
+    let mut cells = vec![None; columns.len()];
+    for (place, outcome) in &strip.cells {
+        if let Some(cell) = columns.get(place).and_then(|column| cells.get_mut(*column)) {
+            *cell = Some(counted(*place, *outcome, mass));
+        }
+    }
+    cells
+}
+
+fn label(of: &Of) -> Markup {
     html! {
-        dl.metrics {
-            (score(figures))
-            (metric("Failure rate", &figures.failure_rate.map_or("–".to_owned(), words::percent), &format!("of {}", words::count(usize::try_from(figures.runs_considered).unwrap_or(usize::MAX), "run"))))
-            (metric("Flip rate", &words::percent(figures.flip_rate), "of neighbouring runs"))
-            (metric("Time lost", &figures.time_lost_ms.map_or("–".to_owned(), words::duration), if figures.time_lost_ms.is_some() { "in failed attempts" } else { "no durations reported" }))
-            (metric("Impact", &format!("{:.1}", figures.impact), "red stable runs"))
-            @if let Some(last) = &entry.last_run {
-                div.metric {
-                    dt { "Last run" }
-                    dd { b class={ "last " (last.status.as_str()) } { (ended(last.status)) } span { (time(last.started_at)) } }
-                }
+        @match of {
+            Of::Branch { name: Some(name), stable } => {
+                span.on title=(name) { (name) }
+                @if *stable { span.stable { "stable" } }
+            }
+            Of::Branch { name: None, stable: true } => span.on { "all runs" },
+            Of::Branch { name: None, stable: false } => span.on { "no branch" },
+            Of::Variant(name) => {
+                span.on title=(name) { (variant(name)) }
+                span.stable { "variant" }
             }
         }
     }
 }
 
-fn score(figures: &Figures) -> Markup {
-    let share = figures.flake_score.clamp(0.0, 1.0) * 100.0;
-    html! {
-        div.metric.score {
-            dt { "Flake score" }
-            dd {
-                b { (format!("{:.2}", figures.flake_score)) }
-                span { (words::band(figures.flake_score)) }
-                div.meter aria-hidden="true" { div style={ "width:" (format!("{share:.0}")) "%" } {} }
-            }
-        }
+fn spoken(of: &Of) -> String {
+    match of {
+        Of::Branch { name: Some(name), .. } => format!("Runs on {name}"),
+        Of::Branch { name: None, .. } => "Runs".to_owned(),
+        Of::Variant(name) => format!("Runs in the variant {}", variant(name)),
     }
 }
 
-fn metric(label: &str, value: &str, hint: &str) -> Markup {
-    html! { div.metric { dt { (label) } dd { b { (value) } span { (hint) } } } }
+fn variant(name: &str) -> &str {
+    if name.is_empty() { "(default)" } else { name }
 }
 
-fn details(entry: &VerdictEntry, errors: &[ErrorCount], told: &Told<'_>) -> Markup {
+fn last(entry: &VerdictEntry) -> Option<(assay_domain::attempt::AttemptStatus, Timestamp)> {
+    entry.last_run.as_ref().map(|last| (last.status, last.started_at))
+}
+
+fn errors(errors: &[ErrorCount]) -> Markup {
     html! {
         @if !errors.is_empty() {
             details.errors {
@@ -178,75 +356,40 @@ fn details(entry: &VerdictEntry, errors: &[ErrorCount], told: &Told<'_>) -> Mark
                 }
             }
         }
-        @if let Some(evidence) = &entry.evidence { (self::evidence(evidence, told)) }
     }
 }
 
-fn evidence(evidence: &Evidence, told: &Told<'_>) -> Markup {
-    html! {
-        details.evidence {
-            summary { "Evidence: " (words::count(evidence.signals.len(), "signal")) " over " (words::count(usize::try_from(evidence.runs_seen).unwrap_or(usize::MAX), "run")) }
-            div.wide tabindex="0" role="group" aria-label="Signals" {
-                table {
-                    thead { tr { th scope="col" { "Signal" } th.number scope="col" { "Value" } th.number scope="col" { "Active from" } th scope="col" { "Rests on" } } }
-                    tbody {
-                        @for signal in &evidence.signals {
-                            tr {
-                                th scope="row" { (signal.label) span.detail { (signal.detail) } }
-                                td.number { (figure(signal.value)) }
-                                td.number { (figure(signal.threshold)) }
-                                td.rests {
-                                    (signal.runs.iter().take(6).map(|run| told.short(run)).collect::<Vec<_>>().join(", "))
-                                    @let named = u32::try_from(signal.runs.len().min(6)).unwrap_or(u32::MAX);
-                                    @if signal.runs_total > named { " and " (signal.runs_total - named) " more" }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            p.sub {
-                (evidence.runs_seen) " runs seen, " (evidence.runs_skipped) " skipped, "
-                (evidence.runs_dropped) " left out because many tests failed together."
-            }
+/// Numbers in ascending order, with `first-last` for neighbours: `0-3,7`.
+fn places(places: impl Iterator<Item = usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for place in places {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == place => *last = place,
+            Some(_) | None => ranges.push((place, place)),
         }
     }
+    let shown = ranges.into_iter().map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    });
+    shown.collect::<Vec<_>>().join(",")
 }
 
-/// A count as it is, anything else with three digits.
-fn figure(value: f64) -> String {
-    if value.fract() == 0.0 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.3}")
+fn joined(numbers: impl Iterator<Item = usize>) -> Option<String> {
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    (!numbers.is_empty()).then(|| numbers.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_places_are_a_range() {
+        assert_eq!(places([0, 1, 2, 7, 9, 10].into_iter()), "0-2,7,9-10");
+        assert_eq!(places(std::iter::empty()), "");
     }
-}
-
-const fn status(status: VerdictStatus) -> &'static str {
-    match status {
-        VerdictStatus::Broken => "Broken",
-        VerdictStatus::Flaky => "Flaky",
-        VerdictStatus::Failing => "Failing now",
-        VerdictStatus::Healthy => "Healthy",
-        VerdictStatus::InsufficientData => "Gathering data",
-    }
-}
-
-const fn ended(status: AttemptStatus) -> &'static str {
-    match status {
-        AttemptStatus::Passed => "passed",
-        AttemptStatus::Failed => "failed",
-        AttemptStatus::TimedOut => "timed out",
-        AttemptStatus::Skipped => "skipped",
-        AttemptStatus::Interrupted => "interrupted",
-    }
-}
-
-fn searched(entry: &VerdictEntry) -> String {
-    format!(
-        "{} {}",
-        entry.test_name,
-        entry.file_path.as_deref().unwrap_or_default()
-    )
-    .to_lowercase()
 }

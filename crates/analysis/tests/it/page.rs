@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::csv::{analysed, small_history};
 
 /// Elements that have no end tag.
-const VOID: [&str; 3] = ["meta", "input", "br"];
+const VOID: [&str; 4] = ["meta", "link", "input", "br"];
 
 /// Checks that every element is closed in its order and every attribute quoted once; returns the text between tags.
 fn well_formed(html: &str) -> String {
@@ -101,7 +101,10 @@ fn the_page_of_a_small_history_is_whole() {
     ] {
         assert!(text.contains(said), "{said}");
     }
-    assert_eq!(html.matches("<li class=\"card ").count(), 2);
+    assert_eq!(html.matches("<li class=\"row ").count(), analysis.tests.len());
+    for status in ["broken", "flaky"] {
+        assert_eq!(html.matches(&format!("<li class=\"row {status}\"")).count(), 1);
+    }
 }
 
 #[test]
@@ -135,7 +138,6 @@ fn nothing_is_loaded_from_anywhere() {
         "http:",
         "https:",
         "src=",
-        "href=",
         "url(",
         "@import",
         "fetch(",
@@ -145,6 +147,91 @@ fn nothing_is_loaded_from_anywhere() {
         assert!(!html.contains(loader), "{loader}");
     }
     assert!(html.contains("default-src 'none'"));
+    // Links lead to places of the page; the icon is empty, so that no browser asks for one.
+    for link in html.split(" href=\"").skip(1) {
+        assert!(
+            link.starts_with('#') || link.starts_with("data:,\""),
+            "{link:.40}"
+        );
+    }
+    assert!(!html.contains(" style="), "no style that a policy would refuse");
+}
+
+/// A history of daily runs: each test with its outcome by run, from the first day of the window on.
+fn daily(tests: &[(String, &str)]) -> Analysis {
+    let mut rows = String::from("test,run,started_at,status\n");
+    for (name, outcomes) in tests {
+        for (day, outcome) in (1..).zip(outcomes.chars()) {
+            let status = if outcome == 'f' { "failed" } else { "passed" };
+            rows += &format!("{name},{day},2026-11-{day:02}T08:00:00Z,{status}\n");
+        }
+    }
+    analysed(&rows)
+}
+
+#[test]
+fn every_test_has_a_row_however_many_there_are() {
+    // As many fail in each run, so that no run is a mass failure.
+    let outcomes = ["fpppfppp", "pfpppfpp", "ppfpppfp", "pppfpppf"];
+    let tests: Vec<(String, &str)> = (0..1_200)
+        .zip(outcomes.into_iter().cycle())
+        .map(|(test, outcomes)| (format!("suite > t{test}"), outcomes))
+        .collect();
+    let analysis = daily(&tests);
+    assert_eq!(analysis.reported().len(), 1_200);
+    let html = page(&analysis);
+    assert_eq!(html.matches("<li class=\"row flaky\"").count(), 1_200);
+    let mut anchors: Vec<&str> = html
+        .split("<details id=\"")
+        .skip(1)
+        .map(|rest| rest.split_once('"').unwrap().0)
+        .collect();
+    assert_eq!(anchors.len(), 1_200);
+    anchors.sort_unstable();
+    anchors.dedup();
+    assert_eq!(anchors.len(), 1_200);
+    let titles: std::collections::HashSet<&str> = html
+        .split("class=\"name\" title=\"")
+        .skip(1)
+        .map(|rest| rest.split_once('"').unwrap().0)
+        .collect();
+    assert_eq!(titles.len(), 1_200);
+    assert!(titles.contains("suite &gt; t1199"));
+}
+
+#[test]
+fn a_strip_shows_the_worst_of_each_run() {
+    let mut rows = String::from("test,run,started_at,status,variant,branch\n");
+    for run in 1..=10 {
+        for variant in 0..10 {
+            // One variant of ten fails in every third run.
+            let status = if variant == 3 && run % 3 == 0 {
+                "failed"
+            } else {
+                "passed"
+            };
+            rows += &format!("a,{run},2026-11-{run:02}T08:00:00Z,{status},v{variant},main\n");
+        }
+    }
+    let analysis = analysed(&rows);
+    let html = page(&analysis);
+    // A bar a run on the row, on the branch, and on the variant that failed; no other variant has a strip.
+    assert_eq!(html.matches("data-o=\"ppfppfppfp\"").count(), 3, "{html}");
+    assert_eq!(html.matches("data-o=").count(), 3);
+    let drawn: Vec<_> = analysis.recent(&analysis.tests[0], 24);
+    assert_eq!(drawn.len(), 10);
+}
+
+#[test]
+fn a_test_is_new_where_it_first_failed_in_the_last_week() {
+    let analysis = daily(&[
+        ("new".to_owned(), "ppppppppppfpfp"),
+        ("old".to_owned(), "pfppppppppfpfp"),
+    ]);
+    let html = page(&analysis);
+    assert_eq!(html.matches("data-new=\"1\"").count(), 1);
+    let (row, _) = html.split_once("title=\"new\"").unwrap();
+    assert!(row.rsplit_once("<li ").unwrap().1.contains("data-new"), "{row}");
 }
 
 #[test]

@@ -73,7 +73,10 @@ impl Row {
             explanation,
             ..
         } = &judged.entry;
-        let runs = analysis.recent(judged, DRAWN_RUNS).into_iter().map(bar);
+        let runs = analysis
+            .recent(judged, DRAWN_RUNS)
+            .into_iter()
+            .map(|(_, outcome)| bar(outcome));
         Self {
             verdict: Cell::new(status.to_string(), tone(*status)),
             name: name(&judged.entry),
@@ -219,7 +222,7 @@ const fn bar(outcome: Outcome) -> char {
     match outcome {
         Outcome::Passed => '▁',
         Outcome::Recovered => '▄',
-        Outcome::Failed => '█',
+        Outcome::MassFailure | Outcome::Failed => '█',
         Outcome::Skipped => '·',
     }
 }

@@ -1,15 +1,16 @@
 //! Figures in words.
 
 use assay_domain::timestamp::Timestamp;
+use maud::{Markup, html};
 use time::OffsetDateTime;
 
 /// `1 run`, `1,204 runs`.
-pub(super) fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// `1 test is`, `3 tests are`.
-pub(super) fn tests_are(number: usize) -> String {
+pub fn tests_are(number: usize) -> String {
     if number == 1 {
         "1 test is".to_owned()
     } else {
@@ -17,7 +18,8 @@ pub(super) fn tests_are(number: usize) -> String {
     }
 }
 
-fn grouped(number: usize) -> String {
+/// `1,204,000`.
+pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
@@ -30,7 +32,7 @@ fn grouped(number: usize) -> String {
 }
 
 /// `840 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`.
-pub(super) fn duration(ms: u64) -> String {
+pub fn duration(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
         0 => format!("{ms} ms"),
@@ -49,7 +51,7 @@ fn pair(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
 }
 
 /// A rate within 0..=1 as a percentage.
-pub(super) fn percent(rate: f64) -> String {
+pub fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     if rate > 0.0 && percent < 0.95 {
         format!("{percent:.1} %")
@@ -59,21 +61,37 @@ pub(super) fn percent(rate: f64) -> String {
 }
 
 /// `6 Nov 2026`.
-pub(super) fn date(at: Timestamp) -> String {
+pub fn date(at: Timestamp) -> String {
     let at = OffsetDateTime::from(at);
     format!("{} {} {}", at.day(), month(at), at.year())
 }
 
 /// `6 Nov`.
-pub(super) fn day(at: Timestamp) -> String {
+pub fn day(at: Timestamp) -> String {
     let at = OffsetDateTime::from(at);
     format!("{} {}", at.day(), month(at))
 }
 
 /// `20 Nov 2026, 18:46`.
-pub(super) fn date_time(at: Timestamp) -> String {
+pub fn date_time(at: Timestamp) -> String {
     let moment = OffsetDateTime::from(at);
     format!("{}, {:02}:{:02}", date(at), moment.hour(), moment.minute())
+}
+
+/// A moment as an element, in UTC.
+pub fn time(at: Timestamp) -> Markup {
+    html! { time datetime=(at) { (date_time(at)) } }
+}
+
+/// How long ago: `just now`, `5 min ago`, `3 h ago`, `2 days ago`.
+pub fn age(at: Timestamp, now: Timestamp) -> String {
+    let minutes = now.since_ms(at) / 60_000;
+    match minutes {
+        ..1 => "just now".to_owned(),
+        1..60 => format!("{minutes} min ago"),
+        60..2_880 => format!("{} h ago", minutes / 60),
+        _ => format!("{} days ago", minutes / 1_440),
+    }
 }
 
 fn month(at: OffsetDateTime) -> String {
@@ -81,7 +99,7 @@ fn month(at: OffsetDateTime) -> String {
 }
 
 /// How far a flake score may be relied on.
-pub(super) const fn band(score: f64) -> &'static str {
+pub const fn band(score: f64) -> &'static str {
     if score < 0.5 {
         "low"
     } else if score < 0.9 {

@@ -1,0 +1,113 @@
+//! Charts: a bar a run, and a bar a period.
+
+use maud::{Markup, html};
+
+/// A run in a chart of runs.
+#[derive(Debug, Clone)]
+pub struct RunBar {
+    /// What the bar says when it is pointed at.
+    pub about: String,
+    /// The page of the run.
+    pub link: Option<String>,
+    /// Tests that finally failed.
+    pub failed: u32,
+    /// Tests that passed after a failed attempt.
+    pub recovered: u32,
+    /// Whether the run ended red: also a run in which no test failed may.
+    pub red: bool,
+}
+
+const HEIGHT: f64 = 66.0;
+const STEP: usize = 10;
+
+/// The runs, oldest first: how many tests failed, and how many only at first. `label` says it in words.
+pub fn runs(bars: &[RunBar], label: &str) -> Markup {
+    let most = bars
+        .iter()
+        .map(|bar| bar.failed + bar.recovered)
+        .max()
+        .unwrap_or(0);
+    let height = |tests: u32| {
+        // By the root, so that one failing test still shows beside an outage.
+        if tests == 0 {
+            0.0
+        } else {
+            ((f64::from(tests) / f64::from(most.max(1))).sqrt() * 60.0).max(5.0)
+        }
+    };
+    let width = bars.len() * STEP;
+    html! {
+        svg.runs-chart viewBox={ "0 0 " (width) " 66" } preserveAspectRatio="none" height="66"
+            width=(width * 4) role="group" aria-label=(label) {
+            @for (place, bar) in bars.iter().enumerate() {
+                @let failed = height(bar.failed);
+                @let both = height(bar.failed + bar.recovered).max(failed);
+                @let column = html! {
+                    title { (bar.about) }
+                    rect.hit x=(place * STEP) y="0" width=(STEP) height="66" {}
+                    @if both > failed { (column(place, both, both - failed, "recovered")) }
+                    @if failed > 0.0 { (column(place, failed, failed, "failed")) }
+                    @if both == 0.0 { (column(place, 3.0, 3.0, if bar.red { "failed" } else { "passed" })) }
+                };
+                @match &bar.link {
+                    Some(link) => a href=(link) aria-label=(bar.about) { (column) },
+                    None => g role="img" aria-label=(bar.about) { (column) },
+                }
+            }
+        }
+    }
+}
+
+fn column(place: usize, top: f64, tall: f64, class: &str) -> Markup {
+    html! {
+        rect.(class) x=(place * STEP + 1) y=(format!("{:.1}", HEIGHT - top)) width="8" height=(format!("{tall:.1}")) {}
+    }
+}
+
+/// A bar of a period.
+#[derive(Debug, Clone)]
+pub struct PeriodBar {
+    /// What the bar says when it is pointed at.
+    pub about: String,
+    /// The figure.
+    pub value: f64,
+}
+
+/// One bar a period, oldest first, in the colour of `class`. `label` says it in words.
+pub fn periods(bars: &[PeriodBar], class: &str, label: &str) -> Markup {
+    let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
+    html! {
+        svg.periods viewBox={ "0 0 " (bars.len() * STEP) " 40" } preserveAspectRatio="none" height="40" role="img" aria-label=(label) {
+            @for (place, bar) in bars.iter().enumerate() {
+                @let tall = if bar.value > 0.0 { (bar.value / most * 38.0).max(3.0) } else { 1.0 };
+                g {
+                    title { (bar.about) }
+                    rect.hit x=(place * STEP) y="0" width=(STEP) height="40" {}
+                    rect class=(if bar.value > 0.0 { class } else { "none" }) x=(place * STEP + 1) y=(format!("{:.1}", 40.0 - tall)) width="8" height=(format!("{tall:.1}")) {}
+                }
+            }
+        }
+    }
+}
+
+/// The share of each part of a whole, as one flat bar: a class and a count each.
+pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
+    let all: u64 = parts.iter().map(|(_, count)| count).sum();
+    let mut x = 0;
+    let placed: Vec<(&str, u64, u64)> = parts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(class, count)| {
+            let start = x;
+            // In thousandths; a part that is there is never invisible.
+            x += (count * 1_000 / all.max(1)).max(12);
+            (*class, start, x - start)
+        })
+        .collect();
+    html! {
+        svg.shares viewBox={ "0 0 " (x.max(1)) " 8" } preserveAspectRatio="none" width="120" height="8" role="img" aria-label=(label) {
+            title { (label) }
+            @for (class, start, wide) in placed { rect.(class) x=(start) y="0" width=(wide) height="8" {} }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Figures of a verdict, and words for it.
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    timestamp::Timestamp,
+    verdict::{Evidence, Figures, VerdictStatus},
+};
+use maud::{Markup, html};
+
+use crate::words;
+
+/// A verdict's status in words.
+pub const fn status(status: VerdictStatus) -> &'static str {
+    match status {
+        VerdictStatus::Broken => "Broken",
+        VerdictStatus::Flaky => "Flaky",
+        VerdictStatus::Failing => "Failing now",
+        VerdictStatus::Healthy => "Healthy",
+        VerdictStatus::InsufficientData => "Gathering data",
+    }
+}
+
+/// A verdict's status as a chip.
+pub fn chip(verdict: VerdictStatus) -> Markup {
+    html! { span class={ "chip " (verdict.as_str()) } { (status(verdict)) } }
+}
+
+/// How an attempt ended, in words.
+pub const fn ended(status: AttemptStatus) -> &'static str {
+    match status {
+        AttemptStatus::Passed => "passed",
+        AttemptStatus::Failed => "failed",
+        AttemptStatus::TimedOut => "timed out",
+        AttemptStatus::Skipped => "skipped",
+        AttemptStatus::Interrupted => "interrupted",
+    }
+}
+
+/// The figures of a verdict, and `last`: how the newest run ended, and when it started.
+pub fn metrics(figures: &Figures, last: Option<(AttemptStatus, Timestamp)>) -> Markup {
+    let lost_hint = if figures.time_lost_ms.is_some() {
+        "in failed attempts"
+    } else {
+        "no durations reported"
+    };
+    let considered = usize::try_from(figures.runs_considered).unwrap_or(usize::MAX);
+    html! {
+        dl.metrics {
+            (score(figures))
+            (metric("Failure rate", &figures.failure_rate.map_or("–".to_owned(), words::percent), &format!("of {}", words::count(considered, "run"))))
+            (metric("Flip rate", &words::percent(figures.flip_rate), "of neighbouring runs"))
+            (metric("Time lost", &figures.time_lost_ms.map_or("–".to_owned(), words::duration), lost_hint))
+            (metric("Impact", &format!("{:.1}", figures.impact), "red stable runs"))
+            @if let Some((status, started_at)) = last {
+                div.metric {
+                    dt { "Last run" }
+                    dd { b class={ "last " (status.as_str()) } { (ended(status)) } span { (words::time(started_at)) } }
+                }
+            }
+        }
+    }
+}
+
+fn score(figures: &Figures) -> Markup {
+    let share = (figures.flake_score.clamp(0.0, 1.0) * 180.0).round();
+    html! {
+        div.metric.score {
+            dt { "Flake score" }
+            dd {
+                b { (format!("{:.2}", figures.flake_score)) }
+                span { (words::band(figures.flake_score)) }
+                svg.meter viewBox="0 0 180 5" width="180" height="5" preserveAspectRatio="none" aria-hidden="true" {
+                    rect.rest width="180" height="5" rx="2.5" {}
+                    rect.recovered width=(share) height="5" rx="2.5" {}
+                }
+            }
+        }
+    }
+}
+
+fn metric(label: &str, value: &str, hint: &str) -> Markup {
+    html! { div.metric { dt { (label) } dd { b { (value) } span { (hint) } } } }
+}
+
+/// The signals of a verdict as a table. `run` shows one of the runs that a signal rests on.
+pub fn evidence(evidence: &Evidence, run: &dyn Fn(&str) -> Markup) -> Markup {
+    html! {
+        div.wide tabindex="0" role="group" aria-label="Signals" {
+            table {
+                thead { tr { th scope="col" { "Signal" } th.number scope="col" { "Value" } th.number scope="col" { "Active from" } th scope="col" { "Rests on" } } }
+                tbody {
+                    @for signal in &evidence.signals {
+                        tr {
+                            th scope="row" { (signal.label) span.detail { (signal.detail) } }
+                            td.number { (figure(signal.value)) }
+                            td.number { (figure(signal.threshold)) }
+                            td.rests {
+                                @for (place, id) in signal.runs.iter().take(6).enumerate() {
+                                    @if place > 0 { ", " } (run(id))
+                                }
+                                @let named = u32::try_from(signal.runs.len().min(6)).unwrap_or(u32::MAX);
+                                @if signal.runs_total > named { " and " (signal.runs_total - named) " more" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p.sub {
+            (evidence.runs_seen) " runs seen, " (evidence.runs_skipped) " skipped, "
+            (evidence.runs_dropped) " left out because many tests failed together."
+        }
+    }
+}
+
+/// A count as it is, anything else with three digits.
+fn figure(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.3}")
+    }
+}

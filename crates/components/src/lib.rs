@@ -1,0 +1,36 @@
+//! The parts that all pages for people share, as markup: strips, charts, rows, words and the style.
+//!
+//! No part uses a `style` attribute or an inline script, so that a page can forbid both by its content security policy.
+
+pub mod chart;
+pub mod figures;
+pub mod name;
+pub mod strip;
+pub mod words;
+
+use maud::{Markup, html};
+
+/// The style sheet of all pages.
+pub const STYLE: &str = include_str!("style.css");
+
+/// The mark of the product: a scale's beam between a full and a half bar.
+pub fn mark() -> Markup {
+    html! {
+        svg.mark viewBox="0 0 20 20" aria-hidden="true" {
+            rect x="1" y="3" width="4" height="14" rx="1" {}
+            rect x="8" y="10" width="4" height="7" rx="1" {}
+            rect x="15" y="6" width="4" height="11" rx="1" {}
+        }
+    }
+}
+
+/// One figure of a summary.
+pub fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
+    html! {
+        div class={ "tile " (class) } {
+            span.figure { (figure) }
+            span.label { (label) }
+            span.hint { (hint) }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Names of tests in a list: short, and never cut where they differ.
+
+use std::collections::HashMap;
+
+use maud::{Markup, html};
+
+/// Separates the parts of a test's name.
+const SEPARATOR: &str = " > ";
+/// Stands for parts that names have in common.
+const ELLIPSIS: &str = "…";
+/// How many characters the last part of a name may have before its middle is cut.
+const LONGEST: usize = 120;
+
+/// A name in a list: what it is called, and what sets it apart from others that are called the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortName {
+    /// The last part of the name.
+    pub leaf: String,
+    /// The parts before it, without those that all names with this last part share; empty where nothing is left.
+    pub context: String,
+}
+
+/// The short names of a list, each from a full name and a file. Different tests of a list have different short names.
+pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
+    let parts: Vec<Vec<&str>> = names
+        .iter()
+        .map(|(name, _)| name.split(SEPARATOR).collect())
+        .collect();
+    let leaf = |parts: &[&str]| parts.last().copied().unwrap_or_default().to_owned();
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, parts) in parts.iter().enumerate() {
+        groups.entry(leaf(parts)).or_default().push(place);
+    }
+    // A long last part loses its middle where the rest of it is still like no other's.
+    let mut cut: HashMap<String, usize> = HashMap::new();
+    for leaf in groups.keys() {
+        *cut.entry(without_middle(leaf)).or_default() += 1;
+    }
+    let mut short: Vec<ShortName> = vec![
+        ShortName {
+            leaf: String::new(),
+            context: String::new()
+        };
+        names.len()
+    ];
+    for (leaf, places) in &groups {
+        let members: Vec<&[&str]> = places
+            .iter()
+            .filter_map(|place| parts.get(*place).map(Vec::as_slice))
+            .collect();
+        let (before, after) = shared(&members);
+        let with_file = shares_a_name(&members);
+        for place in places {
+            let (Some(parts), Some((_, file)), Some(short)) =
+                (parts.get(*place), names.get(*place), short.get_mut(*place))
+            else {
+                continue;
+            };
+            let kept = parts.get(before..parts.len() - after).unwrap_or_default();
+            let kept: Vec<&str> = kept.iter().map(|part| named(part)).collect();
+            let mut context = kept.join(" › ");
+            if places.len() == 1 {
+                // Nothing else is called so: the part before says where it belongs.
+                context = parts
+                    .len()
+                    .checked_sub(2)
+                    .and_then(|place| parts.get(place))
+                    .map(|part| without_middle(part))
+                    .unwrap_or_default();
+                if parts.len() > 2 && !context.is_empty() {
+                    context = format!("{ELLIPSIS} › {context}");
+                }
+            } else {
+                if before > 0 && !context.is_empty() {
+                    context = format!("{ELLIPSIS} › {context}");
+                }
+                if after > 1 && !context.is_empty() {
+                    context = format!("{context} › {ELLIPSIS}");
+                }
+            }
+            if with_file && let Some(file) = file {
+                context = if context.is_empty() {
+                    (*file).to_owned()
+                } else {
+                    format!("{context} · {file}")
+                };
+            }
+            let brief = without_middle(leaf);
+            let is_unlike_others = cut.get(&brief) == Some(&1);
+            short.leaf = named(if is_unlike_others { &brief } else { leaf }).to_owned();
+            short.context = context;
+        }
+    }
+    short
+}
+
+/// How many parts all of these names share at the beginning, and how many at the end. The last is always one of them.
+fn shared(names: &[&[&str]]) -> (usize, usize) {
+    let Some((first, others)) = names.split_first() else {
+        return (0, 1);
+    };
+    let shortest = names.iter().map(|name| name.len()).min().unwrap_or(1);
+    let same_at = |place: usize| others.iter().all(|name| name.get(place) == first.get(place));
+    let same_back = |place: usize| {
+        others
+            .iter()
+            .all(|name| name.iter().rev().nth(place) == first.iter().rev().nth(place))
+    };
+    let after = (0..shortest).take_while(|place| same_back(*place)).count().max(1);
+    let before = (0..shortest - after).take_while(|place| same_at(*place)).count();
+    (before, after)
+}
+
+/// Whether two of the names are equal, so that only their files differ.
+fn shares_a_name(names: &[&[&str]]) -> bool {
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair.first() == pair.last())
+}
+
+/// A part of a name, or what stands for one that is blank.
+fn named(part: &str) -> &str {
+    if part.trim().is_empty() { "(no name)" } else { part }
+}
+
+/// The text without its middle, where it is long.
+fn without_middle(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= LONGEST {
+        return text.to_owned();
+    }
+    let side = LONGEST / 2;
+    let head: String = text.chars().take(side).collect();
+    let tail: String = text.chars().skip(length - side).collect();
+    format!("{head}{ELLIPSIS}{tail}")
+}
+
+/// A name within a list. The full name is its title.
+pub fn in_list(short: &ShortName, full: &str) -> Markup {
+    html! {
+        span.name title=(full) {
+            bdi.leaf { (short.leaf) }
+            @if !short.context.is_empty() { " " bdi.context { (short.context) } }
+        }
+    }
+}
+
+/// A full name as a heading, its last part in front of the others, with the file where that says more.
+pub fn heading(name: &str, file: Option<&str>) -> Markup {
+    let (path, leaf) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
+    html! {
+        bdi.leaf { (named(leaf)) }
+        (path_and_file(name, path, file))
+    }
+}
+
+/// Everything of a name but its last part.
+pub fn path(name: &str, file: Option<&str>) -> Markup {
+    let (path, _) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
+    path_and_file(name, path, file)
+}
+
+fn path_and_file(name: &str, path: &str, file: Option<&str>) -> Markup {
+    let file = file.filter(|file| !name.split(SEPARATOR).any(|part| part == *file));
+    html! {
+        @if !path.is_empty() || file.is_some() {
+            span.path {
+                @if !path.is_empty() { bdi { (path.replace(SEPARATOR, " › ")) } }
+                @if let Some(file) = file { bdi.file { (file) } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn shown(names: &[&str]) -> Vec<String> {
+        let pairs: Vec<_> = names.iter().map(|name| (*name, None)).collect();
+        let short = short_names(&pairs).into_iter();
+        short
+            .map(|short| format!("{} [{}]", short.leaf, short.context))
+            .collect()
+    }
+
+    #[test]
+    fn names_lose_what_they_share_and_keep_what_differs() {
+        assert_eq!(
+            shown(&[
+                "chromium > cart > pays",
+                "webkit > cart > pays",
+                "chromium > cart > adds"
+            ]),
+            ["pays [chromium › …]", "pays [webkit › …]", "adds [… › cart]"]
+        );
+        assert_eq!(
+            shown(&["a > shop > one > pays", "a > shop > two > pays"]),
+            ["pays [… › one]", "pays [… › two]"]
+        );
+        assert_eq!(shown(&["pays", "cart > pays"]), ["pays []", "pays [cart]"]);
+        assert_eq!(shown(&[" > "]), ["(no name) []"]);
+    }
+
+    #[test]
+    fn equal_names_show_their_files() {
+        let short = short_names(&[("pays", Some("a.ts")), ("pays", Some("b.ts")), ("pays", None)]);
+        let contexts: Vec<_> = short.iter().map(|short| short.context.as_str()).collect();
+        assert_eq!(contexts, ["a.ts", "b.ts", ""]);
+    }
+
+    #[test]
+    fn long_names_are_cut_only_where_no_other_is_cut_to_the_same() {
+        let long = |middle: &str| format!("{}{middle}{}", "a".repeat(100), "z".repeat(100));
+        let alone = shown(&[&long("x")]);
+        assert!(
+            alone[0].contains('…') && alone[0].chars().count() < 130,
+            "{alone:?}"
+        );
+        let both = shown(&[&long("x"), &long("y")]);
+        assert_eq!(both.iter().collect::<HashSet<_>>().len(), 2);
+    }
+
+    #[test]
+    fn no_two_tests_of_a_list_look_the_same() {
+        let parts = ["a", "b", "", "c d"];
+        let mut names = Vec::new();
+        for first in parts {
+            names.push(first.to_owned());
+            for second in parts {
+                names.push(format!("{first} > {second}"));
+                for third in parts {
+                    names.push(format!("{first} > {second} > {third}"));
+                }
+            }
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let distinct: HashSet<&&str> = names.iter().collect();
+        let short: HashSet<String> = shown(&names).into_iter().collect();
+        assert_eq!(short.len(), distinct.len());
+    }
+}

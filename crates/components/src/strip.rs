@@ -1,0 +1,204 @@
+//! A strip: how a test ended in run after run, one bar a run.
+
+use maud::{Markup, html};
+
+use crate::words;
+
+/// How a test ended in a run, from the least to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Skipped or interrupted.
+    Skipped,
+    /// Passed at once.
+    Passed,
+    /// Passed after a failed attempt.
+    Recovered,
+    /// Failed together with many other tests, which is not counted.
+    MassFailure,
+    /// Failed or timed out.
+    Failed,
+}
+
+impl Outcome {
+    /// All outcomes, in the order of a legend.
+    pub const ALL: [Self; 5] = [
+        Self::Passed,
+        Self::Recovered,
+        Self::Failed,
+        Self::MassFailure,
+        Self::Skipped,
+    ];
+
+    /// The outcome in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Passed => "passed",
+            Self::Recovered => "passed on retry",
+            Self::MassFailure => "failed with many others, not counted",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The class of its bar.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Passed => "passed",
+            Self::Recovered => "recovered",
+            Self::MassFailure => "mass",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The letter that a script reads.
+    const fn letter(self) -> char {
+        match self {
+            Self::Skipped => 's',
+            Self::Passed => 'p',
+            Self::Recovered => 'r',
+            Self::MassFailure => 'm',
+            Self::Failed => 'f',
+        }
+    }
+
+    /// The share of the strip's height that its bar takes, so that shapes differ beside colours.
+    const fn tenths(self) -> usize {
+        match self {
+            Self::Skipped => 1,
+            Self::Passed => 3,
+            Self::Recovered => 6,
+            Self::MassFailure | Self::Failed => 10,
+        }
+    }
+}
+
+/// The size of a strip's bars in pixels.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// From one bar to the next.
+    pub step: usize,
+    /// The height of the strip.
+    pub height: usize,
+}
+
+impl Scale {
+    /// A strip within one line of a list.
+    pub const LINE: Self = Self { step: 5, height: 20 };
+
+    const fn bar(self) -> usize {
+        if self.step > 5 {
+            self.step - 2
+        } else {
+            self.step - 1
+        }
+    }
+}
+
+/// Draws a strip. A place without an outcome is a run in which the test took no part. `of` names what the strip shows.
+///
+/// The outcomes are repeated as letters in `data-o`, by which a script shows what is under the pointer.
+pub fn draw(cells: &[Option<Outcome>], scale: Scale, of: &str) -> Markup {
+    let Scale { step, height } = scale;
+    let (width, bar) = (cells.len() * step, scale.bar());
+    let letters: String = cells
+        .iter()
+        .map(|cell| cell.map_or('.', Outcome::letter))
+        .collect();
+    html! {
+        svg.strip width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } role="img"
+            aria-label={ (of) ": " (in_words(cells)) } data-o=(letters) {
+            path.base d={ "M0 " (height) "h" (width) } {}
+            @for outcome in Outcome::ALL {
+                @let path = bars(cells, outcome, scale);
+                @if !path.is_empty() { path.(outcome.class()) d=(path) stroke-width=(bar) {} }
+            }
+        }
+    }
+}
+
+/// The bars of one outcome as one path of vertical lines.
+fn bars(cells: &[Option<Outcome>], outcome: Outcome, scale: Scale) -> String {
+    let tall = (scale.height * outcome.tenths() / 10).max(2);
+    let at = |place: usize| place * scale.step * 2 + scale.bar();
+    let mut path = String::new();
+    for (place, _) in cells
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| **cell == Some(outcome))
+    {
+        let twice = at(place);
+        let half = if twice.is_multiple_of(2) { "" } else { ".5" };
+        path += &format!("M{}{half} {}v-{tall}", twice / 2, scale.height);
+    }
+    path
+}
+
+/// What a strip shows, in words.
+pub fn in_words(cells: &[Option<Outcome>]) -> String {
+    let ran = cells.iter().flatten().count();
+    let parts: Vec<String> = Outcome::ALL
+        .into_iter()
+        .filter_map(|outcome| {
+            let count = cells.iter().filter(|cell| **cell == Some(outcome)).count();
+            (count > 0).then(|| format!("{count} {}", outcome.words()))
+        })
+        .collect();
+    format!("newest {}: {}", words::count(ran, "run"), parts.join(", "))
+}
+
+/// What the bars of a strip mean.
+pub fn legend() -> Markup {
+    html! {
+        ul.legend {
+            @for outcome in Outcome::ALL {
+                li {
+                    svg.strip width="8" height="16" viewBox="0 0 8 16" aria-hidden="true" {
+                        path.(outcome.class()) d=(bars(&[Some(outcome)], outcome, Scale { step: 8, height: 16 })) stroke-width="6" {}
+                    }
+                    (outcome.words())
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strip_has_a_bar_for_each_outcome_and_says_them_in_words() {
+        let cells = [
+            Some(Outcome::Passed),
+            None,
+            Some(Outcome::Failed),
+            Some(Outcome::Passed),
+        ];
+        let drawn = draw(&cells, Scale::LINE, "on main").into_string();
+        assert!(
+            drawn.contains("aria-label=\"on main: newest 3 runs: 2 passed, 1 failed\""),
+            "{drawn}"
+        );
+        assert!(drawn.contains("data-o=\"p.fp\""), "{drawn}");
+        assert!(
+            drawn.contains("class=\"passed\" d=\"M2 20v-6M17 20v-6\""),
+            "{drawn}"
+        );
+        assert!(drawn.contains("class=\"failed\" d=\"M12 20v-20\""), "{drawn}");
+        assert!(!drawn.contains("style="), "{drawn}");
+    }
+
+    #[test]
+    fn every_outcome_has_a_shape_of_its_own() {
+        let shapes: Vec<_> = Outcome::ALL
+            .into_iter()
+            .filter(|outcome| *outcome != Outcome::MassFailure)
+            .map(Outcome::tenths)
+            .collect();
+        let mut distinct = shapes.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), shapes.len());
+    }
+}
