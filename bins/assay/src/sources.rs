@@ -29,7 +29,7 @@ const BEGINNING: u64 = 4 << 20;
 /// How many skipped files are named before the rest is only counted.
 const MOST_NAMED: usize = 10;
 /// Suffixes of files that a walk looks into; others cannot be reports.
-const SUFFIXES: &[&str] = &["xml", "json", "jsonl", "ndjson", "trx", "gz"];
+const SUFFIXES: &[&str] = &["xml", "json", "jsonl", "ndjson", "trx", "tap", "zip", "gz"];
 /// Folders that a walk does not enter: what they hold was not written by the run.
 const FOREIGN: &[&str] = &["node_modules", "__pycache__"];
 
@@ -44,15 +44,25 @@ pub(crate) fn read(
     let files = u64::try_from(candidates.len())?;
     let bar = progress::bar(global, "reading", files, Unit::Things("files"));
     let room = Room::default();
-    let read: anyhow::Result<Vec<Result<SourceFile, String>>> = candidates
+    let read: anyhow::Result<Vec<Result<SourceFile, Skipped>>> = candidates
         .par_iter()
         .map(|candidate| {
+            let mut reason = None;
             let is_recognised = |beginning: &[u8]| {
-                !candidate.found || format.is_some() || assay_reports::looks_like_report(beginning).is_some()
+                let is_report = !candidate.found
+                    || format.is_some()
+                    || assay_reports::looks_like_report(beginning).is_some();
+                if !is_report {
+                    reason = assay_reports::why_no_report(beginning);
+                }
+                is_report
             };
             let file = candidate.read_if(is_recognised, &room)?;
             bar.inc(1);
-            Ok(file.ok_or_else(|| candidate.name()))
+            Ok(file.ok_or_else(|| Skipped {
+                name: candidate.name(),
+                reason,
+            }))
         })
         .collect();
     bar.finish_and_clear();
@@ -60,13 +70,20 @@ pub(crate) fn read(
     for file in read? {
         match file {
             Ok(file) => files.push(file),
-            Err(name) if assay_reports::is_beside_allure(&name) => {}
-            Err(name) => skipped.push(name),
+            Err(file) if assay_reports::is_beside_allure(&file.name) => {}
+            Err(file) => skipped.push(file),
         }
     }
     tell_skipped(&skipped);
     ensure!(!files.is_empty(), "no test report was found in {}", listed(paths));
     Ok(files)
+}
+
+/// A file of a folder that is no report.
+pub(crate) struct Skipped {
+    pub(crate) name: String,
+    /// What it is instead, where its content says so.
+    pub(crate) reason: Option<String>,
 }
 
 /// A file to look at.
@@ -257,9 +274,12 @@ fn matching(pattern: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> any
     bail!("{name}: no such file or folder")
 }
 
-pub(crate) fn tell_skipped(skipped: &[String]) {
-    for name in skipped.iter().take(MOST_NAMED) {
-        eprintln!("assay: skipped {name}: no test report");
+pub(crate) fn tell_skipped(skipped: &[Skipped]) {
+    for Skipped { name, reason } in skipped.iter().take(MOST_NAMED) {
+        let reason = reason
+            .as_deref()
+            .map_or(String::new(), |reason| format!("; {reason}"));
+        eprintln!("assay: skipped {name}: no test report{reason}");
     }
     if let Some(more) = skipped.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
         eprintln!("assay: skipped {more} more files that are no test reports");

@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 
 use crate::{
     limits,
-    report::{ReadError, SourceFile},
+    report::{ReadError, SourceFile, WHOLE_IMPORT},
 };
 
 /// The file's text: gzip unpacked, then decoded by byte-order mark, by declaration, as UTF-8, as Windows-1252,
@@ -46,7 +46,7 @@ impl Room {
             .map(|_| ())
             .map_err(|_| ReadError::TooLarge {
                 file: file.name.clone(),
-                what: "the import as a whole, unpacked,",
+                what: WHOLE_IMPORT,
                 limit: format!("{} MiB", limits::IMPORT_BYTES >> 20),
             })
     }

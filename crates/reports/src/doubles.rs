@@ -75,7 +75,7 @@ fn is_beside(own: &str, other: &str, writer: Writer) -> bool {
     match writer {
         Writer::Surefire | Writer::TestNg => own
             .strip_prefix(other)
-            .is_some_and(|rest| other.is_empty() || rest.starts_with(['/', '\\'])),
+            .is_some_and(|rest| rest.is_empty() || other.is_empty() || rest.starts_with(['/', '\\'])),
         Writer::TestNgClass | Writer::TestNgTest => folder(own) == folder(other),
     }
 }

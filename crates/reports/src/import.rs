@@ -16,7 +16,7 @@ use crate::{
     merge::{Piece, merge},
     paths, playwright,
     report::{Format, ReadError, Report, SourceFile},
-    testng, trx,
+    testng, trx, xml,
 };
 
 /// How to read an import.
@@ -39,8 +39,34 @@ pub struct Options<'a> {
 /// # Errors
 /// The first file that is of no known format, broken or too large; nothing is read in part but cut-off files.
 pub fn read(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Report, ReadError> {
-    let pieces = read_all(&files, options)?;
-    merge(pieces)
+    merge(all_readable(&files, options)?)
+}
+
+/// What could be read of an import's files.
+#[derive(Debug)]
+pub struct PartialReport {
+    /// The report of the files that could be read.
+    pub report: Report,
+    /// Why each of the others could not, in the order of the files.
+    pub unread: Vec<ReadError>,
+}
+
+/// Reads all files of one import as [`read`] does, without those that are no reports or broken.
+///
+/// # Errors
+/// The first file's, where none can be read, and where all files together are too large.
+pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<PartialReport, ReadError> {
+    let (pieces, mut unread) = read_all(files, options);
+    if pieces.is_empty() && !unread.is_empty() {
+        return Err(unread.swap_remove(0));
+    }
+    if let Some(at) = unread.iter().position(ReadError::is_of_whole_import) {
+        return Err(unread.swap_remove(at));
+    }
+    Ok(PartialReport {
+        report: merge(pieces)?,
+        unread,
+    })
 }
 
 /// A report and the file or folder that it came from.
@@ -62,7 +88,7 @@ pub struct NamedReport {
 pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
     let mut runs: Vec<Vec<Piece>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for piece in read_all(&files, options)? {
+    for piece in all_readable(&files, options)? {
         let next = runs.len();
         let place = group(&piece).map_or(next, |group| *places.entry(group).or_insert(next));
         match runs.get_mut(place) {
@@ -79,7 +105,21 @@ pub fn looks_like_report(bytes: &[u8]) -> Option<Format> {
     detect::detect(&decode::beginning(bytes, 4 << 20)).ok()
 }
 
-fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
+/// Why a file is no report, where its content says what it is instead; none where it is a report or anything else.
+pub fn why_no_report(bytes: &[u8]) -> Option<String> {
+    detect::detect(&decode::beginning(bytes, 4 << 20))
+        .err()
+        .filter(|hint| !hint.starts_with("expected "))
+}
+
+/// The reports of all files, or why the first unreadable one could not be read.
+fn all_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
+    let (pieces, unread) = read_all(files, options);
+    unread.into_iter().next().map_or(Ok(pieces), Err)
+}
+
+/// The reports of the files that can be read, and why the others cannot.
+fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<ReadError>) {
     let room = Room::new(limits::IMPORT_BYTES);
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
     let allure_folders: HashSet<&str> = results.map(|file| folder(&file.name)).collect();
@@ -87,17 +127,26 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, R
         |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
     match files {
         // Another thread would only make it slower.
-        [only] => read_file(only, options, &room),
+        [only] => match read_file(only, options, &room) {
+            Ok(pieces) => (pieces, Vec::new()),
+            Err(error) => (Vec::new(), vec![error]),
+        },
         several => {
             let several: Vec<&SourceFile> = several.iter().filter(wanted).collect();
             let doubles = doubles::of(&several);
-            let read: Vec<Vec<Piece>> = several
+            let read: Vec<Result<Vec<Piece>, ReadError>> = several
                 .par_iter()
                 .zip(&doubles)
                 .filter(|(_, double)| double.is_none())
                 .map(|(file, _)| read_file(file, options, &room))
-                .collect::<Result<_, _>>()?;
-            let mut pieces: Vec<Piece> = read.into_iter().flatten().collect();
+                .collect();
+            let (mut pieces, mut unread) = (Vec::new(), Vec::new());
+            for file in read {
+                match file {
+                    Ok(more) => pieces.extend(more),
+                    Err(error) => unread.push(error),
+                }
+            }
             if let Some(first) = pieces.first_mut() {
                 let passed_over = several.iter().zip(&doubles).filter_map(|(file, double)| {
                     let place = double.map(|place| if place.is_empty() { "." } else { place })?;
@@ -108,7 +157,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, R
                 });
                 first.report.warnings.extend(passed_over);
             }
-            Ok(pieces)
+            (pieces, unread)
         }
     }
 }
@@ -189,8 +238,8 @@ fn read_one(input: &Input<'_>, format: Format) -> Result<First, ReadError> {
         Format::Ctrf => ctrf::read(input).map(json),
         Format::Jest => jest::read(input).map(json),
         Format::Go => go::read(input).map(plain),
-        Format::Trx => trx::read(input).map(plain),
-        Format::Testng => testng::read(input).map(plain),
+        Format::Trx => xml::read::<trx::Run<'_>>(input).map(plain),
+        Format::Testng => xml::read::<testng::Run<'_>>(input).map(plain),
         Format::Allure => allure::read(input).map(|(report, history)| (report, Some(history), None)),
     }
 }

@@ -33,6 +33,9 @@ mod xml;
 pub mod ci;
 
 pub use files::KnownFiles;
-pub use import::{NamedReport, Options, is_beside_allure, looks_like_report, read, read_each};
+pub use import::{
+    NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_each, read_readable,
+    why_no_report,
+};
 pub use paths::shown as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -138,6 +138,11 @@ impl Report {
         }
     }
 
+    /// Whether it holds neither a test nor an error.
+    pub(crate) const fn is_without_results(&self) -> bool {
+        self.tests.is_empty() && self.errors.is_empty()
+    }
+
     /// Notes that the file was cut off in a line, if it was.
     pub(crate) fn cut_off(&mut self, line: Option<usize>) {
         if let Some(line) = line {
@@ -216,4 +221,14 @@ pub enum ReadError {
         /// The limit in words.
         limit: String,
     },
+}
+
+/// What is too large where it is the files of an import together.
+pub(crate) const WHOLE_IMPORT: &str = "the import as a whole, unpacked,";
+
+impl ReadError {
+    /// Whether the files of the import together are too large, so that reading the others is no answer.
+    pub(crate) fn is_of_whole_import(&self) -> bool {
+        matches!(self, Self::TooLarge { what, .. } if *what == WHOLE_IMPORT)
+    }
 }

@@ -12,55 +12,14 @@ use crate::{
     failure,
     input::Input,
     limits,
-    report::{Format, ReadError, Report},
+    report::{Format, Report},
     text, time,
-    xml::{Node, Tag, Xml, append},
+    xml::{Document, Tag, append},
 };
-
-/// What messages call the format.
-const FORMAT: &str = "TestNG";
-
-/// Reads a file. An error when it is not XML with the root `testng-results`; a cut-off file yields what is whole.
-pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut xml = Xml::new(input, FORMAT);
-    let mut run = Run::default();
-    loop {
-        match xml.next()? {
-            Node::Open => {
-                let tag = xml.tag();
-                if run.open.is_empty() && tag.name != "testng-results" {
-                    let problem = format!("expected <testng-results> as the root, found <{}>", tag.name);
-                    return Err(xml.broken_here(problem));
-                }
-                run.opened(tag);
-            }
-            Node::Close => run.closed(),
-            Node::Text(text) => run.text(text),
-            Node::End | Node::CutOff if !run.begun => {
-                return Err(input.broken(
-                    1,
-                    FORMAT,
-                    "expected <testng-results> as the root, found nothing whole",
-                ));
-            }
-            Node::End => return Ok(run.finish(input, None)),
-            Node::CutOff => return Ok(run.finish(input, Some(xml.line()))),
-        }
-        if run.methods.len() > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, xml.line()),
-            });
-        }
-    }
-}
 
 /// A file while it is read.
 #[derive(Default)]
-struct Run<'a> {
-    begun: bool,
-    open: Vec<Open>,
+pub(crate) struct Run<'a> {
     /// The `<test>` of the configuration and the class that are open.
     test: Cow<'a, str>,
     class: Cow<'a, str>,
@@ -70,7 +29,7 @@ struct Run<'a> {
 
 /// What an open element means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+pub(crate) enum Open {
     Method,
     Value,
     Message,
@@ -97,11 +56,15 @@ struct Method<'a> {
     stack: Cow<'a, str>,
 }
 
-impl<'a> Run<'a> {
-    fn opened(&mut self, tag: Tag<'a, '_>) {
-        self.begun = true;
+impl<'a> Document<'a> for Run<'a> {
+    type Open = Open;
+
+    const FORMAT: &'static str = "TestNG";
+    const ROOTS: &'static [&'static str] = &["testng-results"];
+
+    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
-        let open = match (tag.name, &mut self.method) {
+        match (tag.name, &mut self.method) {
             ("test", None) => {
                 self.test = value("name");
                 Open::Other
@@ -138,30 +101,33 @@ impl<'a> Run<'a> {
             ("message", Some(_)) => Open::Message,
             ("full-stacktrace", Some(_)) => Open::Stack,
             _ => Open::Other,
-        };
-        self.open.push(open);
+        }
     }
 
-    fn text(&mut self, text: Cow<'a, str>) {
+    fn text(&mut self, open: Open, text: Cow<'a, str>) {
         let Some(method) = &mut self.method else { return };
-        let target = match self.open.last() {
-            Some(Open::Value) => method.values.last_mut(),
-            Some(Open::Message) => Some(&mut method.message),
-            Some(Open::Stack) => Some(&mut method.stack),
-            Some(Open::Method | Open::Other) | None => None,
+        let target = match open {
+            Open::Value => method.values.last_mut(),
+            Open::Message => Some(&mut method.message),
+            Open::Stack => Some(&mut method.stack),
+            Open::Method | Open::Other => None,
         };
         if let Some(target) = target {
             append(target, text);
         }
     }
 
-    fn closed(&mut self) {
-        if self.open.pop() == Some(Open::Method) {
+    fn closed(&mut self, open: Open) {
+        if open == Open::Method {
             self.methods.extend(self.method.take());
         }
     }
 
-    fn finish(self, input: &Input<'_>, cut_at: Option<usize>) -> Report {
+    fn results(&self) -> usize {
+        self.methods.len()
+    }
+
+    fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Testng);
         let mut tests_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for method in &self.methods {
@@ -199,7 +165,6 @@ impl<'a> Run<'a> {
             }
         }
         report.tests = tests.finish();
-        report.cut_off(cut_at);
         report
     }
 }

@@ -4,8 +4,6 @@ use std::{borrow::Cow, collections::HashMap};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
-    recording::RunContext,
-    run::RunState,
     test::TestName,
     timestamp::Timestamp,
 };
@@ -15,59 +13,14 @@ use crate::{
     input::Input,
     junit::names,
     limits,
-    report::{Format, ReadError, Report},
+    report::{Format, Report},
     text, time,
-    xml::{Node, Tag, Xml, append},
+    xml::{Document, Tag, append},
 };
-
-/// What messages call the format.
-const FORMAT: &str = "TRX";
-
-/// Reads a file. An error when it is not XML with the root `TestRun`; a cut-off file yields what is whole.
-pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut xml = Xml::new(input, FORMAT);
-    let mut run = Run::default();
-    loop {
-        match xml.next()? {
-            Node::Open => {
-                let tag = xml.tag();
-                if run.open.is_empty() && tag.name != "TestRun" {
-                    return Err(
-                        xml.broken_here(format!("expected <TestRun> as the root, found <{}>", tag.name))
-                    );
-                }
-                run.opened(tag);
-            }
-            Node::Close => run.closed(),
-            Node::Text(text) => run.text(text),
-            Node::End if !run.begun => {
-                return Err(input.broken(1, FORMAT, "expected <TestRun> as the root, found nothing"));
-            }
-            Node::CutOff if !run.begun => {
-                return Err(input.broken(1, FORMAT, "expected <TestRun> as the root, found nothing whole"));
-            }
-            Node::End => return Ok(run.finish(input)),
-            Node::CutOff => {
-                run.cut_off = true;
-                return Ok(run.finish(input));
-            }
-        }
-        if run.results.len() > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, xml.line()),
-            });
-        }
-    }
-}
 
 /// A file while it is read.
 #[derive(Default)]
-struct Run<'a> {
-    begun: bool,
-    cut_off: bool,
-    open: Vec<Open>,
+pub(crate) struct Run<'a> {
     /// The results that are open: a data-driven one holds others.
     around: Vec<TestResult<'a>>,
     results: Vec<TestResult<'a>>,
@@ -83,7 +36,7 @@ struct Run<'a> {
 
 /// What an open element means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+pub(crate) enum Open {
     Result,
     Message,
     Stack,
@@ -108,12 +61,16 @@ struct TestResult<'a> {
     has_failed: bool,
 }
 
-impl<'a> Run<'a> {
-    fn opened(&mut self, tag: Tag<'a, '_>) {
-        self.begun = true;
+impl<'a> Document<'a> for Run<'a> {
+    type Open = Open;
+
+    const FORMAT: &'static str = "TRX";
+    const ROOTS: &'static [&'static str] = &["TestRun"];
+
+    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         let in_result = !self.around.is_empty();
-        let open = match tag.name {
+        match tag.name {
             "Times" => {
                 self.started_at = time::lenient(&value("start"));
                 self.finished_at = time::lenient(&value("finish"));
@@ -148,45 +105,35 @@ impl<'a> Run<'a> {
             }
             "Text" if self.notice.is_some() => Open::NoticeText,
             _ => Open::Other,
-        };
-        self.open.push(open);
+        }
     }
 
-    fn text(&mut self, text: Cow<'a, str>) {
-        let target = match self.open.last() {
-            Some(Open::Message) => self.around.last_mut().map(|result| &mut result.message),
-            Some(Open::Stack) => self.around.last_mut().map(|result| &mut result.stack),
-            Some(Open::NoticeText) => self.notice.as_mut(),
-            Some(Open::Result | Open::Definition | Open::Notice | Open::Other) | None => None,
+    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+        let target = match open {
+            Open::Message => self.around.last_mut().map(|result| &mut result.message),
+            Open::Stack => self.around.last_mut().map(|result| &mut result.stack),
+            Open::NoticeText => self.notice.as_mut(),
+            Open::Result | Open::Definition | Open::Notice | Open::Other => None,
         };
         if let Some(target) = target {
             append(target, text);
         }
     }
 
-    fn closed(&mut self) {
-        match self.open.pop() {
-            Some(Open::Result) => self.close_result(),
-            Some(Open::Definition) => self.definition = None,
-            Some(Open::Notice) => self.notices.extend(self.notice.take()),
-            Some(Open::Message | Open::Stack | Open::NoticeText | Open::Other) | None => {}
+    fn closed(&mut self, open: Open) {
+        match open {
+            Open::Result => self.close_result(),
+            Open::Definition => self.definition = None,
+            Open::Notice => self.notices.extend(self.notice.take()),
+            Open::Message | Open::Stack | Open::NoticeText | Open::Other => {}
         }
     }
 
-    /// A result that holds others counts only where it failed by itself.
-    fn close_result(&mut self) {
-        let Some(result) = self.around.pop() else { return };
-        let failed = result.status().is_failure();
-        if let Some(around) = self.around.last_mut() {
-            around.groups = true;
-            around.has_failed |= failed || result.has_failed;
-        }
-        if !result.groups || (failed && !result.has_failed) {
-            self.results.push(result);
-        }
+    fn results(&self) -> usize {
+        self.results.len()
     }
 
-    fn finish(self, input: &Input<'_>) -> Report {
+    fn finish(self, input: &Input<'a>) -> Report {
         let mut tests = Collector::default();
         for result in &self.results {
             let class = self.classes.get(&result.id).map_or("", |class| &**class);
@@ -201,36 +148,34 @@ impl<'a> Run<'a> {
             };
             tests.add(test, vec![result.attempt(input)]);
         }
-        let errors = self
-            .notices
-            .iter()
-            .take(limits::REPORT_ERRORS)
-            .filter_map(|notice| {
-                Some(ErrorDetail {
-                    message: Some(text::message(notice)?),
-                    ..ErrorDetail::default()
-                })
+        let notices = self.notices.iter().take(limits::REPORT_ERRORS);
+        let errors = notices.filter_map(|notice| {
+            Some(ErrorDetail {
+                message: Some(text::message(notice)?),
+                ..ErrorDetail::default()
             })
-            .collect();
+        });
         Report {
-            format: Format::Trx,
-            context: RunContext::default(),
-            run_key: None,
-            shard: None,
             started_at: self.started_at,
             finished_at: self.finished_at,
-            state: if self.cut_off {
-                RunState::Interrupted
-            } else {
-                RunState::Completed
-            },
-            errors,
+            errors: errors.collect(),
             tests: tests.finish(),
-            warnings: self
-                .cut_off
-                .then(|| format!("{}: cut off; what is whole was read", input.name))
-                .into_iter()
-                .collect(),
+            ..Report::empty(Format::Trx)
+        }
+    }
+}
+
+impl Run<'_> {
+    /// A result that holds others counts only where it failed by itself.
+    fn close_result(&mut self) {
+        let Some(result) = self.around.pop() else { return };
+        let failed = result.status().is_failure();
+        if let Some(around) = self.around.last_mut() {
+            around.groups = true;
+            around.has_failed |= failed || result.has_failed;
+        }
+        if !result.groups || (failed && !result.has_failed) {
+            self.results.push(result);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use assay_domain::{
     recording::{Effect, Imported, RunContext, ShardIndex, VerdictChange, VerdictChanges},
     run::{CiProvider, Counts, Outcome},
@@ -12,7 +12,7 @@ use assay_domain::{
 };
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
-use assay_reports::{Format, ci::CiContext};
+use assay_reports::{Format, PartialReport, ci::CiContext};
 use clap::{Args, builder::TypedValueParser as _};
 use serde_json::json;
 
@@ -75,6 +75,9 @@ pub(crate) struct ImportArgs {
     /// The checkout that the report's files lie in, to store their paths relative to it
     #[arg(long, value_name = "DIR", help_heading = "The report")]
     root: Option<PathBuf>,
+    /// Exit with status 0 although some of the files could not be read
+    #[arg(long, help_heading = "The report")]
+    lenient: bool,
     #[command(flatten)]
     run: RunFlags,
 }
@@ -161,11 +164,15 @@ fn parse_format(text: &str) -> Result<FormatChoice, String> {
 /// Runs `assay import`.
 pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let now = clock::now();
-    let (dry_run, project) = (args.dry_run, args.project.clone());
-    let prepared = prepare(global, args, now).context("nothing was stored")?;
+    let (dry_run, lenient, project) = (args.dry_run, args.lenient, args.project.clone());
+    let (prepared, unread) = prepare(global, args, now).context("nothing was stored")?;
+    for reason in &unread {
+        eprintln!("assay: not read: {reason}");
+    }
     warn(&prepared.warnings);
     if dry_run {
-        return show(global, &prepared);
+        show(global, &prepared, &unread)?;
+        return accept(&unread, lenient);
     }
 
     let opened = database::open(global)?;
@@ -189,8 +196,20 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         "verdictsChanged": imported.verdicts_changed.listed,
         "verdictsChangedTotal": imported.verdicts_changed.total,
         "warnings": warnings,
+        "notRead": unread,
     });
-    output::print(global.json, &value, || told(&project.name, &imported, &prepared))
+    output::print(global.json, &value, || told(&project.name, &imported, &prepared))?;
+    accept(&unread, lenient)
+}
+
+/// Fails where files could not be read, unless the user accepts that.
+fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
+    ensure!(
+        unread.is_empty() || lenient,
+        "{} could not be read; only the others count (--lenient accepts this)",
+        output::count(u64::try_from(unread.len())?, "file")
+    );
+    Ok(())
 }
 
 /// The error of a report that was not stored, as far as that is known.
@@ -226,8 +245,9 @@ fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
     })
 }
 
-/// Reads the reports and decides between flags, variables and what the reports say.
-fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<Prepared> {
+/// Reads the reports and decides between flags, variables and what the reports say. Beside the result: why each file
+/// that could not be read was left out.
+fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<(Prepared, Vec<String>)> {
     let (ci, job_started_at) = match args.no_ci {
         true => (CiContext::default(), None),
         false => (environment::ci_context(), environment::job_started_at()),
@@ -242,21 +262,21 @@ fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<
     );
     let count = sources.len();
     let began = Instant::now();
-    let report = assay_reports::read(sources, &checkout.options(args.format.0, known_files.as_ref()));
+    let read = assay_reports::read_readable(&sources, &checkout.options(args.format.0, known_files.as_ref()));
     parsing.finish_and_clear();
-    let report = report?;
+    drop(sources);
+    let PartialReport { report, unread } = read?;
     progress::rate(global, count, report.tests.len(), began.elapsed());
     let flags = Flags::from(args.run);
-    Ok(assay_ingest::prepare(
-        Arrival {
-            files,
-            report,
-            flags: &flags,
-            ci: &ci,
-            job_started_at,
-        },
-        now,
-    )?)
+    let arrival = Arrival {
+        files,
+        report,
+        flags: &flags,
+        ci: &ci,
+        job_started_at,
+    };
+    let prepared = assay_ingest::prepare(arrival, now)?;
+    Ok((prepared, unread.iter().map(ToString::to_string).collect()))
 }
 
 /// The import in words.
@@ -342,7 +362,7 @@ fn in_words(counts: &Counts) -> String {
 }
 
 /// Shows what would be stored.
-fn show(global: &Global, prepared: &Prepared) -> anyhow::Result<()> {
+fn show(global: &Global, prepared: &Prepared, unread: &[String]) -> anyhow::Result<()> {
     let recording = &prepared.recording;
     let counts = prepared.counts();
     let value = json!({
@@ -351,6 +371,7 @@ fn show(global: &Global, prepared: &Prepared) -> anyhow::Result<()> {
         "counts": counts,
         "tests": recording.tests.len(),
         "warnings": prepared.warnings,
+        "notRead": unread,
     });
     output::print(global.json, &value, || {
         let rows = prepared.choices.iter().map(|choice| {

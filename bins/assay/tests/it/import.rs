@@ -137,7 +137,8 @@ fn what_cannot_be_imported_is_refused_whole() {
     let empty = world.folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     for (paths, word) in [
-        (&[good.as_str(), bad.as_str()][..], "bad.json"),
+        (&[bad.as_str()][..], "bad.json"),
+        (&[good.as_str(), "/nowhere/report.xml"], "/nowhere/report.xml"),
         (&["/nowhere/report.xml"], "/nowhere/report.xml"),
         (&["/nowhere/*.xml"], "no file matches"),
         (&[empty.to_str().unwrap()], "no test report"),
@@ -154,6 +155,30 @@ fn what_cannot_be_imported_is_refused_whole() {
         1,
         "a refused import uses no number"
     );
+}
+
+#[test]
+fn what_is_readable_beside_an_unreadable_file_is_stored() {
+    let world = World::new();
+    let good = world.file("good.xml", &junit::report(START, &[("adds", true)]));
+    let bad = world.file("bad.json", "{\"name\": \"shop\"}");
+    for (flags, status) in [(&["--json"][..], 1), (&["--json", "--lenient"], 0)] {
+        let output = world
+            .cli
+            .run(&[&["import", "--project", "web"], flags, &[&good, &bad]].concat());
+        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        assert!(
+            said(&output).contains("bad.json: no known report format"),
+            "{}",
+            said(&output)
+        );
+        let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&imported["runNumber"], &imported["counts"]["total"]),
+            (&json!(1), &json!(1))
+        );
+        assert_eq!(imported["notRead"].as_array().unwrap().len(), 1);
+    }
 }
 
 #[test]

@@ -148,3 +148,58 @@ fn the_name_of_a_file_commands_neither_ci_nor_a_terminal() {
         }
     }
 }
+
+#[test]
+fn what_can_be_read_beside_an_unreadable_file_counts_and_the_exit_status_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = junit::report(START, &[("adds", true), ("pays", true)]);
+    fs::write(folder.path().join("a.xml"), report).unwrap();
+    fs::write(folder.path().join("empty.xml"), "").unwrap();
+    fs::write(
+        folder.path().join("broken.xml"),
+        "<testsuite><testcase name='a'></testsuite>",
+    )
+    .unwrap();
+    let pattern = text(&folder.path().join("*.xml"));
+    let import = ["import", "--dry-run", "--project", "web", "--json"];
+    for (flags, path, unread, status) in [
+        (&[][..], pattern.as_str(), 2, 1),
+        (&["--lenient"], &pattern, 2, 0),
+        // What a folder holds beside its reports is skipped; a report that is broken is not.
+        (&[], &text(folder.path()), 1, 1),
+        (&["--lenient"], &text(folder.path()), 1, 0),
+    ] {
+        let output = bounded(&[&import, flags, &[path]].concat(), &[]);
+        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["tests"], 2, "{value}");
+        assert_eq!(value["notRead"].as_array().unwrap().len(), unread, "{value}");
+        for file in ["broken.xml:1: not a readable JUnit XML report", "empty.xml: no "] {
+            assert!(said(&output).contains(file), "{}", said(&output));
+        }
+    }
+    fs::remove_file(folder.path().join("a.xml")).unwrap();
+    let output = bounded(&[&import[..], &["--lenient", &pattern]].concat(), &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("nothing was stored"), "{}", said(&output));
+}
+
+#[test]
+fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("a.xml"),
+        junit::report(START, &[("adds", true)]),
+    )
+    .unwrap();
+    fs::write(folder.path().join("b.xml"), "<testsuites/>").unwrap();
+    let output = bounded(&["analyze", "--json", &text(folder.path())], &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("b.xml: it holds neither tests nor a time"),
+        "{}",
+        said(&output)
+    );
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["tests"].as_array().unwrap().len(), 1, "{value}");
+}

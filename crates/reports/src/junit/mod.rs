@@ -30,7 +30,7 @@ use crate::{
     input::Input,
     limits,
     report::{Format, ReadError, Report},
-    xml::{Node, Xml, append},
+    xml::{Node, Xml, append, cut_before_first_test},
 };
 
 /// What messages call the format.
@@ -286,6 +286,10 @@ impl<'a> Reading<'a> {
             ));
         }
         let mut warnings = Vec::new();
+        let tests = self.tests.finish();
+        if self.cut_off && tests.is_empty() && self.errors.is_empty() {
+            return Err(cut_before_first_test(&self.input, self.xml.line(), FORMAT));
+        }
         if self.cut_off {
             warnings.push(format!(
                 "{}: cut off in line {}; what is whole was read",
@@ -318,7 +322,7 @@ impl<'a> Reading<'a> {
                 RunState::Completed
             },
             errors: self.errors,
-            tests: self.tests.finish(),
+            tests,
             warnings,
         })
     }

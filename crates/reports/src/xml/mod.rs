@@ -4,6 +4,7 @@
 //! once, for its end and its attributes alike. It takes what is not quite XML; a test compares it with a strict
 //! library's reader.
 
+mod document;
 mod markup;
 #[cfg(test)]
 mod oracle;
@@ -14,7 +15,10 @@ use std::borrow::Cow;
 use memchr::{memchr, memmem};
 
 use self::markup::{Beginning, aside};
-pub(crate) use self::references::{append, decode};
+pub(crate) use self::{
+    document::{Document, cut_before_first_test, read},
+    references::{append, decode},
+};
 use crate::{input::Input, limits, report::ReadError};
 
 /// A walk over the nodes of a document.
@@ -24,6 +28,8 @@ pub(crate) struct Xml<'a> {
     /// The byte where the walk stands.
     at: usize,
     format: &'static str,
+    /// How deep elements may nest.
+    depth: usize,
     /// The names of the open elements as they are written, the innermost last.
     open: Vec<&'a str>,
     /// The element that was opened last has no content and is to be closed.
@@ -74,12 +80,18 @@ impl<'a> Tag<'a, '_> {
 impl<'a> Xml<'a> {
     /// Begins at the start of the input; `format` is for messages.
     pub(crate) fn new(input: &Input<'a>, format: &'static str) -> Self {
+        Self::with_depth(input, format, limits::DEPTH)
+    }
+
+    /// The same with a limit of its own for the nesting of elements.
+    pub(crate) fn with_depth(input: &Input<'a>, format: &'static str, depth: usize) -> Self {
         let content = input.text.trim_start_matches('\u{feff}');
         Self {
             input: *input,
             text: input.text,
             at: input.text.len() - content.len(),
             format,
+            depth,
             open: Vec::new(),
             closes: false,
             name: "",
@@ -179,11 +191,11 @@ impl<'a> Xml<'a> {
         self.closes = beginning.closes;
         self.at = beginning.end;
         self.open.push(self.name);
-        if self.open.len() > limits::DEPTH {
+        if self.open.len() > self.depth {
             return Err(ReadError::TooLarge {
                 file: self.input.name.to_owned(),
                 what: "the nesting of elements",
-                limit: format!("{} levels (line {})", limits::DEPTH, self.line()),
+                limit: format!("{} levels (line {})", self.depth, self.line()),
             });
         }
         Ok(Node::Open)

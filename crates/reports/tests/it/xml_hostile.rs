@@ -147,7 +147,6 @@ fn a_cut_off_file_yields_what_is_whole() {
         ("name=\"c", 2),
         ("[CDATA[y", 2),
         ("</testsuite>", 3),
-        ("<testcase name=\"a", 0),
     ] {
         let end = whole.find(cut).unwrap() + cut.len() - 2;
         let report = read(&whole[..end]).unwrap();
@@ -156,6 +155,39 @@ fn a_cut_off_file_yields_what_is_whole() {
         assert!(report.warnings[0].starts_with("r.xml: cut off in line "), "{cut}");
     }
     assert_eq!(read(whole).unwrap().state, RunState::Completed);
+}
+
+#[test]
+fn a_file_cut_off_before_its_first_whole_test_is_refused_with_its_line() {
+    for (name, format, cut) in [
+        (
+            "r.xml",
+            "JUnit XML",
+            "<testsuites>\n<testsuite name='s'>\n<properties><prop",
+        ),
+        (
+            "r.xml",
+            "JUnit XML",
+            "<testsuite>\n<testcase name='a'>\n<failure>",
+        ),
+        (
+            "r.xml",
+            "TestNG",
+            "<testng-results>\n<suite>\n<test name='a'><class",
+        ),
+        (
+            "r.trx",
+            "TRX",
+            "<TestRun>\n<Times/>\n<Results><UnitTestResult testName='a'",
+        ),
+    ] {
+        let error = plain(vec![support::inline(name, cut)]).unwrap_err().to_string();
+        let expected = format!(
+            "{name}:3: not a readable {format} report: the file ends here before its first whole test, expected more XML; \
+             its writer was stopped"
+        );
+        assert_eq!(error, expected);
+    }
 }
 
 #[test]

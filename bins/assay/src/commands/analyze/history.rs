@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 use assay_analysis::{Collector, read_csv};
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
-use assay_reports::{Format, NamedReport, SourceFile, ci::CiContext};
+use assay_reports::{Format, NamedReport, Report, SourceFile, ci::CiContext};
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ use crate::{
     checkout::Checkout,
     cli::Global,
     progress::{self, Unit},
-    sources::{self, Candidate, Room},
+    sources::{self, Candidate, Room, Skipped},
 };
 
 /// How many files are held at a time, but for those that are one run.
@@ -164,7 +164,7 @@ enum Said {
     /// A history, read from standard input.
     History(Vec<u8>),
     /// Nothing: it is no report.
-    Nothing(String),
+    Nothing(Skipped),
     /// It is a report that cannot be read, and why.
     Unreadable(anyhow::Error),
 }
@@ -216,12 +216,17 @@ impl Reader {
             || format == Some(Format::Allure);
         let room = Room::default();
         let mut files = Vec::new();
+        let mut reason = None;
         for candidate in candidates {
             let is_recognised = |beginning: &[u8]| {
-                !candidate.found
+                let is_report = !candidate.found
                     || joined
                     || format.is_some()
-                    || assay_reports::looks_like_report(beginning).is_some()
+                    || assay_reports::looks_like_report(beginning).is_some();
+                if !is_report {
+                    reason = assay_reports::why_no_report(beginning);
+                }
+                is_report
             };
             match candidate.read_if(is_recognised, &room) {
                 Ok(Some(file)) => files.push((candidate.found, file)),
@@ -239,8 +244,8 @@ impl Reader {
         }
         let known = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
         if files.is_empty() {
-            let name = candidates.first().map(Candidate::name);
-            return Ok(Said::Nothing(name.unwrap_or_default()));
+            let name = candidates.first().map(Candidate::name).unwrap_or_default();
+            return Ok(Said::Nothing(Skipped { name, reason }));
         }
         if !joined {
             files.sort_by_key(|(_, file)| known(file).map(richness));
@@ -266,7 +271,14 @@ impl Reader {
         let reports = assay_reports::read_each(files, &self.checkout.options(format, known_files.as_ref()))?;
         let several = reports.len() > 1;
         let ci = CiContext::default();
-        reports
+        let (timed, empty): (Vec<_>, Vec<_>) = reports
+            .into_iter()
+            .partition(|NamedReport { report, .. }| tells_a_run(report));
+        // The file's time would make such a run the newest, and everything older might leave the window.
+        for NamedReport { name, .. } in empty {
+            eprintln!("assay: skipped {name}: it holds neither tests nor a time");
+        }
+        timed
             .into_iter()
             .map(|NamedReport { name, report, .. }| {
                 let flags = Flags {
@@ -285,7 +297,7 @@ impl Reader {
             .collect()
     }
 
-    fn keep(&self, collector: &mut Collector, said: Said, skipped: &mut Vec<String>) -> anyhow::Result<()> {
+    fn keep(&self, collector: &mut Collector, said: Said, skipped: &mut Vec<Skipped>) -> anyhow::Result<()> {
         match said {
             Said::Recordings(recordings) => {
                 for (name, prepared) in recordings {
@@ -295,11 +307,16 @@ impl Reader {
             Said::History(bytes) => {
                 read_csv(collector, "-", bytes.as_slice())?;
             }
-            Said::Nothing(name) => skipped.push(name),
+            Said::Nothing(file) => skipped.push(file),
             Said::Unreadable(error) => eprintln!("assay: skipped {error:#}"),
         }
         Ok(())
     }
+}
+
+/// Whether a report says when its run was or what happened in it.
+fn tells_a_run(report: &Report) -> bool {
+    report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
 }
 
 /// Which format tells the most of a run, the richest lowest.
