@@ -1,0 +1,5 @@
+Feature: Tear-down
+
+  @broken-after
+  Scenario: fails after its steps
+    Given a basket
