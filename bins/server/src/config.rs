@@ -4,13 +4,15 @@ use std::{
     net::{SocketAddr, ToSocketAddrs as _},
     num::NonZeroUsize,
     path::PathBuf,
+    str::FromStr,
 };
 
 use assay_api::Origins;
+use assay_listener::Files;
 use assay_repository::check_connection_string;
 use clap::Parser;
 
-use crate::{log_format::LogFormat, tls};
+use crate::log_format::LogFormat;
 
 /// Most connections to the database, and most workers.
 const MOST: u32 = 1_024;
@@ -47,13 +49,35 @@ pub(crate) struct Config {
     #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
 
-    /// Where the API listens
-    #[arg(long, value_name = "HOST:PORT", env = "ASSAY_LISTEN", hide_env_values = true, default_value = "127.0.0.1:8080", value_parser = address)]
-    pub(crate) listen: SocketAddr,
+    /// Where the read API listens, or off
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "ASSAY_LISTEN",
+        hide_env_values = true,
+        default_value = "127.0.0.1:8080"
+    )]
+    pub(crate) listen: Address,
 
-    /// Where /healthz, /readyz and /metrics listen; keep it from the public
-    #[arg(long, value_name = "HOST:PORT", env = "ASSAY_ADMIN_LISTEN", hide_env_values = true, default_value = "127.0.0.1:9090", value_parser = address)]
-    pub(crate) admin_listen: SocketAddr,
+    /// Where the pages listen, or off
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "ASSAY_FRONT_LISTEN",
+        hide_env_values = true,
+        default_value = "off"
+    )]
+    pub(crate) front_listen: Address,
+
+    /// Where /healthz, /readyz and /metrics listen, or off; keep it from the public
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "ASSAY_ADMIN_LISTEN",
+        hide_env_values = true,
+        default_value = "127.0.0.1:9090"
+    )]
+    pub(crate) admin_listen: Address,
 
     /// A certificate chain as PEM: the API is then served over TLS
     #[arg(long, value_name = "FILE", env = "ASSAY_TLS_CERT", hide_env_values = true)]
@@ -181,10 +205,10 @@ impl Config {
     }
 
     /// Where the certificate and its key lie, if TLS is asked for; or why one of them is not enough.
-    pub(crate) fn tls(&self) -> Result<Option<tls::Files>, &'static str> {
+    pub(crate) fn tls(&self) -> Result<Option<Files>, &'static str> {
         let given = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
         match (given(&self.tls_cert), given(&self.tls_key)) {
-            (Some(certificate), Some(key)) => Ok(Some(tls::Files { certificate, key })),
+            (Some(certificate), Some(key)) => Ok(Some(Files { certificate, key })),
             (None, None) => Ok(None),
             (Some(_), None) => Err("ASSAY_TLS_CERT is set without ASSAY_TLS_KEY; TLS needs both"),
             (None, Some(_)) => Err("ASSAY_TLS_KEY is set without ASSAY_TLS_CERT; TLS needs both"),
@@ -232,13 +256,31 @@ fn named(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text.to_socket_addrs().map_err(|_| {
-        "expected HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that is known here".to_owned()
-    })?;
-    found
-        .next()
-        .ok_or_else(|| format!("the host of {text} has no address"))
+/// Where a listener listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// Nowhere.
+    Off,
+    /// At this address.
+    At(SocketAddr),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let mut found = text.to_socket_addrs().map_err(|_| {
+            "expected off or HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that is known here"
+                .to_owned()
+        })?;
+        found
+            .next()
+            .map(Self::At)
+            .ok_or_else(|| format!("the host of {text} has no address"))
+    }
 }
 
 /// Refused here: the logger would leave out what it does not understand.

@@ -1,7 +1,8 @@
 //! The log: what third parties may write to it, and that a record is one line without a key in it.
 
-use std::{borrow::Cow, cell::Cell, future::poll_fn, panic, pin::pin};
+use std::{borrow::Cow, panic};
 
+use assay_listener::PanicLevel;
 use log::{Level, Log, Metadata, Record};
 
 use crate::log_format::LogFormat;
@@ -28,50 +29,13 @@ pub(crate) fn start(filter: &str, format: LogFormat) {
             let payload = told.payload();
             let fixed = payload.downcast_ref::<&str>().copied();
             let made = payload.downcast_ref::<String>().map(String::as_str);
-            let level = PANIC_LEVEL.get();
+            let level = PanicLevel::current();
             log::log!(
                 level,
                 "panic at {place}: {}",
                 fixed.or(made).unwrap_or("no message")
             );
         }));
-    }
-}
-
-thread_local! {
-    /// The level at which a panic on this thread is logged.
-    static PANIC_LEVEL: Cell<Level> = const { Cell::new(Level::Error) };
-}
-
-/// Until it is dropped, a panic on this thread is logged at another level.
-///
-/// The protocol layer panics on a header whose name is longer than 65,535 bytes, which ends the client's own connection and
-/// nothing else. Its panics are warnings, so that clients cannot fill the log with errors. Those of the application are errors.
-pub(crate) struct PanicLevel {
-    before: Level,
-}
-
-impl PanicLevel {
-    pub(crate) fn set(level: Level) -> Self {
-        Self {
-            before: PANIC_LEVEL.replace(level),
-        }
-    }
-
-    /// Completes the future, with this level for panics whenever it is polled.
-    pub(crate) async fn during<F: Future>(level: Level, future: F) -> F::Output {
-        let mut future = pin!(future);
-        poll_fn(|cx| {
-            let _level = Self::set(level);
-            future.as_mut().poll(cx)
-        })
-        .await
-    }
-}
-
-impl Drop for PanicLevel {
-    fn drop(&mut self) {
-        PANIC_LEVEL.set(self.before);
     }
 }
 
@@ -190,21 +154,6 @@ mod tests {
         );
         let lines = lines.0.lock().unwrap();
         lines.clone()
-    }
-
-    #[actix_web::test]
-    async fn panics_have_the_level_of_the_layer_that_is_polled() {
-        let inner = PanicLevel::during(Level::Error, async { PANIC_LEVEL.get() });
-        let outer = async { (PANIC_LEVEL.get(), inner.await, PANIC_LEVEL.get()) };
-        let levels = PanicLevel::during(Level::Warn, outer).await;
-        assert_eq!(levels, (Level::Warn, Level::Error, Level::Warn));
-        assert_eq!(PANIC_LEVEL.get(), Level::Error);
-        let panicked = panic::catch_unwind(|| {
-            let _level = PanicLevel::set(Level::Warn);
-            panic!("on purpose");
-        });
-        assert!(panicked.is_err());
-        assert_eq!(PANIC_LEVEL.get(), Level::Error);
     }
 
     #[test]

@@ -3,21 +3,17 @@
 //! Reads top-down: the configuration is parsed, the database made ready, the listeners bound; a signal ends it all in
 //! the opposite order.
 
-mod api;
 mod clock;
 mod config;
-mod connection;
 mod demo;
-mod descriptors;
 mod guard;
 mod install;
+mod listeners;
 mod log_format;
 mod manual;
-mod refusal;
 mod serve;
 mod signals;
 mod startup;
-mod tls;
 
 use std::{process::ExitCode, thread};
 

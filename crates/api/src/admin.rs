@@ -8,13 +8,9 @@ use actix_web::{
     web::{self, ServiceConfig},
 };
 
-use crate::{
-    admission::{AdmissionControl, TimeLimits},
-    app::App,
-    error::ApiError,
-    exposition::Exposition,
-    reference,
-};
+use assay_listener::{AdmissionControl, TimeLimits};
+
+use crate::{app::App, error::ApiError, exposition::Exposition, reference};
 
 /// A platform that asks whether the server is ready waits a few seconds at most.
 const READINESS: TimeLimits = TimeLimits {

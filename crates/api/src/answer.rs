@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use actix_web::http::{StatusCode, header::HeaderValue};
 use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_listener::{Coding, Encoder};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    encoding::{Coding, Encoder},
     error::ApiError,
     memory::{IN_PARTS, Reservation},
     request::Ask,

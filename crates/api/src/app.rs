@@ -5,13 +5,9 @@ use std::{sync::Arc, time::Duration};
 use assay_access::{check::PresentedKey, directory::Directory, limit::RateLimiter, usage::KeyUsage};
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Engine;
+use assay_listener::{AdmissionControl, MetricsRegistry, TimeLimits};
 
-use crate::{
-    admission::{AdmissionControl, TimeLimits},
-    cors::Origins,
-    memory::AnswerMemory,
-    metrics::Metrics,
-};
+use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
 
 /// How many threads may block, unless the program says so.
 const THREADS: usize = 512;
@@ -74,6 +70,11 @@ impl App {
     #[must_use]
     pub fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
+    }
+
+    /// The registry that `/metrics` shows, for those of other listeners.
+    pub fn metrics_registry(&self) -> MetricsRegistry {
+        self.metrics.registry.clone()
     }
 
     /// With this many threads that may block, which all workers share. Clones made before keep theirs.

@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use actix_web::{
@@ -19,17 +19,16 @@ use assay_access::{
     limit::{Admission, Budget, WINDOW_MS},
 };
 use assay_domain::timestamp::Timestamp;
+use assay_listener::{Outcome, RATE_LIMITED, Rejected, RequestId, SUCCESS, observe};
 
 use crate::{
-    access::{self, AccessLine},
-    admission::Rejected,
     answer::{Answer, Body, Reply, RestOfBody},
     app::App,
     body::{BodyInParts, Built, WholeBody},
     call::Call,
     error::ApiError,
     memory::BUILDING,
-    request::{Ask, RequestId},
+    request::Ask,
     routes::Route,
 };
 
@@ -43,31 +42,20 @@ const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Answers one request for `route`.
 pub(crate) async fn dispatch(app: Arc<App>, route: &'static Route, request: HttpRequest) -> HttpResponse {
-    let started = Instant::now();
     let now = (app.clock)();
-    let id = RequestId::of(&request);
-    let _under_way = app.metrics.under_way();
-    let (mut response, code) = match app.origins.preflight(&request) {
-        Some(response) => (response, access::SUCCESS),
-        None => respond(&app, route, &request, &id, now).await,
+    let respond = async |id: &RequestId| {
+        let (mut response, code) = match app.origins.preflight(&request) {
+            Some(response) => (response, SUCCESS),
+            None => respond(&app, route, &request, id, now).await,
+        };
+        app.origins.mark(&request, response.headers_mut());
+        Outcome {
+            response,
+            route: route.path,
+            code,
+        }
     };
-    app.origins.mark(&request, response.headers_mut());
-    if id.is_the_clients() || !response.status().is_client_error() {
-        // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
-        response.headers_mut().insert(RequestId::HEADER, id.value());
-    }
-    let took = started.elapsed();
-    app.metrics.observe(route.path, response.status(), code, took);
-    let line = AccessLine {
-        method: request.method(),
-        route: route.path,
-        status: response.status(),
-        code,
-        took,
-        id: &id,
-    };
-    line.log();
-    response
+    observe(&app.metrics.http, &request, respond).await
 }
 
 /// The response, and the code for the log.
@@ -89,7 +77,7 @@ async fn respond(
     let budget = match admission {
         Admission::Unlimited => None,
         Admission::Admitted(budget) => Some(budget),
-        Admission::Refused => return (HttpResponse::TooManyRequests().finish(), access::RATE_LIMITED),
+        Admission::Refused => return (HttpResponse::TooManyRequests().finish(), RATE_LIMITED),
     };
     let mut presented = None;
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
@@ -109,7 +97,7 @@ async fn respond(
         Ok(reply) => {
             let is_head = request.method() == Method::HEAD;
             let build = builder(app, presented, route, id);
-            (success(reply, budget, is_head, build), access::SUCCESS)
+            (success(reply, budget, is_head, build), SUCCESS)
         }
         Err(error) => {
             error.log(route.path, id);

@@ -11,9 +11,10 @@ use actix_web::{
 };
 use assay_access::check::{CheckError, Refusal};
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
+use assay_listener::{Rejected, RequestId};
 use serde::Serialize;
 
-use crate::{admission::Rejected, answer::Caching, memory::NoRoom, request::RequestId};
+use crate::{answer::Caching, memory::NoRoom};
 
 /// After how many seconds to ask again where the server could not answer for now.
 const RETRY_AFTER_S: &str = "1";
@@ -23,8 +24,6 @@ const RETRY_AFTER_S: &str = "1";
 pub(crate) enum ApiError {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("the request's head was refused")]
-    RefusedHead(HeadFault),
     #[error("no such route")]
     NoSuchRoute,
     #[error("no such method")]
@@ -63,26 +62,6 @@ pub(crate) enum ApiError {
     Changed,
     #[error("answers that clients have not taken fill the memory for answers")]
     NoRoom,
-}
-
-/// What is wrong with a head that the protocol layer refuses, before it is known what the request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeadFault {
-    /// It is not HTTP, or its target is not a URI.
-    Malformed,
-    /// It is too long, or has too many fields.
-    TooLarge,
-    /// It did not arrive in time.
-    TooSlow,
-}
-
-/// The JSON body of the answer to a head that the protocol layer refused with this status; none where it refuses none so.
-pub fn refused_head(status: u16) -> Option<Vec<u8>> {
-    [HeadFault::Malformed, HeadFault::TooLarge, HeadFault::TooSlow]
-        .into_iter()
-        .map(ApiError::RefusedHead)
-        .find(|error| error.status_and_code().0.as_u16() == status)
-        .and_then(|error| serde_json::to_vec(&ErrorBody::of(&error)).ok())
 }
 
 impl From<CheckError> for ApiError {
@@ -176,11 +155,6 @@ impl ApiError {
             Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
             Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
             Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
-            Self::RefusedHead(HeadFault::Malformed) => (StatusCode::BAD_REQUEST, "invalid_parameter"),
-            Self::RefusedHead(HeadFault::TooLarge) => {
-                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "invalid_parameter")
-            }
-            Self::RefusedHead(HeadFault::TooSlow) => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
             Self::NoSuchRoute => (StatusCode::NOT_FOUND, "invalid_parameter"),
             Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
             Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
@@ -218,19 +192,6 @@ impl ApiError {
             Self::Refused(Refusal::TierTooLow) => {
                 "The read API requires the Standard or Pro plan; this organization is on the Free plan."
                     .to_owned()
-            }
-            Self::RefusedHead(HeadFault::Malformed) => {
-                "The request line or a header field is not valid HTTP, or the target is \
-                 longer than 65,534 bytes; percent-encode spaces and all characters that are not ASCII."
-                    .to_owned()
-            }
-            Self::RefusedHead(HeadFault::TooLarge) => {
-                "The request has more than 96 header fields or a head of more than 128 KiB; \
-                 send fewer and shorter ones."
-                    .to_owned()
-            }
-            Self::RefusedHead(HeadFault::TooSlow) => {
-                "The request did not arrive in time; send its head within five seconds.".to_owned()
             }
             Self::NoSuchRoute => "There is no such route.".to_owned(),
             Self::NoSuchMethod => "The API is read-only: use GET or HEAD.".to_owned(),

@@ -5,9 +5,7 @@
 //! order of the answers: rate limit, key, plan, route and method, parameters, project, resource. It makes one
 //! hop to a thread that may block; the handlers in `routes` are plain functions that run there.
 
-mod access;
 mod admin;
-mod admission;
 mod answer;
 mod app;
 mod body;
@@ -15,7 +13,6 @@ mod call;
 mod cors;
 mod cursor;
 mod dispatch;
-mod encoding;
 mod error;
 mod exposition;
 mod memory;
@@ -30,6 +27,5 @@ pub use self::{
     admin::admin,
     app::{App, Clock},
     cors::{BadOrigin, Origins},
-    error::refused_head,
     routes::{BASE, ROUTES, Route, configure},
 };

@@ -14,12 +14,34 @@ const QUESTIONS: [(&str, &str); 4] = [
 
 /// The address, the key and the first project for a shell, requests that use them, and where the reference is. Nothing to be
 /// pasted holds a `#` or a `?`, which zsh reads as other shells do not.
-pub(crate) fn greeting(demo: &Demo, scheme: &str, public: SocketAddr, operators: SocketAddr) -> String {
+pub(crate) fn greeting(
+    demo: &Demo,
+    scheme: &str,
+    api: Option<SocketAddr>,
+    operators: Option<SocketAddr>,
+) -> String {
     let mut text = format!(
-        "\nAssay serves sample data: {} projects over the last 14 days.\n\nPaste this into another terminal:\n\n  \
-         export API={scheme}://{}/api/v1\n  export KEY={}\n",
-        demo.projects.len(),
-        reachable(public),
+        "\nAssay serves sample data: {} projects over the last 14 days.\n",
+        demo.projects.len()
+    );
+    if let Some(api) = api {
+        text += &questions(demo, scheme, api);
+    }
+    if let Some(operators) = operators {
+        text += &format!("\nReference: http://{}/docs\n", reachable(operators));
+    }
+    text += &format!(
+        "The key works until {}; the next start prints it again.\nStop with Ctrl-C.\n",
+        demo.key_expires_at
+    );
+    text
+}
+
+/// What to ask of the read API.
+fn questions(demo: &Demo, scheme: &str, api: SocketAddr) -> String {
+    let mut text = format!(
+        "\nPaste this into another terminal:\n\n  export API={scheme}://{}/api/v1\n  export KEY={}\n",
+        reachable(api),
         demo.key
     );
     if let Some(first) = demo.projects.first() {
@@ -29,11 +51,6 @@ pub(crate) fn greeting(demo: &Demo, scheme: &str, public: SocketAddr, operators:
     for (question, path) in QUESTIONS {
         text += &format!("  {question:<34} ask {path}\n");
     }
-    text += &format!(
-        "\nReference: http://{}/docs\nThe key works until {}; the next start prints it again.\nStop with Ctrl-C.\n",
-        reachable(operators),
-        demo.key_expires_at
-    );
     text
 }
 

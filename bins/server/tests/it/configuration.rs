@@ -1,8 +1,8 @@
 //! Environment variables and flags.
 
-use std::process::Command;
+use std::{net::TcpListener, process::Command};
 
-use assay_testkit::program;
+use assay_testkit::{Client, Server, TestDatabase, program};
 
 #[test]
 fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
@@ -29,6 +29,46 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
         assert_eq!(output.status.code(), Some(2), "{variable}: {said}");
         assert!(said.contains(expected), "{variable}: {said}");
     }
+}
+
+#[test]
+fn a_listener_that_is_off_is_left_out() {
+    let database = TestDatabase::new();
+    let server = Server::start_with(database.url(), &[("ASSAY_LISTEN", "127.0.0.1:0")]);
+    let everywhere = server.log();
+    assert!(
+        everywhere.contains("the API listens on http://127.0.0.1:"),
+        "{everywhere}"
+    );
+    drop(server);
+
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut server = Server::launch(
+        Command::new(program("assay-server")),
+        &[
+            ("ASSAY_DATABASE_URL", database.url()),
+            ("ASSAY_LISTEN", &free.to_string()),
+            ("ASSAY_ADMIN_LISTEN", "off"),
+        ],
+    );
+    server.said("the API listens on");
+    let answer = Client::new(format!("http://{free}")).get("/api/v1/projects", &[]);
+    assert_eq!(answer.status, 401);
+    assert!(!server.log().contains("for operators"), "{}", server.log());
+    server.signal("TERM");
+    assert!(server.ended().success());
+
+    let output = Command::new(program("assay-server"))
+        .env("ASSAY_DATABASE_URL", database.url())
+        .args(["--listen", "off", "--admin-listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("no listener is on; name an address with --listen"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! What is read of a request, before it is known what it asks for.
 
-mod id;
 mod query;
 pub(crate) mod text;
 
@@ -9,8 +8,10 @@ use actix_web::{
     http::header::{self, AcceptEncoding, EntityTag, HeaderName, HeaderValue, from_comma_delimited},
 };
 
-pub(crate) use self::{id::RequestId, query::Query, text::Pairs};
-use crate::{encoding::Coding, routes::BASE};
+use assay_listener::Coding;
+
+pub(crate) use self::{query::Query, text::Pairs};
+use crate::routes::BASE;
 
 /// What a request asks for, owned, so that it can go to another thread.
 ///

@@ -28,16 +28,16 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// How long a request may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TimeLimits {
+pub struct TimeLimits {
     /// In the queue.
-    pub(crate) waiting: Duration,
+    pub waiting: Duration,
     /// Altogether, the queue included.
-    pub(crate) answering: Duration,
+    pub answering: Duration,
 }
 
 /// Why work was not done, or its outcome is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rejected {
+pub enum Rejected {
     /// The queue was full, or no thread came free in time. Nothing was done.
     Overloaded,
     /// It did not end in time. Its thread is still held.
@@ -47,16 +47,16 @@ pub(crate) enum Rejected {
 }
 
 /// Admits work to a number of threads that may block, in fair shares by key.
-pub(crate) struct AdmissionControl<K: Key>(Arc<Shared<K>>);
+pub struct AdmissionControl<K: Key>(Arc<Shared<K>>);
 
 /// What shares are counted by.
-pub(crate) trait Key: Hash + Eq + Copy + Send + 'static {}
+pub trait Key: Hash + Eq + Copy + Send + 'static {}
 
 impl<K: Hash + Eq + Copy + Send + 'static> Key for K {}
 
 impl<K: Key> AdmissionControl<K> {
     /// Admission to this many threads, at least one.
-    pub(crate) fn new(threads: usize, limits: TimeLimits) -> Self {
+    pub fn new(threads: usize, limits: TimeLimits) -> Self {
         let threads = threads.max(1);
         let queue = threads.saturating_mul(QUEUE_PER_THREAD);
         Self(Arc::new(Shared {
@@ -77,7 +77,7 @@ impl<K: Key> AdmissionControl<K> {
 
     /// Runs work on a thread that may block, once there is one for this key. The work is not done where the returned future is
     /// dropped while it waits, as it is when the client hangs up.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         key: K,
         work: impl FnOnce() -> T + Send + 'static,

@@ -33,6 +33,10 @@ const LINGER_FOR: Duration = Duration::from_secs(1);
 const TAKEN_IN_ALL: Duration = Duration::from_secs(120);
 /// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much on.
 const AHEAD_BYTES: usize = 64 * 1_024;
+/// How much of a body is read and dropped after the request was refused, so that the client reads the answer.
+const REFUSED_BYTES: usize = 1 << 20;
+/// For how long.
+const REFUSED_FOR: Duration = Duration::from_secs(2);
 
 /// A stream to a client, of which a pending operation fails with [`io::ErrorKind::TimedOut`] once the client is too late.
 ///
@@ -52,6 +56,8 @@ pub(crate) struct Connection<S> {
     is_held: bool,
     refusing: Refusing,
     patience: Patience,
+    /// How much of a refused body was dropped, and until when more of it is.
+    dropped: (usize, Option<Instant>),
 }
 
 /// How far a refusal of the protocol layer has come.
@@ -98,24 +104,72 @@ impl Patience {
     }
 }
 
-/// Whether the server is at work on a request of a connection; shared with who answers.
+/// Whether the server is at work on a request of a connection, and what becomes of the request's body. A handler finds it
+/// with `HttpRequest::conn_data`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Answering(Rc<Cell<(bool, u64)>>);
+pub struct Answering(Rc<Cell<Turn>>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Turn {
+    is_answering: bool,
+    /// Counts the answers.
+    number: u64,
+    body: Body,
+}
+
+/// What becomes of a request's body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Body {
+    /// The request has none, or its handler does not read it.
+    #[default]
+    Ignored,
+    /// The handler reads it and bounds its time.
+    Read,
+    /// The handler answered without reading all of it. The connection ends soon.
+    Refused,
+}
 
 impl Answering {
     /// The server begins its work, or ends it.
     pub(crate) fn set(&self, is_answering: bool) {
-        let (_, number) = self.0.get();
-        self.0.set((is_answering, number + u64::from(is_answering)));
+        let mut turn = self.0.get();
+        turn.is_answering = is_answering;
+        turn.number += u64::from(is_answering);
+        turn.body = match turn.body {
+            Body::Read if !is_answering => Body::Refused,
+            Body::Refused if !is_answering => Body::Refused,
+            Body::Ignored | Body::Read | Body::Refused => Body::Ignored,
+        };
+        self.0.set(turn);
+    }
+
+    /// The handler reads the body, or refuses it. It says so before its first wait, and bounds the time of the body itself.
+    /// Where it answers before [`body_is_read`](Self::body_is_read), the connection is closed after the answer.
+    pub fn reads_body(&self) {
+        self.set_body(Body::Read);
+    }
+
+    /// The handler has read the whole body.
+    pub fn body_is_read(&self) {
+        self.set_body(Body::Ignored);
+    }
+
+    fn set_body(&self, body: Body) {
+        let turn = self.0.get();
+        self.0.set(Turn { body, ..turn });
+    }
+
+    fn body(&self) -> Body {
+        self.0.get().body
     }
 
     fn is_answering(&self) -> bool {
-        self.0.get().0
+        self.0.get().is_answering
     }
 
     /// The number of the present answer, or of the last one.
     fn number(&self) -> u64 {
-        self.0.get().1
+        self.0.get().number
     }
 }
 
@@ -143,6 +197,7 @@ impl<S> Connection<S> {
             is_held: false,
             refusing: Refusing::No,
             patience: Patience::default(),
+            dropped: (0, None),
         }
     }
 
@@ -153,6 +208,13 @@ impl<S> Connection<S> {
 
     fn is_busy(&self) -> bool {
         self.answering.is_answering() || matches!(self.due, Due::Taking(_))
+    }
+
+    /// Whether a client whose body was refused had its chance to read the answer.
+    fn has_dropped_enough(&mut self) -> bool {
+        let now = Instant::now();
+        let by = *self.dropped.1.get_or_insert(now + REFUSED_FOR);
+        self.dropped.0 >= REFUSED_BYTES || now >= by
     }
 
     fn came(&mut self, bytes: usize) {
@@ -272,7 +334,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.is_busy() {
+        let body = self.answering.body();
+        if body == Body::Refused && self.has_dropped_enough() {
+            // As if the client had ended the connection, which ends it here too.
+            return Poll::Ready(Ok(()));
+        }
+        if !self.is_busy() || body == Body::Read {
             self.ahead = 0;
         } else if self.ahead >= AHEAD_BYTES {
             self.is_held = true;
@@ -285,6 +352,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         }
         let bytes = buffer.filled().len().saturating_sub(before);
         if bytes > 0 {
+            if body == Body::Refused {
+                self.dropped.0 += bytes;
+            }
             self.came(bytes);
         }
         read

@@ -13,15 +13,17 @@ const KEY_PREFIX: &[u8] = key::INGEST_PREFIX.as_bytes();
 
 /// A request's id: the client's own where it sent a sane one, else a random one.
 #[derive(Clone)]
-pub(crate) struct RequestId {
+pub struct RequestId {
     value: HeaderValue,
     is_the_clients: bool,
 }
 
 impl RequestId {
-    pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+    /// The header that carries it.
+    pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-    pub(crate) fn of(request: &HttpRequest) -> Self {
+    /// The id of a request.
+    pub fn of(request: &HttpRequest) -> Self {
         match request.headers().get(Self::HEADER) {
             Some(value) if is_sane(value.as_bytes()) => Self {
                 value: value.clone(),
@@ -34,11 +36,13 @@ impl RequestId {
         }
     }
 
-    pub(crate) fn value(&self) -> HeaderValue {
+    /// The value of the header.
+    pub fn value(&self) -> HeaderValue {
         self.value.clone()
     }
 
-    pub(crate) const fn is_the_clients(&self) -> bool {
+    /// Whether the client sent it.
+    pub const fn is_the_clients(&self) -> bool {
         self.is_the_clients
     }
 }

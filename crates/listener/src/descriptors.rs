@@ -9,7 +9,7 @@ const OWN: u64 = 128;
 
 /// Raises the limit as far as the system allows, and says how many clients may be connected at once. A client beyond
 /// them waits to be accepted; without this bound, accepting would fail for operators too.
-pub(crate) fn room_for_connections(pool: u32) -> u64 {
+pub fn room_for_connections(pool: u32) -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;

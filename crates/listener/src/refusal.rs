@@ -4,6 +4,60 @@
 //! a hook for one, and then closes the connection. Here the bare answer is recognised where it is written to the client, and
 //! replaced by one with the body of every other error.
 
+use serde::Serialize;
+
+/// What is wrong with a head that the protocol layer refuses, before it is known what the request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HeadFault {
+    /// It is not HTTP, or its target is not a URI.
+    Malformed,
+    /// It is too long, or has too many fields.
+    TooLarge,
+    /// It did not arrive in time.
+    TooSlow,
+}
+
+/// The body of the answer, which has the form of every other error.
+#[derive(Serialize)]
+struct Body {
+    error: &'static str,
+    code: &'static str,
+}
+
+impl HeadFault {
+    /// The fault that the protocol layer refuses with this status.
+    const fn of_status(status: u16) -> Option<Self> {
+        match status {
+            400 => Some(Self::Malformed),
+            431 => Some(Self::TooLarge),
+            408 => Some(Self::TooSlow),
+            _ => None,
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Malformed => {
+                "The request line or a header field is not valid HTTP, or the target is \
+                 longer than 65,534 bytes; percent-encode spaces and all characters that are not ASCII."
+            }
+            Self::TooLarge => {
+                "The request has more than 96 header fields or a head of more than 128 KiB; \
+                 send fewer and shorter ones."
+            }
+            Self::TooSlow => "The request did not arrive in time; send its head within five seconds.",
+        }
+    }
+
+    fn body(self) -> Option<Vec<u8>> {
+        serde_json::to_vec(&Body {
+            error: self.sentence(),
+            code: "invalid_parameter",
+        })
+        .ok()
+    }
+}
+
 /// The only fields of a bare answer. Every answer of the API has others.
 const BARE_FIELDS: [&str; 3] = ["content-length", "connection", "date"];
 /// Longer than a bare answer.
@@ -32,7 +86,7 @@ impl Refusal {
         let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
         let status_line = lines.next()?;
         let status = status_line.split(' ').nth(1)?.parse().ok()?;
-        let body = assay_api::refused_head(status)?;
+        let body = HeadFault::of_status(status)?.body()?;
         let mut date = "";
         for line in lines {
             let (name, value) = line.split_once(": ")?;

@@ -11,7 +11,7 @@ use actix_web::http::header::{AcceptEncoding, Encoding, HeaderValue};
 
 /// How a body is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coding {
+pub enum Coding {
     /// As it is.
     Identity,
     /// gzip.
@@ -32,7 +32,7 @@ const ZSTD_LEVEL: i32 = 3;
 impl Coding {
     /// What the client likes best of what we offer. One that accepts nothing of it is sent the body as it is,
     /// which serves it better than a refusal.
-    pub(crate) fn negotiate(accepted: &AcceptEncoding) -> Self {
+    pub fn negotiate(accepted: &AcceptEncoding) -> Self {
         let offered = [
             Encoding::identity(),
             Encoding::gzip(),
@@ -51,7 +51,7 @@ impl Coding {
     }
 
     /// The value of `Content-Encoding`, if there is to be one.
-    pub(crate) const fn header(self) -> Option<HeaderValue> {
+    pub const fn header(self) -> Option<HeaderValue> {
         match self {
             Self::Identity => None,
             Self::Gzip | Self::Brotli | Self::Zstd => Some(HeaderValue::from_static(self.name())),
@@ -59,7 +59,7 @@ impl Coding {
     }
 
     /// What tells this coding's entity tag from the others'.
-    pub(crate) const fn tag_suffix(self) -> &'static str {
+    pub const fn tag_suffix(self) -> &'static str {
         match self {
             Self::Identity => "",
             Self::Gzip => "-gzip",
@@ -69,7 +69,7 @@ impl Coding {
     }
 
     /// Codes a whole body.
-    pub(crate) fn encode(self, body: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub fn encode(self, body: Vec<u8>) -> io::Result<Vec<u8>> {
         let room = Vec::with_capacity(body.len() / 8);
         match self {
             Self::Identity => Ok(body),
@@ -93,7 +93,7 @@ impl Coding {
     }
 
     /// Begins to code a body piece by piece.
-    pub(crate) fn encoder(self) -> io::Result<Encoder> {
+    pub fn encoder(self) -> io::Result<Encoder> {
         Ok(match self {
             Self::Identity => Encoder::Identity,
             Self::Gzip => Encoder::Gzip(flate2::write::GzEncoder::new(
@@ -133,16 +133,20 @@ impl Coding {
 }
 
 /// Codes a body piece by piece.
-pub(crate) enum Encoder {
+pub enum Encoder {
+    /// As it is.
     Identity,
+    /// gzip.
     Gzip(flate2::write::GzEncoder<Vec<u8>>),
+    /// Brotli.
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+    /// Zstandard.
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
 }
 
 impl Encoder {
     /// A piece as it is sent. All of it can be decoded once that has arrived.
-    pub(crate) fn piece(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub fn piece(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         fn coded<W: Write>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
             writer.write_all(bytes)?;
             writer.flush()
@@ -156,7 +160,7 @@ impl Encoder {
     }
 
     /// The last piece as it is sent.
-    pub(crate) fn end(self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub fn end(self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         match self {
             Self::Identity => Ok(bytes),
             Self::Gzip(mut writer) => writer.write_all(&bytes).and_then(|()| writer.finish()),

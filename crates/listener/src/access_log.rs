@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode};
 
-use crate::request::RequestId;
+use crate::RequestId;
 
 /// The target of the access log, by which it can be switched off: `RUST_LOG=info,access=off`.
 const TARGET: &str = "access";
 /// The code of a request that was answered.
-pub(crate) const SUCCESS: &str = "ok";
+pub const SUCCESS: &str = "ok";
 /// The code of a request over the limit, whose response has no body to carry one.
-pub(crate) const RATE_LIMITED: &str = "rate_limited";
+pub const RATE_LIMITED: &str = "rate_limited";
 
 /// What the access log says of one request, as fields that text and JSON logs both show.
 ///

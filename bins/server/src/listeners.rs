@@ -1,0 +1,113 @@
+//! The sockets that the program listens on, and the servers that run on them.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+};
+
+use actix_web::dev::{Server, ServerHandle};
+use anyhow::{Context as _, anyhow, bail};
+use assay_listener::bind;
+use tokio::task::JoinSet;
+
+use crate::{
+    config::{Address, Config},
+    signals::Signals,
+};
+
+/// How long requests under way may take to end once the server stops, in seconds.
+pub(crate) const PATIENCE_S: u64 = 10;
+
+/// A socket that listens, and its address.
+pub(crate) struct Socket {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+}
+
+/// The sockets of the listeners that are on.
+pub(crate) struct Sockets {
+    pub(crate) api: Option<Socket>,
+    pub(crate) operators: Option<Socket>,
+}
+
+impl Sockets {
+    /// Listens wherever the configuration says, before a database is started for nothing.
+    pub(crate) fn bind(config: &Config) -> anyhow::Result<Self> {
+        if config.front_listen != Address::Off {
+            bail!("this version has no pages; leave --front-listen (ASSAY_FRONT_LISTEN) off");
+        }
+        let sockets = Self {
+            api: socket(config.listen, "--listen (ASSAY_LISTEN)")?,
+            operators: socket(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?,
+        };
+        if sockets.serving_clients() == 0 {
+            bail!("no listener is on; name an address with --listen (ASSAY_LISTEN)");
+        }
+        Ok(sockets)
+    }
+
+    /// How many listeners serve clients, rather than operators.
+    pub(crate) fn serving_clients(&self) -> u64 {
+        u64::from(self.api.is_some())
+    }
+}
+
+/// Listens on an address, which `setting` names, unless it is off.
+fn socket(address: Address, setting: &str) -> anyhow::Result<Option<Socket>> {
+    let address = match address {
+        Address::Off => return Ok(None),
+        Address::At(address) => address,
+    };
+    let listener = bind(address).map_err(|error| {
+        let reason = if error.kind() == io::ErrorKind::AddrInUse {
+            format!("another program already listens on {address}")
+        } else {
+            format!("cannot listen on {address}: {error}")
+        };
+        anyhow!("{reason}; name another address with {setting}")
+    })?;
+    let address = listener.local_addr()?;
+    Ok(Some(Socket { listener, address }))
+}
+
+/// The servers that run.
+#[derive(Default)]
+pub(crate) struct Servers {
+    running: JoinSet<io::Result<()>>,
+    handles: Vec<ServerHandle>,
+}
+
+impl Servers {
+    /// Runs one more. Call it within an actix runtime.
+    pub(crate) fn add(&mut self, server: Server) {
+        self.handles.push(server.handle());
+        self.running.spawn_local(server);
+    }
+
+    /// Runs all until a signal, then lets requests under way end; a second signal does not wait for them.
+    pub(crate) async fn run(mut self, signals: &mut Signals) -> anyhow::Result<()> {
+        tokio::select! {
+            ended = self.running.join_next() => {
+                ended.context("no listener is on")?.context("serving")?.context("serving")?;
+                bail!("a listener ended by itself");
+            }
+            name = signals.next() => log::info!("{name}: no new connections; requests under way may take {PATIENCE_S} s"),
+        }
+        let stopping = async {
+            let mut stops = JoinSet::new();
+            for handle in &self.handles {
+                stops.spawn_local(handle.stop(true));
+            }
+            stops.join_all().await;
+            while let Some(ended) = self.running.join_next().await {
+                ended??;
+            }
+            anyhow::Ok(())
+        };
+        tokio::select! {
+            ended = stopping => ended.context("stopping")?,
+            name = signals.next() => log::warn!("{name} again: requests under way are cut off"),
+        }
+        Ok(())
+    }
+}

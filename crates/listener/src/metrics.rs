@@ -1,0 +1,144 @@
+//! The metrics of requests, and the registry that all listeners of a process write theirs into.
+//!
+//! Names and units follow Prometheus' conventions: base units, `_total` on counters, one prefix. No label ever holds a
+//! client's own text, which has no end of values.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use actix_web::http::StatusCode;
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+
+/// Upper bounds in seconds: from a cached status to a live flaky list of a large project.
+const BUCKETS: [f64; 13] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+
+/// All metrics of a process, each named `assay_…`; its clones are the same registry.
+#[derive(Clone)]
+pub struct MetricsRegistry(Arc<Mutex<Registry>>);
+
+impl MetricsRegistry {
+    /// The registry for writing, for the start of a program.
+    pub fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All metrics in the OpenMetrics text format.
+    pub fn open_metrics(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.lock())?;
+        Ok(text)
+    }
+}
+
+impl Default for MetricsRegistry {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("assay");
+        registry.register(
+            "build",
+            "The running program",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        Self(Arc::new(Mutex::new(registry)))
+    }
+}
+
+/// The metrics of one listener's requests; its clones share them.
+#[derive(Clone)]
+pub struct HttpMetrics {
+    requests: Family<Answered, Counter>,
+    seconds: Family<Asked, Histogram>,
+    in_flight: Gauge,
+}
+
+/// A route by its pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Asked {
+    route: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    route: &'static str,
+    status: u16,
+    code: &'static str,
+}
+
+impl HttpMetrics {
+    /// Registers the metrics of the read API's requests, as `http_requests` and so on.
+    pub fn of_the_api(registry: &MetricsRegistry) -> Self {
+        Self::registered(&mut registry.lock())
+    }
+
+    /// Registers the metrics of another listener's requests: those of `front` are `front_http_requests` and so on.
+    pub fn of_listener(name: &'static str, registry: &MetricsRegistry) -> Self {
+        Self::registered(registry.lock().sub_registry_with_prefix(name))
+    }
+
+    fn registered(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            in_flight: Gauge::default(),
+        };
+        registry.register(
+            "http_requests",
+            "Requests by route, status and code",
+            metrics.requests.clone(),
+        );
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time to answer by route",
+            Unit::Seconds,
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "http_requests_in_flight",
+            "Requests under way",
+            metrics.in_flight.clone(),
+        );
+        metrics
+    }
+
+    /// Counts one answered request; `code` is the error's, or a word for a success.
+    pub(crate) fn observe(
+        &self,
+        route: &'static str,
+        status: StatusCode,
+        code: &'static str,
+        took: Duration,
+    ) {
+        let answered = Answered {
+            route,
+            status: status.as_u16(),
+            code,
+        };
+        self.requests.get_or_create(&answered).inc();
+        self.seconds
+            .get_or_create(&Asked { route })
+            .observe(took.as_secs_f64());
+    }
+
+    /// Counts a request as under way until what is returned is dropped, as it also is when the client goes away.
+    pub(crate) fn under_way(&self) -> UnderWay<'_> {
+        self.in_flight.inc();
+        UnderWay(self)
+    }
+}
+
+/// A request under way.
+pub(crate) struct UnderWay<'a>(&'a HttpMetrics);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}

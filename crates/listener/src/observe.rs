@@ -1,0 +1,49 @@
+//! What happens around every answer: its request gets an id, is measured and has a line in the access log.
+
+use std::time::Instant;
+
+use actix_web::{HttpRequest, HttpResponse};
+
+use crate::{RequestId, access_log::AccessLine, metrics::HttpMetrics};
+
+/// A response, and what the access log and the metrics say of it.
+pub struct Outcome {
+    /// The response.
+    pub response: HttpResponse,
+    /// The pattern of the route that answered.
+    pub route: &'static str,
+    /// The error's code, or [`SUCCESS`](crate::SUCCESS).
+    pub code: &'static str,
+}
+
+/// Answers one request with `respond`, which gets the request's id.
+pub async fn observe(
+    metrics: &HttpMetrics,
+    request: &HttpRequest,
+    respond: impl AsyncFnOnce(&RequestId) -> Outcome,
+) -> HttpResponse {
+    let started = Instant::now();
+    let id = RequestId::of(request);
+    let _under_way = metrics.under_way();
+    let Outcome {
+        mut response,
+        route,
+        code,
+    } = respond(&id).await;
+    if id.is_the_clients() || !response.status().is_client_error() {
+        // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
+        response.headers_mut().insert(RequestId::HEADER, id.value());
+    }
+    let took = started.elapsed();
+    metrics.observe(route, response.status(), code, took);
+    AccessLine {
+        method: request.method(),
+        route,
+        status: response.status(),
+        code,
+        took,
+        id: &id,
+    }
+    .log();
+    response
+}

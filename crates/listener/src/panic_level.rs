@@ -1,0 +1,70 @@
+//! The level at which a panic is logged: whose fault it is depends on the layer that panics.
+
+use std::{cell::Cell, future::poll_fn, pin::pin};
+
+use log::Level;
+
+thread_local! {
+    /// The level at which a panic on this thread is logged.
+    static PANIC_LEVEL: Cell<Level> = const { Cell::new(Level::Error) };
+}
+
+/// Until it is dropped, a panic on this thread is logged at another level.
+///
+/// The protocol layer panics on a header whose name is longer than 65,535 bytes, which ends the client's own connection and
+/// nothing else. Its panics are warnings, so that clients cannot fill the log with errors. Those of the application are errors.
+pub struct PanicLevel {
+    before: Level,
+}
+
+impl PanicLevel {
+    /// The level at which a panic on this thread is logged now.
+    pub fn current() -> Level {
+        PANIC_LEVEL.get()
+    }
+
+    /// Sets the level until what is returned is dropped.
+    pub fn set(level: Level) -> Self {
+        Self {
+            before: PANIC_LEVEL.replace(level),
+        }
+    }
+
+    /// Completes the future, with this level for panics whenever it is polled.
+    pub async fn during<F: Future>(level: Level, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            let _level = Self::set(level);
+            future.as_mut().poll(cx)
+        })
+        .await
+    }
+}
+
+impl Drop for PanicLevel {
+    fn drop(&mut self) {
+        PANIC_LEVEL.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic;
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn panics_have_the_level_of_the_layer_that_is_polled() {
+        let inner = PanicLevel::during(Level::Error, async { PANIC_LEVEL.get() });
+        let outer = async { (PANIC_LEVEL.get(), inner.await, PANIC_LEVEL.get()) };
+        let levels = PanicLevel::during(Level::Warn, outer).await;
+        assert_eq!(levels, (Level::Warn, Level::Error, Level::Warn));
+        assert_eq!(PANIC_LEVEL.get(), Level::Error);
+        let panicked = panic::catch_unwind(|| {
+            let _level = PanicLevel::set(Level::Warn);
+            panic!("on purpose");
+        });
+        assert!(panicked.is_err());
+        assert_eq!(PANIC_LEVEL.get(), Level::Error);
+    }
+}

@@ -1,0 +1,207 @@
+//! A listener's server: HTTP/1.1 on connections that end in time, over TLS where there is a certificate.
+//!
+//! It is what `actix_web::HttpServer` builds, with a [`Connection`] around each stream, for which that has no place.
+
+use std::{io, net, pin::Pin, sync::Arc, time::Duration};
+
+use actix_http::{HttpService, Protocol, Request, Response, body::BoxBody, error::DispatchError};
+use actix_server::{GracefulShutdownSignal, Server};
+use actix_service::{
+    Service, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
+};
+use actix_tls::accept::{
+    TlsError, max_concurrent_tls_connect,
+    rustls_0_23::{Acceptor, TlsStream},
+};
+use actix_web::{App, dev::AppConfig, rt::net::TcpStream, web::ServiceConfig};
+use log::Level;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::{
+    connection::{Answering, Connection, HEAD_WITHIN},
+    panic_level::PanicLevel,
+};
+
+/// How long a connection stays open without a request.
+const IDLE_FOR: Duration = Duration::from_secs(5);
+/// How long a client may take to close a connection that is over.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Decides whether a client that waits for `100 Continue` may send its body: returns the request, or the answer that refuses
+/// it. What it inserts into the request's extensions reaches the handler.
+pub type Continue =
+    Arc<dyn Fn(Request) -> Pin<Box<dyn Future<Output = Result<Request, Response<BoxBody>>>>> + Send + Sync>;
+
+/// How a listener serves its clients.
+pub struct Listener {
+    /// What its threads are named by.
+    pub name: &'static str,
+    /// Where it listens; see [`bind`](crate::bind()).
+    pub socket: net::TcpListener,
+    /// Threads that answer requests.
+    pub workers: usize,
+    /// How many clients may be connected at once, those of all workers together.
+    pub connections: u64,
+    /// How long requests under way may take to end once the server stops, in seconds.
+    pub shutdown_within_s: u64,
+    /// How it greets clients over TLS; without it, HTTP is served in plain.
+    pub tls: Option<ServerConfig>,
+    /// What it asks before a client sends a body that it announced; without it, every client may.
+    pub on_continue: Option<Continue>,
+    /// Whether a client that ends its half of the connection still gets its answer, rather than to be given up.
+    pub answers_half_closed: bool,
+}
+
+impl Listener {
+    /// Begins to serve what `configure` mounts, HTTP/1.1 only. `configure` is called once for each worker.
+    pub fn start<C>(self, configure: C) -> io::Result<Server>
+    where
+        C: Fn(&mut ServiceConfig) + Clone + Send + 'static,
+    {
+        let connections = per_worker(self.connections, self.workers);
+        let server = Server::build()
+            .workers(self.workers)
+            .max_concurrent_connections(connections)
+            .shutdown_timeout(self.shutdown_within_s)
+            .disable_signals();
+        let http = Http {
+            configure,
+            ending: server.graceful_shutdown_signal(),
+            on_continue: self.on_continue,
+            answers_half_closed: self.answers_half_closed,
+        };
+        let server = match self.tls {
+            None => server.listen(self.name, self.socket, move || {
+                fn_service(|stream: TcpStream| async {
+                    let client = prepare(&stream)?;
+                    Ok((
+                        Connection::new(stream, |stream| stream),
+                        Protocol::Http1,
+                        Some(client),
+                    ))
+                })
+                .and_then(http.clone().service())
+            })?,
+            Some(mut tls) => {
+                tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+                // A slow handshake must not delay those of other clients. The bound on connections holds all the same.
+                max_concurrent_tls_connect(connections);
+                server.listen(self.name, self.socket, move || {
+                    Acceptor::new(tls.clone())
+                        .map_err(TlsError::into_service_error)
+                        .and_then(fn_service(|stream: TlsStream<TcpStream>| async {
+                            let client = prepare(stream.get_ref().0).map_err(TlsError::Tls)?;
+                            Ok((
+                                Connection::new(stream, |stream| stream.get_ref().0),
+                                Protocol::Http1,
+                                Some(client),
+                            ))
+                        }))
+                        .and_then(http.clone().service().map_err(TlsError::Service))
+                })?
+            }
+        };
+        Ok(server.run())
+    }
+}
+
+/// How many connections each worker accepts: its share of the room, and at least one, since the server takes 0 as no limit.
+fn per_worker(room: u64, workers: usize) -> usize {
+    (usize::try_from(room).unwrap_or(usize::MAX) / workers.max(1)).max(1)
+}
+
+/// Readies a stream that was accepted, and tells who is at its other end.
+fn prepare(stream: &TcpStream) -> io::Result<net::SocketAddr> {
+    // Compressed answers are written in several parts, which must not wait for each other's receipt.
+    stream.set_nodelay(true)?;
+    stream.peer_addr()
+}
+
+/// HTTP on accepted streams.
+#[derive(Clone)]
+struct Http<C> {
+    configure: C,
+    ending: GracefulShutdownSignal,
+    on_continue: Option<Continue>,
+    answers_half_closed: bool,
+}
+
+impl<C: Fn(&mut ServiceConfig) + Clone + Send + 'static> Http<C> {
+    fn service<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+        self,
+    ) -> impl ServiceFactory<
+        (Connection<S>, Protocol, Option<net::SocketAddr>),
+        Config = (),
+        Response = (),
+        Error = DispatchError,
+        InitError = (),
+    > {
+        let Self {
+            configure,
+            ending,
+            on_continue,
+            answers_half_closed,
+        } = self;
+        let app = map_config(App::new().configure(configure), |()| AppConfig::default());
+        let service = HttpService::build()
+            .client_request_timeout(HEAD_WITHIN)
+            .keep_alive(IDLE_FOR)
+            .client_disconnect_timeout(GOODBYE_WITHIN)
+            .h1_allow_half_closed(answers_half_closed)
+            .graceful_shutdown_signal(move || {
+                let ending = ending.clone();
+                async move { ending.notified().await }
+            })
+            .expect(fn_service(move |request: Request| {
+                let on_continue = on_continue.clone();
+                async move {
+                    match on_continue {
+                        Some(decide) => decide(request).await,
+                        None => Ok(request),
+                    }
+                }
+            }))
+            .on_connect_ext(|connection: &Connection<S>, extensions| {
+                extensions.insert(connection.answering());
+            })
+            .finish(apply_fn_factory(app, answer));
+        apply_fn_factory(service, |connection, service| {
+            PanicLevel::during(Level::Warn, service.call(connection))
+        })
+    }
+}
+
+/// Answers a request, and tells its connection so meanwhile.
+fn answer<A: Service<Request>>(
+    request: Request,
+    app: &A,
+) -> impl Future<Output = Result<A::Response, A::Error>> + use<A> {
+    let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
+    answering.set(true);
+    let _level = PanicLevel::set(Level::Error);
+    let answer = PanicLevel::during(Level::Error, app.call(request));
+    async move {
+        let answer = answer.await;
+        answering.set(false);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_accepts_a_bounded_number_of_connections() {
+        for (room, workers, expected) in [
+            (20_000, 4, 5_000),
+            (10, 3, 3),
+            (2, 4, 1),
+            (1, 1_024, 1),
+            (7, 0, 7),
+        ] {
+            assert_eq!(per_worker(room, workers), expected);
+        }
+    }
+}
