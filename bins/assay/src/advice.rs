@@ -3,6 +3,8 @@
 use assay_domain::store::StoreError;
 use assay_local_postgres::ClusterError;
 
+use crate::upload::server::NotStored;
+
 const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
 const UNENCRYPTED: &str = "this build speaks to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md says how to build one that can do both";
 
@@ -11,6 +13,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
     error.chain().find_map(|cause| {
         if let Some(StoreError::Unreachable(why)) = cause.downcast_ref() {
             return Some(of_unreachable(why.as_ref()));
+        }
+        if let Some(reason) = cause.downcast_ref::<NotStored>() {
+            return reason.advice();
         }
         cause.downcast_ref().and_then(ClusterError::advice)
     })

@@ -53,8 +53,18 @@ impl Checkout {
         }
     }
 
+    /// Its root as reports write it, where it is known.
+    pub(crate) fn root(&self) -> Option<&str> {
+        self.root.as_deref()
+    }
+
     /// The checkout's files, where a report needs them: only JUnit's class names do.
     pub(crate) fn known_files(&self, format: Option<Format>, files: &[SourceFile]) -> Option<KnownFiles> {
+        Some(self.file_names(format, files)?.into_iter().collect())
+    }
+
+    /// Their names, relative to the root.
+    pub(crate) fn file_names(&self, format: Option<Format>, files: &[SourceFile]) -> Option<Vec<String>> {
         let is_junit = |file: &SourceFile| {
             format.or_else(|| assay_reports::looks_like_report(&file.bytes)) == Some(Format::Junit)
         };
@@ -64,7 +74,7 @@ impl Checkout {
 }
 
 /// The files below a folder, relative to it.
-fn sources(folder: &Path) -> KnownFiles {
+fn sources(folder: &Path) -> Vec<String> {
     WalkDir::new(folder)
         .into_iter()
         .filter_entry(|entry| {

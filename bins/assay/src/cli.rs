@@ -8,7 +8,7 @@ use crate::{
     commands::{
         analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
         key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
-        rebuild::RebuildArgs, refingerprint::RefingerprintArgs,
+        rebuild::RebuildArgs, refingerprint::RefingerprintArgs, run::RunArgs, upload::UploadArgs,
     },
     environment,
 };
@@ -20,6 +20,9 @@ A first report, from nothing:
   assay project create --org \"Example Shop\" storefront
   assay import --project storefront test-results/
   assay key create --org \"Example Shop\" --days 90
+
+From CI, to a server:
+  assay run --report results.json -- npx playwright test
 
 No database at hand:
   assay analyze test-results/
@@ -111,6 +114,10 @@ Examples:
     /// Read keys of organizations and ingest keys of projects
     #[command(subcommand)]
     Key(KeyCommand),
+    // Its text stands at the arguments.
+    Run(Box<RunArgs>),
+    // Its text stands at the arguments.
+    Upload(Box<UploadArgs>),
     // Its text stands at the arguments.
     Import(Box<ImportArgs>),
     // Its text stands at the arguments.

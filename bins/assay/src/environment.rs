@@ -38,6 +38,11 @@ pub(crate) fn job_started_at() -> Option<Timestamp> {
     variable("CI_JOB_STARTED_AT")?.parse().ok()
 }
 
+/// The ingest key. No flag holds it: the command line of a process can be read by others.
+pub(crate) fn ingest_key() -> Option<String> {
+    variable("ASSAY_INGEST_KEY")
+}
+
 /// A variable's value; one that is no UTF-8 tells nothing.
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name)?.into_string().ok()

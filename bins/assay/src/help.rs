@@ -12,7 +12,7 @@ use crate::cli::Cli;
 
 /// The commands by what they are for, in the order of their first use.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Reports", &["import", "analyze"]),
+    ("Reports", &["run", "upload", "import", "analyze"]),
     ("Administration", &["org", "project", "key"]),
     (
         "The database",

@@ -1,8 +1,9 @@
-//! `assay`: administration of the service, import of reports, pruning.
+//! `assay`: administration of the service, import and upload of reports, pruning.
 //!
 //! Reads top-down: the command line is parsed, the command runs, its error becomes the exit status.
 
 mod advice;
+mod changes;
 mod checkout;
 mod cli;
 mod clock;
@@ -10,14 +11,18 @@ mod commands;
 mod confirm;
 mod database;
 mod environment;
+mod forwarding;
 mod help;
 mod lookup;
+mod misuse;
 mod output;
 mod progress;
+mod report_flags;
 mod sources;
 mod suggest;
 mod table;
 mod terminal;
+mod upload;
 mod values;
 mod when;
 
@@ -31,6 +36,9 @@ use clap::FromArgMatches as _;
 
 use crate::cli::Cli;
 
+/// The exit status of wrong usage, as clap's.
+const WRONG_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .format_timestamp(None)
@@ -40,11 +48,14 @@ fn main() -> ExitCode {
         .unwrap_or_else(|error| help::with_usage(error).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match commands::run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
-            ExitCode::FAILURE
+            match error.is::<misuse::Misuse>() {
+                true => ExitCode::from(WRONG_USAGE),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

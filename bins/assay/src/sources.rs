@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use assay_domain::timestamp::Timestamp;
 use assay_reports::{Format, SourceFile};
 use rayon::prelude::*;
@@ -40,7 +40,16 @@ pub(crate) fn read(
     paths: &[PathBuf],
     format: Option<Format>,
 ) -> anyhow::Result<Vec<SourceFile>> {
-    let candidates = candidates(paths, &[])?;
+    read_candidates(global, &candidates(paths, &[])?, paths, format)
+}
+
+/// Reads the reports among these files, which `paths` named.
+pub(crate) fn read_candidates(
+    global: &Global,
+    candidates: &[Candidate],
+    paths: &[PathBuf],
+    format: Option<Format>,
+) -> anyhow::Result<Vec<SourceFile>> {
     let files = u64::try_from(candidates.len())?;
     let bar = progress::bar(global, "reading", files, Unit::Things("files"));
     let room = Room::default();
@@ -186,6 +195,22 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// Every file that the paths name, each once, in a fixed order. A walk also looks into files with these suffixes.
 pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result<Vec<Candidate>> {
+    look_up(paths, suffixes, Absent::IsAnError)
+}
+
+/// The files that the paths name and that may be reports. A path or pattern without a file is no error.
+pub(crate) fn existing(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
+    look_up(paths, &[], Absent::IsSkipped)
+}
+
+/// What a path or a pattern is for which there is no file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    IsAnError,
+    IsSkipped,
+}
+
+fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Result<Vec<Candidate>> {
     let mut all: Vec<Candidate> = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" || path.is_file() {
@@ -202,7 +227,7 @@ pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result
                 found: false,
             });
         } else {
-            matching(path, suffixes, &mut all)?;
+            matching(path, suffixes, absent, &mut all)?;
         }
         ensure!(
             all.len() <= MOST_FILES,
@@ -255,7 +280,12 @@ fn unreadable(path: &Path, problem: &io::Error) -> anyhow::Error {
 }
 
 /// The files that a pattern matches, folders walked.
-fn matching(pattern: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::Result<()> {
+fn matching(
+    pattern: &Path,
+    suffixes: &[&str],
+    absent: Absent,
+    into: &mut Vec<Candidate>,
+) -> anyhow::Result<()> {
     let text = pattern.to_string_lossy();
     let name = shown(pattern);
     let before = into.len();
@@ -268,10 +298,14 @@ fn matching(pattern: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> any
                 into.push(Candidate { path, found: false });
             }
         }
-        ensure!(into.len() > before, "{name}: no file matches");
+        ensure!(
+            into.len() > before || absent == Absent::IsSkipped,
+            "{name}: no file matches"
+        );
         return Ok(());
     }
-    bail!("{name}: no such file or folder")
+    ensure!(absent == Absent::IsSkipped, "{name}: no such file or folder");
+    Ok(())
 }
 
 pub(crate) fn tell_skipped(skipped: &[Skipped]) {

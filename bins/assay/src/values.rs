@@ -1,5 +1,7 @@
 //! Values of flags, parsed once at the edge.
 
+use std::time::Duration;
+
 use assay_access::lifetime::Lifetime;
 use assay_domain::{
     plan::Plan, recording::ShardIndex, run::CiProvider, settings::ChatEvent, timestamp::Timestamp,
@@ -138,6 +140,23 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
         .map_err(|error: assay_domain::timestamp::BadTimestamp| error.to_string())
 }
 
+/// A length of time such as `90s`, `5m`, `1h` or `0`; at most a day.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a time such as 90s, 5m or 1h, at most 24h; 0 for none".to_owned();
+    let (number, seconds) = match text.char_indices().last() {
+        Some((at, 's')) => (text.get(..at), 1),
+        Some((at, 'm')) => (text.get(..at), 60),
+        Some((at, 'h')) => (text.get(..at), 3_600),
+        Some(_) | None => (Some(text).filter(|text| *text == "0"), 1),
+    };
+    number
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|number| number.parse::<u64>().ok()?.checked_mul(seconds))
+        .filter(|seconds| *seconds <= 86_400)
+        .map(Duration::from_secs)
+        .ok_or_else(wrong)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,5 +193,26 @@ mod tests {
         assert_eq!(message("a\n\nb\n"), Ok("a\n\nb".to_owned()));
         assert_eq!(message("a\u{1b}[1m"), Err(BadText::Control));
         assert_eq!(message(" "), Err(BadText::Empty));
+    }
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, seconds) in [("0", 0), ("90s", 90), ("5m", 300), ("24h", 86_400), ("0s", 0)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in [
+            "",
+            "5",
+            "m",
+            "-1s",
+            "+1s",
+            "1.5m",
+            "25h",
+            "99999999999999999999h",
+            "5 m",
+            "5d",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -4,27 +4,21 @@ use std::{path::PathBuf, time::Instant};
 
 use anyhow::{Context as _, ensure};
 use assay_domain::{
-    recording::{Effect, Imported, RunContext, ShardIndex, VerdictChange, VerdictChanges},
-    run::{CiProvider, Counts, Outcome},
+    recording::{Effect, Imported},
+    run::{Counts, Outcome},
     store::{Administration, RecordError, StoreError},
     timestamp::Timestamp,
-    verdict::VerdictStatus,
 };
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
-use assay_reports::{Format, PartialReport, ci::CiContext};
-use clap::{Args, builder::TypedValueParser as _};
+use assay_reports::PartialReport;
+use clap::Args;
 use serde_json::json;
 
 use crate::{
-    checkout::Checkout, cli::Global, clock, database, environment, lookup, output, progress, sources, values,
+    changes, checkout::Checkout, cli::Global, clock, database, lookup, output, progress,
+    report_flags::ReportFlags, sources,
 };
-
-/// Most changed verdicts that are shown to people.
-const MOST_SHOWN: usize = 20;
-/// Headings of the help.
-const RUN: &str = "The run (told by CI's variables unless given)";
-const CODE: &str = "The code (told by CI's variables unless given)";
 
 const EXAMPLES: &str = "\
 All files named in one call make one run (or one shard of one), stored whole or not at all.
@@ -61,104 +55,11 @@ pub(crate) struct ImportArgs {
     /// Show what would be stored and where each value comes from; store nothing
     #[arg(long)]
     dry_run: bool,
-    /// Ignore CI's environment variables
-    #[arg(long)]
-    no_ci: bool,
-    /// The report's format
-    #[arg(
-        long,
-        default_value = "auto",
-        value_parser = values::formats(None).try_map(|word| parse_format(&word)),
-        help_heading = "The report"
-    )]
-    format: FormatChoice,
-    /// The checkout that the report's files lie in, to store their paths relative to it
-    #[arg(long, value_name = "DIR", help_heading = "The report")]
-    root: Option<PathBuf>,
     /// Exit with status 0 although some of the files could not be read
     #[arg(long, help_heading = "The report")]
     lenient: bool,
     #[command(flatten)]
-    run: RunFlags,
-}
-
-/// What the user says of the run.
-#[derive(Debug, Args)]
-struct RunFlags {
-    /// What all shards of one run share; without it CI's build, else the content
-    #[arg(long, value_name = "KEY", value_parser = values::run_key, help_heading = RUN)]
-    run_key: Option<String>,
-    /// Which shard this is, such as 2/5
-    #[arg(long, value_name = "I/N", value_parser = values::shard, help_heading = RUN)]
-    shard: Option<ShardIndex>,
-    /// The suite, where several share one build: each is a run of its own; without it CI's job
-    #[arg(long, value_parser = values::line, help_heading = RUN)]
-    suite: Option<String>,
-    /// The branch
-    #[arg(long, value_parser = values::name, help_heading = CODE)]
-    branch: Option<String>,
-    /// The commit that was checked out
-    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
-    commit: Option<String>,
-    /// For a pull request, the head behind a merge commit
-    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
-    tested_revision: Option<String>,
-    /// The commit's message
-    #[arg(long, value_parser = values::message, help_heading = CODE)]
-    message: Option<String>,
-    /// The commit's author
-    #[arg(long, value_parser = values::line, help_heading = CODE)]
-    author: Option<String>,
-    /// The pull request's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..), help_heading = CODE)]
-    pr: Option<i64>,
-    /// The pull request's title
-    #[arg(long, value_name = "TITLE", value_parser = values::line, help_heading = CODE)]
-    pr_title: Option<String>,
-    /// The CI service
-    #[arg(long, value_name = "PROVIDER", value_parser = values::provider(), help_heading = RUN)]
-    ci: Option<CiProvider>,
-    /// When the run started (RFC 3339); every time of the report moves with it
-    #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
-    started_at: Option<Timestamp>,
-    /// How long the run took, in milliseconds
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=31_536_000_000), help_heading = RUN)]
-    duration_ms: Option<u64>,
-}
-
-impl From<RunFlags> for Flags {
-    fn from(flags: RunFlags) -> Self {
-        Self {
-            run_key: flags.run_key,
-            shard: flags.shard,
-            context: RunContext {
-                branch: flags.branch,
-                commit_sha: flags.commit,
-                commit_message: flags.message,
-                author_name: flags.author,
-                tested_revision: flags.tested_revision,
-                pull_request_number: flags.pr,
-                pull_request_title: flags.pr_title,
-                ci_provider: flags.ci,
-                suite: flags.suite,
-            },
-            started_at: flags.started_at,
-            duration_ms: flags.duration_ms,
-        }
-    }
-}
-
-/// A format that was asked for; none to look at the content.
-#[derive(Debug, Clone, Copy)]
-struct FormatChoice(Option<Format>);
-
-fn parse_format(text: &str) -> Result<FormatChoice, String> {
-    if text == "auto" {
-        return Ok(FormatChoice(None));
-    }
-    text.parse()
-        .map(|format| FormatChoice(Some(format)))
-        .map_err(|error| format!("{error}, or auto"))
+    report: ReportFlags,
 }
 
 /// Runs `assay import`.
@@ -248,26 +149,27 @@ fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
 /// Reads the reports and decides between flags, variables and what the reports say. Beside the result: why each file
 /// that could not be read was left out.
 fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<(Prepared, Vec<String>)> {
-    let (ci, job_started_at) = match args.no_ci {
-        true => (CiContext::default(), None),
-        false => (environment::ci_context(), environment::job_started_at()),
-    };
-    let checkout = Checkout::of(args.root.as_deref(), &ci)?;
-    let sources = sources::read(global, &args.paths, args.format.0)?;
+    let ReportFlags {
+        format, root, run, ..
+    } = &args.report;
+    let format = format.0;
+    let (ci, job_started_at) = args.report.ci();
+    let checkout = Checkout::of(root.as_deref(), &ci)?;
+    let sources = sources::read(global, &args.paths, format)?;
     let files = Files::of(&sources);
-    let known_files = checkout.known_files(args.format.0, &sources);
+    let known_files = checkout.known_files(format, &sources);
     let parsing = progress::spinner(
         global,
         format!("parsing {}", output::count(u64::try_from(sources.len())?, "file")),
     );
     let count = sources.len();
     let began = Instant::now();
-    let read = assay_reports::read_readable(&sources, &checkout.options(args.format.0, known_files.as_ref()));
+    let read = assay_reports::read_readable(&sources, &checkout.options(format, known_files.as_ref()));
     parsing.finish_and_clear();
     drop(sources);
     let PartialReport { report, unread } = read?;
     progress::rate(global, count, report.tests.len(), began.elapsed());
-    let flags = Flags::from(args.run);
+    let flags = Flags::from(run);
     let arrival = Arrival {
         files,
         report,
@@ -305,46 +207,8 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
     format!(
         "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}{}",
         in_words(counts),
-        changes_in_words(verdicts_changed)
+        changes::in_words(verdicts_changed)
     )
-}
-
-/// The verdicts that changed, in lines. Tests that now have enough runs, and are healthy, are only counted.
-fn changes_in_words(changes: &VerdictChanges) -> String {
-    let is_news = |change: &&VerdictChange| {
-        (change.from, change.to) != (VerdictStatus::InsufficientData, VerdictStatus::Healthy)
-    };
-    let news: Vec<_> = changes.listed.iter().filter(is_news).collect();
-    if changes.total == 0 {
-        return String::new();
-    }
-    let rows = news.iter().take(MOST_SHOWN).map(|change| {
-        vec![
-            change.to.to_string(),
-            change.from.to_string(),
-            change.test_name.clone(),
-            change.file_path.clone().unwrap_or_default(),
-        ]
-    });
-    let shown = rows.len();
-    let head = format!(
-        "\n{} changed{}",
-        output::count(changes.total, "verdict"),
-        if shown == 0 { "" } else { ":\n" }
-    );
-    let table = match shown {
-        0 => String::new(),
-        _ => output::table(&["VERDICT", "BEFORE", "TEST", "FILE"], rows),
-    };
-    let rest = changes
-        .total
-        .saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX));
-    let rest = match (shown, rest) {
-        (0, _) => " (tests that now have enough runs, and are healthy)".to_owned(),
-        (_, 0) => String::new(),
-        (_, rest) => format!("and {rest} more; --json lists them"),
-    };
-    format!("{head}{table}{rest}")
 }
 
 fn in_words(counts: &Counts) -> String {

@@ -12,13 +12,19 @@ pub(crate) mod project;
 pub(crate) mod prune;
 pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
+pub(crate) mod run;
+pub(crate) mod upload;
+
+use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 
 /// Runs the command that was asked for.
-pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { global, command } = cli;
-    match command {
+    let done = match command {
+        Command::Run(args) => return run::run(&global, &args),
+        Command::Upload(args) => return upload::run(&global, &args),
         Command::Migrate => migrate::run(&global),
         Command::Org(command) => org::run(&global, command),
         Command::Project(command) => project::run(&global, command),
@@ -31,5 +37,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Refingerprint(args) => refingerprint::run(&global, &args),
         Command::Completions(args) => completions::run(&global, &args),
         Command::Man(args) => man::run(&global, &args),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

@@ -1,0 +1,180 @@
+//! `assay run`: runs a test command and sends the reports that it writes.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    io::ErrorKind,
+    os::unix::{fs::MetadataExt as _, process::ExitStatusExt as _},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, ExitStatus},
+};
+
+use anyhow::{Context as _, bail};
+use assay_reports::ci::CiContext;
+use clap::Args;
+
+use crate::{
+    cli::Global,
+    commands::upload::{self, Text, UploadFlags},
+    forwarding::Forwarding,
+    misuse::Misuse,
+    sources::{self, Candidate},
+    upload::server::Server,
+};
+
+/// Exit statuses of shells for a command that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+const EXAMPLES: &str = "\
+Only files that were written since the start are sent, so the report of an earlier build is never taken for this one's.
+Terminal and standard streams are the command's own; signals are forwarded to it. What is said of the upload goes to standard
+error.
+
+Examples:
+  In CI, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
+    assay run --report results.json -- npx playwright test
+  Every module's reports:
+    assay run --report '**/target/surefire-reports/*.xml' -- mvn -B verify
+  A shard of a suite:
+    assay run --report junit.xml --shard 2/3 -- pytest --junitxml=junit.xml
+  A build that must not fail because the server is away, or because a fork has no key:
+    assay run --best-effort --report junit.xml -- pytest --junitxml=junit.xml
+  A pipeline of commands:
+    assay run --report junit.xml -- sh -c 'make test | tee log.txt'
+
+Exit status: the command's own, or 128 and the signal's number. Where the command succeeded: 0 stored, 1 not stored. 2 wrong
+usage, without running the command; 126 or 127 where the command cannot be run.";
+
+/// Run a test command and send the reports that it writes
+///
+/// Sends them as `assay upload` does, whether the tests passed or failed, and ends with the command's own exit status.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'
+    #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
+    report: Vec<PathBuf>,
+    #[command(flatten)]
+    flags: UploadFlags,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs `assay run`.
+pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let (ci, _) = args.flags.report.ci();
+    if args.report.iter().any(|path| path.as_os_str() == "-") {
+        return Err(Misuse("--report -: name the file that the command writes".to_owned()).into());
+    }
+    // Before the command, whose minutes would be lost otherwise.
+    let server = args.flags.server(ci.provider)?;
+    let before = states(&sources::existing(&args.report)?);
+    let status = match run_command(&args.command)? {
+        Ended::With(status) => status,
+        Ended::NotRun(code) => return Ok(ExitCode::from(code)),
+    };
+    let sent = match &server {
+        Some(server) => send_written(global, args, server, &ci, &before),
+        None => Ok(()),
+    };
+    match (args.flags.settle(ci.provider, sent), code_of(status)) {
+        (sent, 0) => sent.map(|()| ExitCode::SUCCESS),
+        (Ok(()), code) => Ok(ExitCode::from(code)),
+        (Err(error), code) => {
+            crate::complain(&error);
+            Ok(ExitCode::from(code))
+        }
+    }
+}
+
+/// How a command ended.
+enum Ended {
+    With(ExitStatus),
+    /// It could not be started; the reason was said.
+    NotRun(u8),
+}
+
+fn run_command(command: &[OsString]) -> anyhow::Result<Ended> {
+    let Some((program, arguments)) = command.split_first() else {
+        bail!("no command");
+    };
+    let name = sources::shown(Path::new(program));
+    // Before the start, so that no signal is lost.
+    let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
+    let mut child = match Command::new(program).args(arguments).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            crate::complain(&anyhow::anyhow!("{name}: {error}"));
+            return Ok(Ended::NotRun(match error.kind() {
+                ErrorKind::NotFound => NOT_FOUND,
+                _ => NOT_EXECUTABLE,
+            }));
+        }
+    };
+    forwarding.until_ended(&child)?;
+    Ok(Ended::With(child.wait()?))
+}
+
+/// The exit status as a shell gives it.
+fn code_of(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// What changes when a file is written: its place on the disk, its size and its time.
+type State = (u64, u64, i64, i64);
+
+fn state(path: &Path) -> Option<State> {
+    let metadata = path.metadata().ok()?;
+    Some((
+        metadata.ino(),
+        metadata.size(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+    ))
+}
+
+/// Files as they are. Comparing them with themselves later is exact where a comparison with a clock is not: a file system's
+/// clock is another, and coarser.
+fn states(candidates: &[Candidate]) -> HashMap<PathBuf, State> {
+    candidates
+        .iter()
+        .filter_map(|candidate| Some((candidate.path.clone(), state(&candidate.path)?)))
+        .collect()
+}
+
+/// Sends the reports that were written since the states were taken.
+fn send_written(
+    global: &Global,
+    args: &RunArgs,
+    server: &Server,
+    ci: &CiContext,
+    before: &HashMap<PathBuf, State>,
+) -> anyhow::Result<()> {
+    let (written, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
+        .into_iter()
+        .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
+    let patterns: Vec<_> = args.report.iter().map(|path| sources::shown(path)).collect();
+    let patterns = patterns.join(", ");
+    if written.is_empty() {
+        match old.len() {
+            0 => bail!("nothing was stored: the command wrote no report: no file matches {patterns}"),
+            count => bail!(
+                "nothing was stored: the command wrote no report: of {patterns} there {} from before the start",
+                match count {
+                    1 => "is only one file".to_owned(),
+                    count => format!("are only {count} files"),
+                }
+            ),
+        }
+    }
+    let format = args.flags.report.format.0;
+    let files =
+        sources::read_candidates(global, &written, &args.report, format).context("nothing was stored")?;
+    upload::deliver(global, &args.flags, server, ci, &files, Text::OnStandardError)
+}

@@ -1,0 +1,409 @@
+//! `assay upload`: sends the test report of a run to a server.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::{Context as _, anyhow};
+use assay_domain::run::CiProvider;
+use assay_ingest::Flags;
+use assay_reports::{SourceFile, ci::CiContext};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    checkout::Checkout,
+    cli::Global,
+    clock,
+    misuse::Misuse,
+    output,
+    progress::{self, Unit},
+    report_flags::ReportFlags,
+    sources, terminal,
+    upload::{
+        address::{Missing, Wanted},
+        annotation, answer,
+        body::{Body, Facts},
+        retry::Backoff,
+        server::{NotStored, Server},
+        spool::Spool,
+    },
+    values,
+};
+
+/// Heading of the help.
+const SERVER: &str = "The server";
+
+const EXAMPLES: &str = "\
+All files named in one call make one run (or one shard of one), stored whole or not at all. The same report again changes
+nothing, so a command that failed can be run again.
+
+Examples:
+  In CI, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
+    assay upload test-results/
+  Whose key it is, and what would be sent:
+    assay upload --check test-results/
+  What the server would store, and where each value comes from:
+    assay upload --dry-run test-results/
+  A shard, and a suite beside others of the same build:
+    assay upload --shard 2/3 --suite e2e results-2.json
+  A build that must not fail because the server is away, and that sends the report later:
+    assay upload --best-effort --spool ~/.cache/assay-spool test-results/
+  By hand, with the key in a file that only you can read:
+    assay upload --url https://assay.example.org --key-file ~/.assay-key results.json
+
+Exit status: 0 stored, 1 not stored, 2 wrong usage.";
+
+/// Send the test report of a run to a server
+///
+/// Needs no database: ASSAY_INGEST_URL names the server's ingest listener, and ASSAY_INGEST_KEY holds an ingest key (`assay key
+/// create-ingest`). The files are sent as they are, compressed, in one request. The server reads them and answers once they are
+/// stored. CI's variables fill in what no flag gives. `assay run` wraps the test command instead.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UploadArgs {
+    /// Reports: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Show whose key it is and what would be sent; send nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    check: bool,
+    #[command(flatten)]
+    flags: UploadFlags,
+}
+
+/// How to send a report.
+#[derive(Debug, Args)]
+pub(crate) struct UploadFlags {
+    /// The server's ingest listener, such as https://assay.example.org
+    #[arg(long, value_name = "URL", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
+    url: Option<String>,
+    /// The file with the ingest key; without it the variable ASSAY_INGEST_KEY
+    #[arg(long, value_name = "FILE", help_heading = SERVER)]
+    key_file: Option<PathBuf>,
+    /// Send key and reports over plain http:// to another machine
+    #[arg(long, help_heading = SERVER)]
+    insecure_http: bool,
+    /// How long to try again where the server is away or busy: 90s, 5m, 1h, or 0 for a single attempt
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
+    retry_for: Duration,
+    /// Keep what could not be sent in this folder, and send first what it holds
+    #[arg(long, value_name = "DIR", help_heading = SERVER)]
+    spool: Option<PathBuf>,
+    /// Only warn where the report cannot be stored
+    #[arg(long)]
+    best_effort: bool,
+    /// Let the server read the report and answer what it would store; store nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The project that the key must belong to: its id or name
+    #[arg(long)]
+    project: Option<String>,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+}
+
+impl UploadFlags {
+    /// The server; none where its address or the key is missing and `--best-effort` was given, which is warned of.
+    pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
+        let wanted = Wanted {
+            url: self.url.as_deref(),
+            key_file: self.key_file.as_ref(),
+            insecure_http: self.insecure_http,
+        };
+        match wanted.resolve() {
+            Ok((address, key)) => Ok(Some(Server::new(address, key)?)),
+            Err(error) => match error.downcast::<Missing>() {
+                Ok(missing) if self.best_effort => {
+                    annotation::warn(provider, &missing.to_string());
+                    Ok(None)
+                }
+                Ok(missing) => Err(Misuse(format!(
+                    "{missing}. Set both as variables of the CI job; `assay key create-ingest --project P` makes a key"
+                ))
+                .into()),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// Turns a failure into a warning where `--best-effort` was given. Wrong usage stays an error.
+    pub(crate) fn settle(
+        &self,
+        provider: Option<CiProvider>,
+        sent: anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        match sent {
+            Err(error) if self.best_effort && !error.is::<Misuse>() => {
+                annotation::warn(provider, &format!("{error:#}"));
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+}
+
+/// Runs `assay upload`.
+pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode> {
+    let (ci, _) = args.flags.report.ci();
+    if args.paths.is_empty() && (args.check || args.flags.spool.is_none()) {
+        return Err(Misuse(
+            "no report was named; give PATHs such as test-results/, or --spool DIR alone to send what it holds".to_owned(),
+        )
+        .into());
+    }
+    let Some(server) = args.flags.server(ci.provider)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let sent = send(global, args, &server, &ci);
+    args.flags.settle(ci.provider, sent)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> anyhow::Result<()> {
+    if args.paths.is_empty() {
+        let spool = Spool::open(args.flags.spool.as_deref().unwrap_or(".".as_ref()))?;
+        let count = send_waiting(global, server, &spool, &mut Backoff::new(args.flags.retry_for))?;
+        return output::print(global.json, &json!({ "sent": count }), || {
+            format!("Sent {} of {}", output::count(count, "upload"), spool.name())
+        });
+    }
+    let format = args.flags.report.format.0;
+    let files = sources::read(global, &args.paths, format).context("nothing was stored")?;
+    if args.check {
+        return check(global, &args.flags, server, ci, &files);
+    }
+    deliver(global, &args.flags, server, ci, &files, Text::OnStandardOutput)
+}
+
+/// Where the answer in words goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Text {
+    OnStandardOutput,
+    /// Standard output is another program's.
+    OnStandardError,
+}
+
+/// Sends the files: what waits in the spool first. What cannot be sent now is kept there.
+pub(crate) fn deliver(
+    global: &Global,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    files: &[SourceFile],
+    text: Text,
+) -> anyhow::Result<()> {
+    let (fields, warnings) = fields(flags, ci, files)?;
+    say(&warnings);
+    let body = Body::new(&fields, files)?;
+    let spool = flags.spool.as_deref().map(Spool::open).transpose()?;
+    let mut backoff = Backoff::new(flags.retry_for);
+    let sent = match spool.as_ref().filter(|_| !flags.dry_run) {
+        None => send_body(global, server, &body, &mut backoff).map_err(anyhow::Error::new),
+        Some(spool) => send_waiting(global, server, spool, &mut backoff)
+            .and_then(|_| send_body(global, server, &body, &mut backoff).map_err(anyhow::Error::new)),
+    };
+    let answer = match (sent, spool) {
+        (Ok(answer), _) => answer,
+        (Err(error), Some(spool)) if !flags.dry_run && may_be_kept(&error) => {
+            let kept = spool.keep(&body, clock::now());
+            return Err(match kept {
+                Ok(()) => error.context(format!(
+                    "nothing was stored; the next `assay upload --spool {}` sends it",
+                    output::shell_word(&spool.name())
+                )),
+                Err(problem) => error.context(format!("nothing was stored, and {problem:#}")),
+            });
+        }
+        (Err(error), _) => return Err(error.context("nothing was stored")),
+    };
+    say(&answer::warnings(&answer));
+    let words = || match flags.dry_run {
+        true => answer::of_dry_run(&answer),
+        false => answer::in_words(&answer),
+    };
+    if text == Text::OnStandardError && !global.json {
+        use std::io::Write as _;
+        writeln!(terminal::err(), "{}", words().trim_end())?;
+        return Ok(());
+    }
+    output::print(global.json, &answer, words)
+}
+
+/// Whether sending it later may succeed: not where the server refuses the report itself.
+fn may_be_kept(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<NotStored>()
+        .is_some_and(|reason| !reason.is_the_reports_fault())
+}
+
+fn say(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("assay: warning: {warning}");
+    }
+}
+
+/// The fields of the request, and warnings.
+fn fields(
+    flags: &UploadFlags,
+    ci: &CiContext,
+    files: &[SourceFile],
+) -> anyhow::Result<(Vec<(&'static str, String)>, Vec<String>)> {
+    let ReportFlags {
+        format, root, run, ..
+    } = &flags.report;
+    let checkout = Checkout::of(root.as_deref(), ci)?;
+    let facts = Facts {
+        flags: &Flags::from(run),
+        format: format.0,
+        // Without the flag the server takes it from CI's variables.
+        root: root.as_ref().and_then(|_| checkout.root()),
+        ci,
+        known_files: checkout.file_names(format.0, files),
+        project: flags.project.as_deref(),
+        dry_run: flags.dry_run,
+    };
+    Ok(facts.fields())
+}
+
+/// Sends what waits in a spool, and says how many were sent. An upload that the server refuses for good is set aside.
+fn send_waiting(
+    global: &Global,
+    server: &Server,
+    spool: &Spool,
+    backoff: &mut Backoff,
+) -> anyhow::Result<u64> {
+    let mut count = 0;
+    for path in spool.waiting()? {
+        let Some(entry) = spool.take(&path)? else {
+            continue;
+        };
+        match send_body(global, server, &entry.body, backoff) {
+            Ok(_) => {
+                eprintln!(
+                    "assay: sent {}, which was kept by an earlier upload",
+                    entry.name()
+                );
+                entry.remove()?;
+                count += 1;
+            }
+            Err(error) if error.is_the_reports_fault() => {
+                let name = entry.set_aside()?;
+                eprintln!("assay: warning: an earlier upload is refused, and kept as {name}: {error}");
+            }
+            Err(error) => return Err(anyhow::Error::new(error)),
+        }
+    }
+    Ok(count)
+}
+
+/// Sends a body until it is stored or refused, or the time is over.
+fn send_body(
+    global: &Global,
+    server: &Server,
+    body: &Body,
+    backoff: &mut Backoff,
+) -> Result<Value, NotStored> {
+    loop {
+        let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
+        let bar = progress::bar(global, "sending", length, Unit::Bytes);
+        let sent = server.send(body, |bytes| bar.wrap_read(bytes));
+        bar.finish_and_clear();
+        let error = match sent {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if !error.is_transient() {
+            return Err(error);
+        }
+        let Some(pause) = backoff.pause(error.retry_after()) else {
+            return Err(error);
+        };
+        eprintln!(
+            "assay: not sent yet: {error}; trying again in {} s, for {} s more",
+            pause.as_secs().max(1),
+            backoff.left().as_secs()
+        );
+        let waiting = progress::spinner(global, "waiting");
+        std::thread::sleep(pause);
+        waiting.finish_and_clear();
+    }
+}
+
+/// Shows whose key it is, and what would be sent.
+fn check(
+    global: &Global,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    files: &[SourceFile],
+) -> anyhow::Result<()> {
+    let key = server.key().map_err(anyhow::Error::new)?;
+    let (fields, warnings) = fields(flags, ci, files)?;
+    say(&warnings);
+    let body = Body::new(&fields, files)?;
+    let listed: Vec<_> = files
+        .iter()
+        .map(|file| {
+            json!({
+                "name": file.name,
+                "bytes": file.bytes.len(),
+                "format": flags.report.format.0.or_else(|| assay_reports::looks_like_report(&file.bytes)).map(|format| format.to_string()),
+            })
+        })
+        .collect();
+    let sent: serde_json::Map<_, _> = fields
+        .iter()
+        .filter(|(name, _)| *name != "knownFiles")
+        .map(|(name, text)| {
+            let value = match *name {
+                "ci" => serde_json::from_str(text).unwrap_or(Value::Null),
+                _ => Value::from(text.as_str()),
+            };
+            ((*name).to_owned(), value)
+        })
+        .collect();
+    let value = json!({
+        "url": server.address().to_string(),
+        "key": key,
+        "fields": sent,
+        "files": listed,
+        "bytesToSend": body.bytes.len(),
+    });
+    output::print(global.json, &value, || {
+        in_words(&value).unwrap_or_else(|_| value.to_string())
+    })
+}
+
+/// The check in words.
+fn in_words(value: &Value) -> anyhow::Result<String> {
+    let at = |pointer: &str| value.pointer(pointer).ok_or_else(|| anyhow!("{pointer}"));
+    let text = |value: &Value| match value {
+        Value::String(text) => assay_reports::shown_name(text),
+        Value::Null => "unknown".to_owned(),
+        other => other.to_string(),
+    };
+    let files = at("/files")?.as_array().into_iter().flatten();
+    let rows = files.map(|file| {
+        let field = |name: &str| file.get(name).map(text).unwrap_or_default();
+        vec![field("name"), field("format"), field("bytes")]
+    });
+    let ci = at("/fields")?.get("ci").and_then(Value::as_object);
+    let flags = at("/fields")?.as_object();
+    let from_ci = ci
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| *name != "sources" && *name != "workspaceRoot")
+        .map(|(name, value)| vec![name.clone(), text(value), "CI".to_owned()]);
+    let from_flags = flags
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| *name != "ci")
+        .map(|(name, value)| vec![name.clone(), text(value), "flag".to_owned()]);
+    Ok(format!(
+        "The key is of the project {:?} at {}\n\n{}\n{}\nWould send {} bytes; nothing was sent",
+        text(at("/key/project/name")?),
+        text(at("/url")?),
+        output::table(&["VALUE", "", "FROM"], from_flags.chain(from_ci)),
+        output::table(&["FILE", "FORMAT", "BYTES"], rows),
+        at("/bytesToSend")?
+    ))
+}

@@ -1,0 +1,109 @@
+//! Signals that this program gets while another one runs for it.
+
+use std::{
+    process::Child,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2},
+    iterator::{SignalsInfo, exfiltrator::WithOrigin},
+    low_level::{
+        emulate_default_handler,
+        siginfo::{Cause, Origin},
+    },
+};
+
+/// The signals by which CI services, shells and people end or ask a command.
+const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// Forwards signals to a command from its start to its end.
+pub(crate) struct Forwarding {
+    phase: Arc<Mutex<Phase>>,
+}
+
+/// What a signal does.
+enum Phase {
+    /// The command is about to start: the signals are forwarded then.
+    Starting(Vec<i32>),
+    /// They are forwarded to this process, which has not been waited for.
+    Running(Pid),
+    /// They do what they do in a program that knows nothing of them.
+    Ended,
+}
+
+impl Forwarding {
+    /// Takes the signals from now on.
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let mut signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
+        let phase = Arc::new(Mutex::new(Phase::Starting(Vec::new())));
+        let shared = Arc::clone(&phase);
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for origin in signals.forever() {
+                handle(
+                    &mut shared.lock().unwrap_or_else(PoisonError::into_inner),
+                    &origin,
+                );
+            }
+        })?;
+        Ok(Self { phase })
+    }
+
+    /// Forwards them to this process until it has ended. It still has to be waited for.
+    pub(crate) fn until_ended(self, child: &Child) -> anyhow::Result<()> {
+        let pid = i32::try_from(child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .context("no process id")?;
+        let early = std::mem::replace(&mut *self.lock(), Phase::Running(pid));
+        if let Phase::Starting(signals) = early {
+            for signal in signals {
+                forward(pid, signal);
+            }
+        }
+        // Without taking its status, so that its id stays its own until no signal is forwarded to it any longer.
+        let ended = loop {
+            match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+                Err(rustix::io::Errno::INTR) => {}
+                ended => break ended,
+            }
+        };
+        *self.lock() = Phase::Ended;
+        ended?;
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        *self.lock() = Phase::Ended;
+    }
+}
+
+fn handle(phase: &mut Phase, origin: &Origin) {
+    // A terminal sends Ctrl-C and the like to the command as well, which would get it twice.
+    let is_of_the_terminal = matches!(origin.cause, Cause::Kernel);
+    match phase {
+        Phase::Starting(signals) => signals.push(origin.signal),
+        Phase::Running(_) if is_of_the_terminal => {}
+        Phase::Running(pid) => forward(*pid, origin.signal),
+        Phase::Ended => {
+            // Where this fails the program goes on to its end.
+            let _ = emulate_default_handler(origin.signal);
+        }
+    }
+}
+
+fn forward(pid: Pid, signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // A process that has just ended needs no signal.
+        let _ = kill_process(pid, signal);
+    }
+}

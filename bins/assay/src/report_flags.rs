@@ -1,0 +1,129 @@
+//! The flags that say what a report is and which run it belongs to: those of every command that stores reports.
+
+use std::path::PathBuf;
+
+use assay_domain::{
+    recording::{RunContext, ShardIndex},
+    run::CiProvider,
+    timestamp::Timestamp,
+};
+use assay_ingest::Flags;
+use assay_reports::{Format, ci::CiContext};
+use clap::{Args, builder::TypedValueParser as _};
+
+use crate::{environment, values};
+
+/// Headings of the help.
+const RUN: &str = "The run (told by CI's variables unless given)";
+const CODE: &str = "The code (told by CI's variables unless given)";
+
+/// What the user says of a report and its run.
+#[derive(Debug, Args)]
+pub(crate) struct ReportFlags {
+    /// Ignore CI's environment variables
+    #[arg(long)]
+    pub(crate) no_ci: bool,
+    /// The report's format
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = values::formats(None).try_map(|word| parse_format(&word)),
+        help_heading = "The report"
+    )]
+    pub(crate) format: FormatChoice,
+    /// The checkout that the report's files lie in, to store their paths relative to it
+    #[arg(long, value_name = "DIR", help_heading = "The report")]
+    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
+}
+
+impl ReportFlags {
+    /// What CI's variables say, and when they say that the job started.
+    pub(crate) fn ci(&self) -> (CiContext, Option<Timestamp>) {
+        match self.no_ci {
+            true => (CiContext::default(), None),
+            false => (environment::ci_context(), environment::job_started_at()),
+        }
+    }
+}
+
+/// What the user says of the run.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunFlags {
+    /// What all shards of one run share; without it CI's build, else the content
+    #[arg(long, value_name = "KEY", value_parser = values::run_key, help_heading = RUN)]
+    pub(crate) run_key: Option<String>,
+    /// Which shard this is, such as 2/5
+    #[arg(long, value_name = "I/N", value_parser = values::shard, help_heading = RUN)]
+    pub(crate) shard: Option<ShardIndex>,
+    /// The suite, where several share one build: each is a run of its own; without it CI's job
+    #[arg(long, value_parser = values::line, help_heading = RUN)]
+    pub(crate) suite: Option<String>,
+    /// The branch
+    #[arg(long, value_parser = values::name, help_heading = CODE)]
+    pub(crate) branch: Option<String>,
+    /// The commit that was checked out
+    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
+    pub(crate) commit: Option<String>,
+    /// For a pull request, the head behind a merge commit
+    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
+    pub(crate) tested_revision: Option<String>,
+    /// The commit's message
+    #[arg(long, value_parser = values::message, help_heading = CODE)]
+    pub(crate) message: Option<String>,
+    /// The commit's author
+    #[arg(long, value_parser = values::line, help_heading = CODE)]
+    pub(crate) author: Option<String>,
+    /// The pull request's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..), help_heading = CODE)]
+    pub(crate) pr: Option<i64>,
+    /// The pull request's title
+    #[arg(long, value_name = "TITLE", value_parser = values::line, help_heading = CODE)]
+    pub(crate) pr_title: Option<String>,
+    /// The CI service
+    #[arg(long, value_name = "PROVIDER", value_parser = values::provider(), help_heading = RUN)]
+    pub(crate) ci: Option<CiProvider>,
+    /// When the run started (RFC 3339); every time of the report moves with it
+    #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
+    pub(crate) started_at: Option<Timestamp>,
+    /// How long the run took, in milliseconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=31_536_000_000), help_heading = RUN)]
+    pub(crate) duration_ms: Option<u64>,
+}
+
+impl From<&RunFlags> for Flags {
+    fn from(flags: &RunFlags) -> Self {
+        let flags = flags.clone();
+        Self {
+            run_key: flags.run_key,
+            shard: flags.shard,
+            context: RunContext {
+                branch: flags.branch,
+                commit_sha: flags.commit,
+                commit_message: flags.message,
+                author_name: flags.author,
+                tested_revision: flags.tested_revision,
+                pull_request_number: flags.pr,
+                pull_request_title: flags.pr_title,
+                ci_provider: flags.ci,
+                suite: flags.suite,
+            },
+            started_at: flags.started_at,
+            duration_ms: flags.duration_ms,
+        }
+    }
+}
+
+/// A format that was asked for; none to look at the content.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FormatChoice(pub(crate) Option<Format>);
+
+fn parse_format(text: &str) -> Result<FormatChoice, String> {
+    if text == "auto" {
+        return Ok(FormatChoice(None));
+    }
+    text.parse()
+        .map(|format| FormatChoice(Some(format)))
+        .map_err(|error| format!("{error}, or auto"))
+}

@@ -1,0 +1,201 @@
+//! Where reports are sent to, and with which key.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, ensure};
+use ureq::http::Uri;
+
+use crate::{environment, misuse::Misuse, sources::shown};
+
+/// Longest address, in characters.
+const LONGEST_ADDRESS: usize = 2_000;
+/// Longest key, in characters; a key has 43.
+const LONGEST_KEY: u64 = 1_000;
+
+/// The address of an ingest listener, without the path of a route.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    base: String,
+    /// Whether it is this machine.
+    pub(crate) is_loopback: bool,
+    /// Whether the connection is encrypted.
+    pub(crate) is_encrypted: bool,
+}
+
+impl Address {
+    /// Parses what `--url` or ASSAY_INGEST_URL says.
+    pub(crate) fn parse(text: &str, insecure_http: bool) -> Result<Self, Misuse> {
+        let wrong = |why: &str| Misuse(format!("the address of the ingest listener {why}"));
+        let text = text.trim();
+        if text.len() > LONGEST_ADDRESS {
+            return Err(wrong(&format!("exceeds {LONGEST_ADDRESS} characters")));
+        }
+        let uri: Uri = text
+            .parse()
+            .map_err(|_| wrong("is no URL; give one such as https://assay.example.org"))?;
+        let authority = uri
+            .authority()
+            .ok_or_else(|| wrong("has no host; give one such as https://assay.example.org"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("holds a password; the key belongs into ASSAY_INGEST_KEY"));
+        }
+        if uri.query().is_some() {
+            return Err(wrong("has a query; give it without"));
+        }
+        let is_encrypted = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            Some(_) | None => return Err(wrong("must begin with https:// or http://")),
+        };
+        let host = authority.host().trim_matches(['[', ']']);
+        let is_loopback =
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        if !is_encrypted && !is_loopback && !insecure_http {
+            return Err(wrong(
+                "is plain http://, which shows the key and the reports to the network; use https://, or add --insecure-http",
+            ));
+        }
+        // Some copy the address of the route instead of the listener's.
+        let base = text.trim_end_matches('/');
+        let base = base.strip_suffix("/reports").unwrap_or(base);
+        let base = base.strip_suffix("/ingest/v1").unwrap_or(base);
+        Ok(Self {
+            base: base.to_owned(),
+            is_loopback,
+            is_encrypted,
+        })
+    }
+
+    /// The address of a route such as `reports`.
+    pub(crate) fn route(&self, name: &str) -> String {
+        format!("{}/ingest/v1/{name}", self.base)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.base)
+    }
+}
+
+/// An ingest key. Its text is in no message.
+pub(crate) struct Key(String);
+
+impl Key {
+    /// The key of the file, else of the environment; none where the variable is not set or empty.
+    pub(crate) fn of(file: Option<&Path>) -> anyhow::Result<Option<Self>> {
+        let text = match file {
+            Some(path) => {
+                let mut text = String::new();
+                File::open(path)
+                    .and_then(|file| file.take(LONGEST_KEY + 1).read_to_string(&mut text))
+                    .with_context(|| format!("--key-file {}", shown(path)))?;
+                ensure!(!text.trim().is_empty(), "--key-file {}: it is empty", shown(path));
+                Some(text)
+            }
+            None => environment::ingest_key(),
+        };
+        let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+            return Ok(None);
+        };
+        let key = text.trim();
+        let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        ensure!(
+            key.chars().all(is_key) && u64::try_from(key.len())? <= LONGEST_KEY,
+            "{} holds no key: a key is svc_ and letters and digits, on one line",
+            file.map_or("ASSAY_INGEST_KEY".to_owned(), shown)
+        );
+        Ok(Some(Self(key.to_owned())))
+    }
+
+    /// The value of the header `Authorization`.
+    pub(crate) fn bearer(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
+/// What both of them need, as flags say it.
+pub(crate) struct Wanted<'a> {
+    pub(crate) url: Option<&'a str>,
+    pub(crate) key_file: Option<&'a PathBuf>,
+    pub(crate) insecure_http: bool,
+}
+
+impl Wanted<'_> {
+    /// The address and the key. An error that is a [`Missing`] where one of them was not given.
+    pub(crate) fn resolve(&self) -> anyhow::Result<(Address, Key)> {
+        let url = self.url.map(str::trim).filter(|url| !url.is_empty());
+        let key =
+            Key::of(self.key_file.map(PathBuf::as_path)).map_err(|error| Misuse(format!("{error:#}")))?;
+        match (url, key) {
+            (Some(url), Some(key)) => Ok((Address::parse(url, self.insecure_http)?, key)),
+            (None, Some(_)) => Err(Missing("ASSAY_INGEST_URL is not set").into()),
+            (Some(_), None) => Err(Missing("ASSAY_INGEST_KEY is not set").into()),
+            (None, None) => Err(Missing("ASSAY_INGEST_URL and ASSAY_INGEST_KEY are not set").into()),
+        }
+    }
+}
+
+/// The address or the key was not given, as in a pull request of a fork, which gets no secrets.
+#[derive(Debug)]
+pub(crate) struct Missing(&'static str);
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "nothing was stored: {}", self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_https_or_of_this_machine() {
+        for (text, route) in [
+            (
+                "https://assay.example.org",
+                "https://assay.example.org/ingest/v1/reports",
+            ),
+            (
+                "https://assay.example.org/ci/",
+                "https://assay.example.org/ci/ingest/v1/reports",
+            ),
+            ("http://127.0.0.1:8081", "http://127.0.0.1:8081/ingest/v1/reports"),
+            ("http://[::1]:8081/", "http://[::1]:8081/ingest/v1/reports"),
+            (
+                " http://localhost:8081/ingest/v1/reports",
+                "http://localhost:8081/ingest/v1/reports",
+            ),
+        ] {
+            assert_eq!(
+                Address::parse(text, false).unwrap().route("reports"),
+                route,
+                "{text}"
+            );
+        }
+        for wrong in [
+            "",
+            "assay.example.org",
+            "/ingest",
+            "ftp://assay.example.org",
+            "http://assay.example.org",
+            "http://127.0.0.1.example.org",
+            "http://localhost.example.org",
+            "https://user:secret@assay.example.org",
+            "https://assay.example.org?key=1",
+            "https://a b",
+        ] {
+            let error = Address::parse(wrong, false).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(Address::parse("http://assay.example.org", true).is_ok());
+    }
+}

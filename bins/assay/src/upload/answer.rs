@@ -1,0 +1,141 @@
+//! The server's answer in words.
+
+use assay_domain::{
+    recording::{VerdictChange, VerdictChanges},
+    verdict::VerdictStatus,
+};
+use assay_reports::shown_name;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{changes, output};
+
+/// What the words need of an answer. A field that a newer server leaves out is no reason to fail: the report is stored.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Stored {
+    project: Project,
+    run_id: Option<String>,
+    run_number: Option<i64>,
+    shard_id: Option<String>,
+    status: Option<String>,
+    counts: Counts,
+    effect: String,
+    values: Vec<Value>,
+    verdicts_changed: Vec<Change>,
+    verdicts_changed_total: Option<u64>,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Project {
+    name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Counts {
+    total: u64,
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    recovered: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Change {
+    test_name: String,
+    #[serde(default)]
+    file_path: Option<String>,
+    from: String,
+    to: String,
+}
+
+impl Change {
+    /// The change; none where a newer server has a verdict that this program does not know.
+    fn known(&self) -> Option<VerdictChange> {
+        Some(VerdictChange {
+            test_name: shown_name(&self.test_name),
+            file_path: self.file_path.as_deref().map(shown_name),
+            from: self.from.parse::<VerdictStatus>().ok()?,
+            to: self.to.parse::<VerdictStatus>().ok()?,
+        })
+    }
+}
+
+/// The warnings of an answer.
+pub(crate) fn warnings(answer: &Value) -> Vec<String> {
+    let stored = Stored::deserialize(answer).unwrap_or_default();
+    stored
+        .warnings
+        .iter()
+        .map(|warning| shown_name(warning))
+        .collect()
+}
+
+/// The answer to a report that was stored.
+pub(crate) fn in_words(answer: &Value) -> String {
+    let stored = Stored::deserialize(answer).unwrap_or_default();
+    let project = shown_name(&stored.project.name);
+    let text = |text: &Option<String>| text.as_deref().map(shown_name).unwrap_or_default();
+    let ended = match stored.status.as_deref() {
+        Some(status) => shown_name(status),
+        None => "is not complete yet".to_owned(),
+    };
+    let shard = match stored.run_id == stored.shard_id {
+        true => String::new(),
+        false => format!("\nshard {}", text(&stored.shard_id)),
+    };
+    let unchanged = match stored.effect.as_str() {
+        "unchanged" => "\nIt was already stored; nothing changed",
+        _ => "",
+    };
+    let listed: Vec<_> = stored.verdicts_changed.iter().filter_map(Change::known).collect();
+    let count = u64::try_from(stored.verdicts_changed.len()).unwrap_or(u64::MAX);
+    let changes = VerdictChanges {
+        total: stored.verdicts_changed_total.unwrap_or(count),
+        listed,
+    };
+    format!(
+        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{unchanged}{}",
+        stored.run_number.unwrap_or_default(),
+        counts(&stored.counts),
+        text(&stored.run_id),
+        changes::in_words(&changes)
+    )
+}
+
+/// The answer to `--dry-run`.
+pub(crate) fn of_dry_run(answer: &Value) -> String {
+    let stored = Stored::deserialize(answer).unwrap_or_default();
+    let rows = stored.values.iter().map(|value| {
+        let text = |name: &str| match value.get(name) {
+            Some(Value::String(text)) => shown_name(text.lines().next().unwrap_or_default()),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        vec![text("what"), text("value"), text("from")]
+    });
+    format!(
+        "{}\nWould store {} in {:?}; nothing was stored",
+        output::table(&["VALUE", "", "FROM"], rows),
+        counts(&stored.counts),
+        shown_name(&stored.project.name)
+    )
+}
+
+fn counts(counts: &Counts) -> String {
+    let Counts {
+        total,
+        passed,
+        failed,
+        skipped,
+        recovered,
+    } = counts;
+    format!(
+        "{}, {passed} passed ({recovered} recovered), {failed} failed, {skipped} skipped",
+        output::count(*total, "test")
+    )
+}

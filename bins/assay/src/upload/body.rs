@@ -1,0 +1,263 @@
+//! The body of an upload: the report files as they are and what is known of the run, as compressed `multipart/form-data`.
+
+use std::{
+    collections::HashSet,
+    io,
+    path::{Component, Path},
+};
+
+use anyhow::Context as _;
+use assay_ingest::Flags;
+use assay_reports::{Format, SourceFile, ci::CiContext};
+use serde_json::{Value, json};
+
+/// Zstandard's own default: a report of JSON shrinks to a twentieth at some hundred megabytes a second.
+const LEVEL: i32 = 3;
+/// Longest name of a file that the server takes, in characters.
+const LONGEST_NAME: usize = 300;
+/// Most bytes of names of the checkout's files that the server takes.
+const MOST_KNOWN_FILES: usize = 4 << 20;
+/// Longest commit message that is sent, in characters, as for `assay import`.
+const LONGEST_MESSAGE: usize = 10_000;
+/// Longest other value, in characters.
+const LONGEST_VALUE: usize = 2_000;
+
+/// A body that is ready to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// The separator of its parts.
+    pub(crate) boundary: String,
+    /// Compressed with Zstandard.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Body {
+    /// Compresses the fields and the files.
+    pub(crate) fn new(fields: &[(&str, String)], files: &[SourceFile]) -> anyhow::Result<Self> {
+        let boundary = format!("assay-{:032x}", rand::random::<u128>());
+        let mut out = zstd::Encoder::new(Vec::new(), LEVEL)?;
+        write_parts(&mut out, &boundary, fields, files).context("compressing the reports")?;
+        Ok(Self {
+            boundary,
+            bytes: out.finish().context("compressing the reports")?,
+        })
+    }
+
+    /// Its media type.
+    pub(crate) fn content_type(&self) -> String {
+        format!("multipart/form-data; boundary={}", self.boundary)
+    }
+}
+
+fn write_parts(
+    out: &mut impl io::Write,
+    boundary: &str,
+    fields: &[(&str, String)],
+    files: &[SourceFile],
+) -> io::Result<()> {
+    for (name, value) in fields {
+        write!(
+            out,
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        )?;
+    }
+    let mut taken = HashSet::new();
+    for file in files {
+        let name = unused(file_name(&file.name), &mut taken);
+        write!(
+            out,
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"report\"; filename=\"{name}\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        )?;
+        out.write_all(&file.bytes)?;
+        out.write_all(b"\r\n")?;
+    }
+    write!(out, "--{boundary}--\r\n")
+}
+
+/// A file's name as the server takes it: relative, with `/`, without `..`, quotes and control characters. Of a long one
+/// the end is kept.
+fn file_name(name: &str) -> String {
+    let parts: Vec<_> = Path::new(name)
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(part) => Some(part.to_string_lossy()),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        })
+        .collect();
+    let joined = parts
+        .join("/")
+        .replace(|c: char| c.is_control() || matches!(c, '"' | '\\'), "_");
+    let surplus = joined.chars().count().saturating_sub(LONGEST_NAME - 10);
+    let kept: String = joined.chars().skip(surplus).collect();
+    match kept.trim_start_matches('/') {
+        "" => "report".to_owned(),
+        kept => kept.to_owned(),
+    }
+}
+
+/// The name, in a folder with a number where another file has it: `../a.xml` and `a.xml` are two files.
+fn unused(name: String, taken: &mut HashSet<String>) -> String {
+    let free = match taken.contains(&name) {
+        true => (2..)
+            .map(|number: u32| format!("{number}/{name}"))
+            .find(|name| !taken.contains(name))
+            .unwrap_or(name),
+        false => name,
+    };
+    taken.insert(free.clone());
+    free
+}
+
+/// What is known of a run beside its reports.
+pub(crate) struct Facts<'a> {
+    pub(crate) flags: &'a Flags,
+    pub(crate) format: Option<Format>,
+    /// The checkout's root that the user named.
+    pub(crate) root: Option<&'a str>,
+    pub(crate) ci: &'a CiContext,
+    /// The checkout's files, relative to its root.
+    pub(crate) known_files: Option<Vec<String>>,
+    /// The project that the key must be of.
+    pub(crate) project: Option<&'a str>,
+    pub(crate) dry_run: bool,
+}
+
+impl Facts<'_> {
+    /// The fields of the request, and what the user should know of them.
+    pub(crate) fn fields(&self) -> (Vec<(&'static str, String)>, Vec<String>) {
+        let Flags {
+            run_key,
+            shard,
+            context,
+            started_at,
+            duration_ms,
+        } = self.flags;
+        let mut warnings = Vec::new();
+        let known_files = self.known_files.as_ref().map(|names| names.join("\n"));
+        if known_files
+            .as_ref()
+            .is_some_and(|names| names.len() > MOST_KNOWN_FILES)
+        {
+            warnings.push(format!(
+                "the checkout's file names exceed {} MiB; tests of reports that name only classes have no file",
+                MOST_KNOWN_FILES >> 20
+            ));
+        }
+        let text = |value: Option<&str>| value.map(str::to_owned);
+        let fields = [
+            ("project", text(self.project)),
+            ("runKey", run_key.clone()),
+            ("shard", shard.map(shard_text)),
+            ("suite", context.suite.clone()),
+            ("branch", context.branch.clone()),
+            ("commit", context.commit_sha.clone()),
+            ("testedRevision", context.tested_revision.clone()),
+            ("message", context.commit_message.clone()),
+            ("author", context.author_name.clone()),
+            (
+                "pullRequest",
+                context.pull_request_number.map(|number| number.to_string()),
+            ),
+            ("pullRequestTitle", context.pull_request_title.clone()),
+            (
+                "provider",
+                context.ci_provider.map(|provider| provider.to_string()),
+            ),
+            ("startedAt", started_at.map(|at| at.to_string())),
+            ("durationMs", duration_ms.map(|length| length.to_string())),
+            ("format", self.format.map(|format| format.to_string())),
+            ("root", text(self.root)),
+            ("ci", self.ci.provider.map(|_| ci_values(self.ci).to_string())),
+            (
+                "knownFiles",
+                known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILES),
+            ),
+            ("dryRun", self.dry_run.then(|| "true".to_owned())),
+        ];
+        let given = fields
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
+        (given, warnings)
+    }
+}
+
+fn shard_text(shard: assay_domain::recording::ShardIndex) -> String {
+    match shard.total {
+        Some(total) => format!("{}/{total}", shard.index),
+        None => shard.index.to_string(),
+    }
+}
+
+/// What CI's variables say, as the field `ci`; what they do not say is left out.
+fn ci_values(ci: &CiContext) -> Value {
+    let CiContext {
+        provider,
+        context,
+        run_key,
+        attempt,
+        job,
+        runner,
+        shard,
+        workspace_root,
+        run_url,
+        sources,
+    } = ci;
+    let cut = |text: &Option<String>, most: usize| {
+        text.as_ref()
+            .map(|text| text.chars().take(most).collect::<String>())
+    };
+    let value = |text: &Option<String>| cut(text, LONGEST_VALUE);
+    let mut values = json!({
+        "provider": provider,
+        "runKey": value(run_key),
+        "attempt": attempt,
+        "job": value(job),
+        "runner": value(runner),
+        "shard": shard.map(shard_text),
+        "branch": value(&context.branch),
+        "commit": value(&context.commit_sha),
+        "testedRevision": value(&context.tested_revision),
+        "pullRequest": context.pull_request_number,
+        "pullRequestTitle": value(&context.pull_request_title),
+        "message": cut(&context.commit_message, LONGEST_MESSAGE),
+        "author": value(&context.author_name),
+        "suite": value(&context.suite),
+        "runUrl": value(run_url),
+        "workspaceRoot": value(workspace_root),
+        "sources": sources,
+    });
+    if let Some(values) = values.as_object_mut() {
+        values.retain(|_, value| !value.is_null());
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_relative_and_unlike() {
+        for (name, sent) in [
+            ("out/a.xml", "out/a.xml"),
+            ("./out//a.xml", "out/a.xml"),
+            ("../../out/a.xml", "out/a.xml"),
+            ("/tmp/out/a.xml", "tmp/out/a.xml"),
+            ("a\"b\\c\nd.xml", "a_b_c_d.xml"),
+            ("-", "-"),
+            ("..", "report"),
+        ] {
+            assert_eq!(file_name(name), sent, "{name}");
+        }
+        let long = file_name(&format!("{}/a.xml", "d".repeat(400)));
+        assert!(
+            long.chars().count() <= LONGEST_NAME && long.ends_with("/a.xml"),
+            "{long}"
+        );
+        let mut taken = HashSet::new();
+        let names = ["a.xml", "../a.xml", "../../a.xml"].map(|name| unused(file_name(name), &mut taken));
+        assert_eq!(names, ["a.xml", "2/a.xml", "3/a.xml"]);
+    }
+}

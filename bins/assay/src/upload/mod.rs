@@ -1,0 +1,9 @@
+//! Sending reports to a server's ingest listener: the body, the request with its retries, and the spool.
+
+pub(crate) mod address;
+pub(crate) mod annotation;
+pub(crate) mod answer;
+pub(crate) mod body;
+pub(crate) mod retry;
+pub(crate) mod server;
+pub(crate) mod spool;

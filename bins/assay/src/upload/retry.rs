@@ -1,0 +1,65 @@
+//! Backoff between attempts to send.
+
+use std::time::{Duration, Instant};
+
+/// The first pause.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Pauses that double from 1 s to 30 s, with jitter, until the time is used up.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    ends: Instant,
+    next: Duration,
+}
+
+impl Backoff {
+    /// Backoff for this long, from now.
+    pub(crate) fn new(within: Duration) -> Self {
+        Self {
+            ends: Instant::now() + within,
+            next: FIRST,
+        }
+    }
+
+    /// The next pause: what the server asked for, if it is longer. None where the time would be over.
+    pub(crate) fn pause(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        // From half of it to all of it, so that the jobs of a matrix do not return together.
+        let own = self.next.mul_f64(rand::random_range(0.5..=1.0));
+        self.next = (self.next * 2).min(LONGEST);
+        let pause = asked.map_or(own, |asked| asked + FIRST.mul_f64(rand::random_range(0.0..=1.0)));
+        (pause <= self.left()).then_some(pause)
+    }
+
+    /// How much time is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.ends.saturating_duration_since(Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_half_a_minute() {
+        let mut backoff = Backoff::new(Duration::from_secs(3_600));
+        for whole in [1, 2, 4, 8, 16, 30, 30, 30] {
+            let pause = backoff.pause(None).unwrap().as_secs_f64();
+            assert!(
+                (f64::from(whole) / 2.0..=f64::from(whole)).contains(&pause),
+                "{whole}: {pause}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_server_decides_how_long_to_wait_and_the_time_is_not_exceeded() {
+        let mut backoff = Backoff::new(Duration::from_secs(60));
+        let pause = backoff.pause(Some(Duration::from_secs(20))).unwrap();
+        assert!((20.0..=21.0).contains(&pause.as_secs_f64()), "{pause:?}");
+        assert_eq!(backoff.pause(Some(Duration::from_secs(61))), None);
+        assert_eq!(Backoff::new(Duration::ZERO).pause(None), None);
+    }
+}

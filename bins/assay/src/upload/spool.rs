@@ -1,0 +1,161 @@
+//! Uploads that could not be sent, kept in a folder until they can be.
+//!
+//! An entry is a file: a line of JSON that says how to send it, then the body. It is written under another name and renamed,
+//! so that a program that is killed leaves no half of one.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, ensure};
+use assay_domain::timestamp::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::body::Body;
+use crate::sources::shown;
+
+/// The end of an entry's name.
+const ENTRY: &str = "upload";
+/// The end of the name of an entry that the server refused.
+const REFUSED: &str = "refused";
+/// Most bytes that a spool holds.
+const MOST_BYTES: u64 = 1 << 30;
+/// Longest first line of an entry, in bytes.
+const LONGEST_HEAD: u64 = 4_096;
+
+/// A folder of uploads.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    folder: PathBuf,
+}
+
+/// How to send an entry.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    boundary: String,
+}
+
+/// An upload that waits. No other process sends it while this value exists.
+pub(crate) struct Entry {
+    path: PathBuf,
+    pub(crate) body: Body,
+    /// Its lock goes with it.
+    _file: File,
+}
+
+impl Spool {
+    /// The spool in this folder, which is made.
+    pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
+        let context = || format!("--spool {}", shown(folder));
+        fs::create_dir_all(folder).with_context(context)?;
+        ensure!(folder.is_dir(), "--spool {}: not a folder", shown(folder));
+        Ok(Self {
+            folder: folder.to_path_buf(),
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn name(&self) -> String {
+        shown(&self.folder)
+    }
+
+    /// The paths of what waits, the oldest first.
+    pub(crate) fn waiting(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(&self.folder).with_context(|| format!("--spool {}", self.name()))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|end| end == ENTRY) {
+                paths.push(path);
+            }
+        }
+        // Names begin with the time.
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
+    /// Reads an entry; none where another process sends it or has sent it.
+    pub(crate) fn take(&self, path: &Path) -> anyhow::Result<Option<Entry>> {
+        let name = shown(path);
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).context(name),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error).context(name),
+        }
+        // Another process may have sent and removed it between the opening and the lock.
+        if !path.exists() {
+            return Ok(None);
+        }
+        let mut reader = BufReader::new(&file);
+        let mut head = String::new();
+        reader
+            .by_ref()
+            .take(LONGEST_HEAD)
+            .read_line(&mut head)
+            .with_context(|| name.clone())?;
+        let head: Head = serde_json::from_str(&head).with_context(|| format!("{name}: no upload"))?;
+        let mut bytes = Vec::new();
+        reader.take(MOST_BYTES).read_to_end(&mut bytes).context(name)?;
+        Ok(Some(Entry {
+            path: path.to_path_buf(),
+            body: Body {
+                boundary: head.boundary,
+                bytes,
+            },
+            _file: file,
+        }))
+    }
+
+    /// Keeps a body.
+    pub(crate) fn keep(&self, body: &Body, now: Timestamp) -> anyhow::Result<()> {
+        let mut used = 0;
+        for entry in fs::read_dir(&self.folder)? {
+            used += entry?.metadata().map_or(0, |metadata| metadata.len());
+        }
+        ensure!(
+            used.saturating_add(u64::try_from(body.bytes.len())?) <= MOST_BYTES,
+            "the spool {} would exceed {} MiB",
+            self.name(),
+            MOST_BYTES >> 20
+        );
+        let context = || format!("keeping the upload in {}", self.name());
+        let mut file = tempfile::Builder::new()
+            .prefix(".upload-")
+            .tempfile_in(&self.folder)
+            .with_context(context)?;
+        let head = Head {
+            boundary: body.boundary.clone(),
+        };
+        writeln!(file, "{}", serde_json::to_string(&head)?).with_context(context)?;
+        file.write_all(&body.bytes).with_context(context)?;
+        file.as_file().sync_all().with_context(context)?;
+        let name = format!("{:015}-{}.{ENTRY}", now.unix_ms(), body.boundary);
+        file.persist(self.folder.join(name)).with_context(context)?;
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// Its name for messages.
+    pub(crate) fn name(&self) -> String {
+        shown(&self.path)
+    }
+
+    /// Removes it: it is stored.
+    pub(crate) fn remove(self) -> anyhow::Result<()> {
+        fs::remove_file(&self.path).with_context(|| self.name())
+    }
+
+    /// Sets it aside: the server refused it, and would refuse it again.
+    pub(crate) fn set_aside(self) -> anyhow::Result<String> {
+        let path = self.path.with_extension(REFUSED);
+        fs::rename(&self.path, &path).with_context(|| self.name())?;
+        Ok(shown(&path))
+    }
+}

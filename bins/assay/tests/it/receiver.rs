@@ -1,0 +1,208 @@
+//! A listener that answers as it is told to and records what it was sent: for answers that a real server gives only when it is
+//! busy, gone or wrong.
+
+use std::{
+    collections::VecDeque,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// Method, path and version.
+    pub(crate) line: String,
+    /// The headers, their names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    /// The body without its coding.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.headers.iter().find(|(header, _)| header == name)?;
+        Some(value)
+    }
+
+    /// The parts of a multipart body: name, file name, content.
+    pub(crate) fn parts(&self) -> Vec<(String, Option<String>, String)> {
+        let media = self.header("content-type").unwrap();
+        let boundary = media.strip_prefix("multipart/form-data; boundary=").unwrap();
+        let body = String::from_utf8(self.body.clone()).unwrap();
+        let body = body.strip_suffix(&format!("--{boundary}--\r\n")).unwrap();
+        let quoted = |head: &str, name: &str| {
+            let (_, rest) = head.split_once(&format!("; {name}=\""))?;
+            Some(rest.split('"').next().unwrap().to_owned())
+        };
+        body.split(&format!("--{boundary}\r\n"))
+            .skip(1)
+            .map(|part| {
+                let (head, content) = part.split_once("\r\n\r\n").unwrap();
+                (
+                    quoted(head, "name").unwrap(),
+                    quoted(head, "filename"),
+                    content.strip_suffix("\r\n").unwrap().to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        let found = self
+            .parts()
+            .into_iter()
+            .find(|(field, file, _)| field == name && file.is_none());
+        found.map(|(_, _, value)| value)
+    }
+
+    /// The files: name and content.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let files = self.parts().into_iter();
+        files
+            .filter_map(|(_, file, content)| Some((file?, content)))
+            .collect()
+    }
+}
+
+/// What to answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+/// An answer with a JSON body.
+pub(crate) fn reply(status: u16, body: &Value) -> Reply {
+    Reply {
+        status,
+        headers: String::new(),
+        body: body.to_string(),
+    }
+}
+
+/// An error of the ingest listener.
+pub(crate) fn error(status: u16, code: &str) -> Reply {
+    reply(
+        status,
+        &json!({"error": format!("made to answer {code}"), "code": code}),
+    )
+}
+
+/// The answer to a report that was stored.
+pub(crate) fn stored() -> Reply {
+    reply(
+        201,
+        &json!({
+            "project": {"id": "p", "name": "storefront"}, "runId": "r1", "runNumber": 812, "shardId": "r1", "status": "failed",
+            "counts": {"total": 3, "passed": 2, "failed": 1, "skipped": 0, "recovered": 1}, "tests": 3, "effect": "added",
+            "values": [], "warnings": ["the branch is unknown"], "failures": null,
+            "verdictsChanged": [
+                {"testName": "pays", "filePath": "pay.ts", "from": "healthy", "to": "flaky"},
+                {"testName": "adds", "filePath": null, "from": "healthy", "to": "flaky"},
+                {"testName": "ships", "filePath": "ship.ts", "from": "healthy", "to": "broken"},
+            ],
+        }),
+    )
+}
+
+impl Reply {
+    pub(crate) fn with(mut self, header: &str) -> Self {
+        self.headers += header;
+        self.headers += "\r\n";
+        self
+    }
+
+    /// A body that is not the listener's, as of a proxy.
+    pub(crate) fn saying(mut self, body: &str) -> Self {
+        body.clone_into(&mut self.body);
+        self
+    }
+}
+
+/// The listener.
+pub(crate) struct Receiver {
+    pub(crate) url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Receiver {
+    /// Gives these answers, one a request; the last one again and again.
+    pub(crate) fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&requests);
+        let mut replies = VecDeque::from(replies);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let next = match replies.len() {
+                    1 => replies[0].clone(),
+                    _ => replies.pop_front().unwrap(),
+                };
+                // A client that gives up in the middle is no failure of the listener.
+                if let Some(request) = answer(stream.unwrap(), &next) {
+                    recorded.lock().unwrap().push(request);
+                }
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// What arrived so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, reply: &Reply) -> Option<Request> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut headers = Vec::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else {
+            break;
+        };
+        headers.push((name.to_lowercase(), value.to_owned()));
+    }
+    let mut request = Request {
+        line: line.trim_end().to_owned(),
+        headers,
+        body: Vec::new(),
+    };
+    if request.header("expect").is_some() {
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?;
+    }
+    let length = request
+        .header("content-length")
+        .map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    request.body = match request.header("content-encoding") {
+        Some("zstd") => zstd::decode_all(body.as_slice()).unwrap(),
+        other => {
+            assert_eq!(other, None);
+            body
+        }
+    };
+    let Reply {
+        status,
+        headers,
+        body,
+    } = reply;
+    let head = format!(
+        "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()?;
+    Some(request)
+}

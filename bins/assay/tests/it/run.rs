@@ -1,0 +1,280 @@
+//! `assay run`, against a listener that records what it is sent.
+
+use std::{
+    fs,
+    io::Read as _,
+    process::{Child, Command},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    junit,
+    pty::{Session, Streams},
+    receiver::{Receiver, error, stored},
+    upload::Job,
+    world::said,
+};
+
+/// A shell command that writes a report.
+fn writing(path: &str, then: &str) -> String {
+    let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
+    format!("mkdir -p $(dirname {path}); cat > {path} <<'XML'\n{report}XML\n{then}")
+}
+
+fn names(receiver: &Receiver) -> Vec<String> {
+    let requests = receiver.requests();
+    requests
+        .iter()
+        .flat_map(|request| request.files())
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn only_what_the_command_wrote_is_sent() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("out/old.xml", "not even a report");
+    job.write("out/rewritten.xml", "of an earlier build");
+    let script = writing("out/new.xml", "") + &writing("out/rewritten.xml", "echo to out; echo to err >&2");
+    let output = job.run(&["run", "--report", "out/*.xml", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(names(&receiver), ["out/new.xml", "out/rewritten.xml"]);
+    // Standard output is the command's.
+    assert_eq!(output.stdout, b"to out\n");
+    for part in ["to err\n", "Run 812 of \"storefront\"", "2 became flaky"] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_file_of_the_same_size_written_at_once_is_new() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    // An earlier report that claims to be of the future, and one that is copied with its time.
+    fs::copy(
+        job.folder.path().join("out/junit.xml"),
+        job.folder.path().join("saved.xml"),
+    )
+    .unwrap();
+    let script = "cp -p saved.xml out/copied.xml; cat saved.xml > out/junit.xml";
+    let output = job.run(&["run", "--report", "out", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(names(&receiver), ["out/copied.xml", "out/junit.xml"]);
+}
+
+#[test]
+fn the_commands_own_status_is_the_programs() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    for (script, code) in [
+        ("exit 0", 0),
+        ("exit 1", 1),
+        ("exit 97", 97),
+        ("kill -TERM $$", 143),
+    ] {
+        let output = job.run(&[
+            "run",
+            "--report",
+            "r.xml",
+            "--",
+            "sh",
+            "-c",
+            &writing("r.xml", script),
+        ]);
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", said(&output));
+    }
+    assert_eq!(receiver.requests().len(), 4, "a failed run is sent as well");
+    let absent = job.run(&["run", "--report", "r.xml", "--", "no-such-program"]);
+    assert_eq!(absent.status.code(), Some(127));
+    assert!(said(&absent).contains("no-such-program"), "{}", said(&absent));
+    assert_eq!(
+        job.run(&["run", "--report", "r.xml", "--", "./out"])
+            .status
+            .code(),
+        Some(126)
+    );
+    assert_eq!(receiver.requests().len(), 4);
+}
+
+#[test]
+fn an_upload_that_fails_is_1_unless_the_command_says_more() {
+    let receiver = Receiver::start(vec![error(409, "slot_taken")]);
+    let job = Job::new(&receiver.url);
+    let run = |flags: &[&str], script: &str| {
+        let script = writing("r.xml", script);
+        let output = job.run(&[&["run", "--report", "r.xml"], flags, &["--", "sh", "-c", &script]].concat());
+        assert!(said(&output).contains("slot_taken"), "{}", said(&output));
+        output.status.code()
+    };
+    assert_eq!(run(&[], "exit 0"), Some(1));
+    assert_eq!(run(&[], "exit 3"), Some(3));
+    assert_eq!(run(&["--best-effort"], "exit 0"), Some(0));
+    assert_eq!(run(&["--best-effort"], "exit 3"), Some(3));
+}
+
+#[test]
+fn a_command_without_a_report_is_not_a_success() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let old = job.run(&["run", "--report", "out/*.xml", "--", "true"]);
+    assert_eq!(old.status.code(), Some(1));
+    assert!(
+        said(&old).contains("of out/*.xml there is only one file from before the start"),
+        "{}",
+        said(&old)
+    );
+    let none = job.run(&["run", "--report", "absent/*.xml", "--", "sh", "-c", "exit 2"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        said(&none).contains("no file matches absent/*.xml"),
+        "{}",
+        said(&none)
+    );
+    assert!(receiver.requests().is_empty());
+}
+
+#[test]
+fn wrong_usage_is_2_before_the_command_runs() {
+    let job = Job::new("http://127.0.0.1:1");
+    let refused = |command: &mut Command, part: &str| {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", said(&output));
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert!(!job.folder.path().join("ran").exists(), "{command:?}");
+    };
+    let run = || job.command(&["run", "--report", "r.xml", "--", "touch", "ran"]);
+    refused(
+        run().env_remove("ASSAY_INGEST_KEY"),
+        "ASSAY_INGEST_KEY is not set",
+    );
+    refused(
+        run().env("ASSAY_INGEST_URL", "http://assay.example.org"),
+        "plain http://",
+    );
+    refused(&mut job.command(&["run", "--", "touch", "ran"]), "--report");
+    refused(&mut job.command(&["run", "--report", "r.xml"]), "COMMAND");
+    refused(
+        &mut job.command(&["run", "--report", "-", "--", "touch", "ran"]),
+        "--report -",
+    );
+    // A fork without a key: its tests run all the same.
+    let mut command = job.command(&["run", "--best-effort", "--report", "r.xml", "--", "touch", "ran"]);
+    let fork = command.env_remove("ASSAY_INGEST_KEY").output().unwrap();
+    assert_eq!(fork.status.code(), Some(0), "{}", said(&fork));
+    assert!(job.folder.path().join("ran").exists());
+}
+
+/// Waits until a file is there.
+fn until(job: &Job, name: &str) {
+    let began = Instant::now();
+    while !job.folder.path().join(name).exists() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{name} does not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-s", name, &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn signals_are_forwarded_and_what_was_written_is_still_sent() {
+    for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
+        let receiver = Receiver::start(vec![stored()]);
+        let job = Job::new(&receiver.url);
+        let report = writing("r.xml", "");
+        // The trap counts: a signal that arrives twice writes two lines.
+        let script = format!(
+            "got() {{ echo {name} >> got; {report}\nexit 5; }}\ntrap got {name}; touch ready; while :; do sleep 0.05; done"
+        );
+        let mut child = job
+            .command(&["run", "--report", "r.xml", "--", "bash", "-c", &script])
+            .spawn()
+            .unwrap();
+        until(&job, "ready");
+        signal(&child, name);
+        let mut text = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(5), "{name}: {text}");
+        assert_eq!(
+            fs::read_to_string(job.folder.path().join("got")).unwrap(),
+            format!("{name}\n")
+        );
+        assert_eq!(names(&receiver), ["r.xml"], "{text}");
+
+        // A command that does not handle it is ended by it.
+        let mut child = job
+            .command(&[
+                "run",
+                "--best-effort",
+                "--report",
+                "none.xml",
+                "--",
+                "sh",
+                "-c",
+                "touch up; exec sleep 60",
+            ])
+            .spawn()
+            .unwrap();
+        until(&job, "up");
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(128 + number), "{name}");
+    }
+}
+
+#[test]
+fn the_terminal_is_the_commands_own() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let script = writing(
+        "r.xml",
+        "read -r answer; tty -s && echo \"a terminal got $answer\"",
+    );
+    let mut command = job.command(&["run", "--report", "r.xml", "--", "sh", "-c", &script]);
+    command
+        .stdout(std::process::Stdio::inherit())
+        .stderr(std::process::Stdio::inherit());
+    let mut session = Session::start(command, 80, Streams::All);
+    session.answer("forty-two");
+    session.until("a terminal got forty-two");
+    let (status, shown) = session.end();
+    assert!(status.success(), "{shown}");
+    assert!(shown.contains("2 became flaky"), "{shown}");
+}
+
+#[test]
+fn ctrl_c_reaches_the_command_once() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let report = writing("r.xml", "");
+    let script = format!(
+        "got() {{ echo INT >> got; {report}\nexit 5; }}\ntrap got INT; echo the command is up; while :; do sleep 0.05; done"
+    );
+    let plain = job.command(&["run", "--report", "r.xml", "--", "bash", "-c", &script]);
+    // With the terminal as the controlling one, which sends the signal to everything in the foreground.
+    let mut command = Command::new("setsid");
+    command
+        .args(["--ctty", "--wait"])
+        .arg(plain.get_program())
+        .args(plain.get_args());
+    command.env_clear().current_dir(job.folder.path());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut session = Session::start(command, 80, Streams::All);
+    session.until("the command is up");
+    session.answer("\u{3}");
+    let (status, shown) = session.end();
+    assert_eq!(status.code(), Some(5), "{shown}");
+    assert_eq!(
+        fs::read_to_string(job.folder.path().join("got")).unwrap(),
+        "INT\n"
+    );
+    assert_eq!(names(&receiver), ["r.xml"], "{shown}");
+}

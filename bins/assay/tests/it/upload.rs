@@ -1,0 +1,547 @@
+//! `assay upload`, against a listener that records what it is sent.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use assay_testkit::Cli;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    junit,
+    pty::{Session, Streams},
+    receiver::{Receiver, error, reply, stored},
+    world::said,
+};
+
+pub(crate) const KEY: &str = "svc_0123456789abcdefghijABCDEFGHIJ01AAAAAA";
+
+/// A folder with a report, and `assay` in it without a database.
+pub(crate) struct Job {
+    pub(crate) folder: TempDir,
+    url: String,
+}
+
+impl Job {
+    pub(crate) fn new(url: &str) -> Self {
+        let job = Self {
+            folder: tempfile::tempdir().unwrap(),
+            url: url.to_owned(),
+        };
+        job.write("out/junit.xml", &report());
+        job
+    }
+
+    pub(crate) fn write(&self, name: &str, content: &str) {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        // Nothing is there: whoever needs a database fails.
+        let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(arguments);
+        command
+            .current_dir(self.folder.path())
+            .env("ASSAY_INGEST_URL", &self.url)
+            .env("ASSAY_INGEST_KEY", KEY)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let output = self.command(arguments).output().unwrap();
+        let shown = format!("{}{}", said(&output), String::from_utf8_lossy(&output.stdout));
+        assert!(!shown.contains(KEY), "the key is shown: {shown}");
+        output
+    }
+
+    fn spooled(&self, folder: &str, end: &str) -> usize {
+        fs::read_dir(self.folder.path().join(folder)).map_or(0, |entries| {
+            entries
+                .filter(|entry| {
+                    entry
+                        .as_ref()
+                        .unwrap()
+                        .path()
+                        .extension()
+                        .is_some_and(|e| e == end)
+                })
+                .count()
+        })
+    }
+}
+
+fn report() -> String {
+    junit::report("2026-11-20T10:00:00Z", &[("adds", true), ("sums", false)])
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn the_files_arrive_as_they_are_with_what_flags_and_variables_say() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("src/totals.test.ts", "");
+    let root = job.folder.path().canonicalize().unwrap();
+    let mut command = job.command(&[
+        "upload",
+        "--shard",
+        "2/3",
+        "--message",
+        "Add\n\nall",
+        "--pr",
+        "7",
+        "--root",
+        ".",
+        "out",
+    ]);
+    command
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_RUN_ID", "812")
+        .env("GITHUB_RUN_ATTEMPT", "2")
+        .env("GITHUB_JOB", "e2e")
+        .env("GITHUB_REF_NAME", "main")
+        .env("GITHUB_SHA", "c0ffee");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1);
+    let request = &requests[0];
+    assert_eq!(request.line, "POST /ingest/v1/reports HTTP/1.1");
+    assert_eq!(
+        request.header("authorization"),
+        Some(format!("Bearer {KEY}").as_str())
+    );
+    assert!(request.header("user-agent").unwrap().starts_with("assay/"));
+    assert_eq!(request.files(), [("out/junit.xml".to_owned(), report())]);
+    for (field, value) in [
+        ("shard", "2/3"),
+        ("message", "Add\n\nall"),
+        ("pullRequest", "7"),
+        ("root", root.to_str().unwrap()),
+    ] {
+        assert_eq!(request.field(field).as_deref(), Some(value), "{field}");
+    }
+    for absent in [
+        "branch", "commit", "runKey", "suite", "provider", "dryRun", "format", "project",
+    ] {
+        assert_eq!(request.field(absent), None, "{absent}");
+    }
+    let known = request.field("knownFiles").unwrap();
+    assert!(known.lines().any(|name| name == "src/totals.test.ts"), "{known}");
+    let ci: Value = serde_json::from_str(&request.field("ci").unwrap()).unwrap();
+    assert_eq!(ci["provider"], "github-actions");
+    assert_eq!(ci["runKey"], "github-actions/812/2");
+    assert_eq!((&ci["attempt"], &ci["job"]), (&2.into(), &"e2e".into()));
+    assert_eq!((&ci["branch"], &ci["commit"]), (&"main".into(), &"c0ffee".into()));
+    assert!(
+        ci["sources"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(["branch", "GITHUB_REF_NAME"])),
+        "{ci}"
+    );
+    assert!(ci.get("pullRequest").is_none(), "{ci}");
+}
+
+#[test]
+fn what_changed_is_said_and_json_is_the_servers_answer() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let output = job.run(&["upload", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let shown = told(&output);
+    for part in [
+        "Run 812 of \"storefront\" failed: 3 tests, 2 passed (1 recovered), 1 failed, 0 skipped\nrun r1\n",
+        "3 verdicts changed: 1 test is broken, 2 became flaky\n",
+        "broken",
+        "ships",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(said(&output), "assay: warning: the branch is unknown\n");
+    let printed: Value = serde_json::from_slice(&job.run(&["upload", "out", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (&printed["runNumber"], &printed["effect"]),
+        (&812.into(), &"added".into())
+    );
+}
+
+#[test]
+fn a_terminal_of_80_columns_shows_progress_and_whole_lines() {
+    let receiver = Receiver::start(vec![error(503, "busy"), stored()]);
+    let job = Job::new(&receiver.url);
+    let mut command = job.command(&["upload", "out"]);
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let mut session = Session::start(command, 80, Streams::All);
+    session.until("waiting");
+    session.until("2 became flaky");
+    let (status, shown) = session.end();
+    assert!(status.success(), "{shown}");
+    let last = shown.rsplit("Run 812").next().unwrap();
+    assert!(last.lines().all(|line| line.chars().count() <= 80), "{shown}");
+}
+
+#[test]
+fn an_error_that_may_pass_is_tried_again() {
+    for first in [
+        error(503, "busy"),
+        error(500, "internal_error"),
+        error(408, "too_slow"),
+        error(429, "rate_limited"),
+    ] {
+        let receiver = Receiver::start(vec![first.clone(), stored()]);
+        let output = Job::new(&receiver.url).run(&["upload", "out"]);
+        assert_eq!(output.status.code(), Some(0), "{first:?}: {}", said(&output));
+        assert!(said(&output).contains("trying again in 1 s"), "{}", said(&output));
+        let requests = receiver.requests();
+        assert_eq!(requests.len(), 2, "{first:?}");
+        assert_eq!(requests[0].body, requests[1].body);
+    }
+}
+
+#[test]
+fn the_servers_wish_to_wait_is_honoured() {
+    let receiver = Receiver::start(vec![error(429, "rate_limited").with("Retry-After: 3"), stored()]);
+    let began = Instant::now();
+    let output = Job::new(&receiver.url).run(&["upload", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(began.elapsed() >= Duration::from_secs(3));
+    // Longer than the time that is left: there is no sense in waiting.
+    let receiver = Receiver::start(vec![
+        error(429, "rate_limited").with("Retry-After: 600"),
+        stored(),
+    ]);
+    let output = Job::new(&receiver.url).run(&["upload", "out", "--retry-for", "2m"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
+    for (refusal, parts) in [
+        (
+            error(401, "invalid_key"),
+            ["(401 invalid_key)", "assay key create-ingest"],
+        ),
+        (
+            error(401, "wrong_key_type"),
+            ["(401 wrong_key_type)", "a read key cannot store"],
+        ),
+        (
+            error(403, "wrong_project"),
+            ["(403 wrong_project)", "leave it out"],
+        ),
+        (
+            error(409, "slot_taken"),
+            ["(409 slot_taken)", "--suite of its own"],
+        ),
+        (error(413, "too_large"), ["(413 too_large)", "nothing was stored"]),
+        (
+            reply(
+                422,
+                &json!({"error": "expected a test", "code": "broken_report", "file": "out/junit.xml", "line": 3}),
+            ),
+            [
+                "out/junit.xml:3: expected a test (422 broken_report)",
+                "nothing was stored",
+            ],
+        ),
+        (
+            error(404, "").saying("<html>\u{1b}[2JNot found</html>"),
+            [
+                "the server answered 404: <html>\\u{1b}[2JNot found</html>",
+                "ASSAY_INGEST_LISTEN",
+            ],
+        ),
+        (
+            error(302, "")
+                .saying("")
+                .with("Location: https://sso.example.org/"),
+            ["redirects to https://sso.example.org/", "nothing was stored"],
+        ),
+    ] {
+        let receiver = Receiver::start(vec![refusal.clone()]);
+        let output = Job::new(&receiver.url).run(&["upload", "out"]);
+        assert_eq!(output.status.code(), Some(1), "{refusal:?}");
+        assert!(output.stdout.is_empty());
+        for part in parts {
+            assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        }
+        assert_eq!(receiver.requests().len(), 1, "{refusal:?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_is_1_and_best_effort_makes_it_a_warning() {
+    let job = Job::new("http://127.0.0.1:1");
+    let gone = job.run(&["upload", "out", "--retry-for", "0"]);
+    assert_eq!(gone.status.code(), Some(1));
+    for part in [
+        "assay: nothing was stored: http://127.0.0.1:1 gives no answer",
+        "-> see whether ASSAY_INGEST_URL",
+    ] {
+        assert!(said(&gone).contains(part), "{part}: {}", said(&gone));
+    }
+    let warned = job.run(&["upload", "out", "--retry-for", "0", "--best-effort"]);
+    assert_eq!(warned.status.code(), Some(0));
+    assert!(
+        said(&warned).starts_with("assay: warning: nothing was stored"),
+        "{}",
+        said(&warned)
+    );
+    let mut command = job.command(&["upload", "out", "--retry-for", "0", "--best-effort"]);
+    let annotated = command.env("GITHUB_ACTIONS", "true").output().unwrap();
+    assert!(
+        said(&annotated).starts_with("::warning title=Assay::nothing was stored"),
+        "{}",
+        said(&annotated)
+    );
+    // The time is used: the second attempt comes after half a second at least.
+    let retried = job.run(&["upload", "out", "--retry-for", "2s"]);
+    assert!(said(&retried).contains("not sent yet"), "{}", said(&retried));
+}
+
+#[test]
+fn wrong_usage_is_2_and_sends_nothing() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let refused = |command: &mut Command, part: &str| {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", said(&output));
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert!(!said(&output).contains("secret"), "{}", said(&output));
+    };
+    let upload = || job.command(&["upload", "out"]);
+    refused(
+        upload().env_remove("ASSAY_INGEST_URL"),
+        "ASSAY_INGEST_URL is not set",
+    );
+    refused(
+        upload().env_remove("ASSAY_INGEST_KEY"),
+        "ASSAY_INGEST_KEY is not set",
+    );
+    refused(
+        upload().env("ASSAY_INGEST_KEY", " "),
+        "ASSAY_INGEST_KEY is not set",
+    );
+    refused(
+        upload().env("ASSAY_INGEST_KEY", "svc_secret\nX: 1"),
+        "ASSAY_INGEST_KEY holds no key",
+    );
+    refused(
+        upload().env("ASSAY_INGEST_URL", "http://assay.example.org"),
+        "plain http://",
+    );
+    refused(
+        upload().env("ASSAY_INGEST_URL", "https://u:secret@assay.example.org"),
+        "holds a password",
+    );
+    refused(&mut job.command(&["upload"]), "no report was named");
+    refused(
+        &mut job.command(&["upload", "--check", "--dry-run", "out"]),
+        "cannot be used with",
+    );
+    refused(
+        &mut job.command(&["upload", "--retry-for", "soon", "out"]),
+        "expected a time",
+    );
+    refused(
+        &mut job.command(&["upload", "--key", KEY, "out"]),
+        "unexpected argument",
+    );
+    refused(
+        &mut job.command(&["upload", "--key-file", "absent", "out"]),
+        "--key-file absent",
+    );
+    // Without a key a build of a fork goes on where it is told so.
+    let mut command = job.command(&["upload", "--best-effort", "out"]);
+    let fork = command.env("ASSAY_INGEST_KEY", "").output().unwrap();
+    assert_eq!(fork.status.code(), Some(0));
+    assert!(
+        said(&fork).contains("warning: nothing was stored: ASSAY_INGEST_KEY is not set"),
+        "{}",
+        said(&fork)
+    );
+    assert!(receiver.requests().is_empty());
+}
+
+#[test]
+fn a_key_comes_from_a_file_before_the_variable() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("key", "svc_of_a_file\n");
+    let mut command = job.command(&["upload", "--key-file", "key", "out"]);
+    assert!(command.output().unwrap().status.success());
+    assert_eq!(
+        receiver.requests()[0].header("authorization"),
+        Some("Bearer svc_of_a_file")
+    );
+}
+
+#[test]
+fn files_that_are_no_reports_or_cannot_be_read_are_named() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("empty/none.txt", "");
+    job.write("secret.xml", &report());
+    let secret = job.folder.path().join("secret.xml");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
+    let is_root = fs::read(&secret).is_ok();
+    for (path, part) in [
+        ("absent.xml", "absent.xml: no such file or folder"),
+        ("none/**/*.xml", "none/**/*.xml: no file matches"),
+        ("empty", "no test report was found in empty"),
+        ("secret.xml", "secret.xml"),
+    ] {
+        // Nothing is unreadable for root.
+        if path == "secret.xml" && is_root {
+            continue;
+        }
+        let output = job.run(&["upload", path]);
+        assert_eq!(output.status.code(), Some(1), "{path}");
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+    assert!(receiver.requests().is_empty());
+    // What a folder holds beside reports is left out.
+    job.write("out/package.json", "{\"name\": \"shop\"}");
+    assert!(job.run(&["upload", "out"]).status.success());
+    assert_eq!(receiver.requests()[0].files().len(), 1);
+}
+
+#[test]
+fn a_check_shows_whose_key_it_is_and_sends_nothing() {
+    let receiver = Receiver::start(vec![reply(
+        200,
+        &json!({"project": {"id": "p", "name": "storefront"}}),
+    )]);
+    let job = Job::new(&receiver.url);
+    let output = job.run(&["upload", "--check", "--branch", "main", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    for part in [
+        "The key is of the project \"storefront\"",
+        "branch  main  flag",
+        "out/junit.xml  junit",
+        "nothing was sent",
+    ] {
+        assert!(told(&output).contains(part), "{part}: {}", told(&output));
+    }
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].line, "GET /ingest/v1/key HTTP/1.1");
+}
+
+#[test]
+fn what_could_not_be_sent_waits_in_the_spool_and_goes_first() {
+    let job = Job::new("http://127.0.0.1:1");
+    for number in ["1", "2"] {
+        let output = job.run(&[
+            "upload",
+            "--retry-for",
+            "0",
+            "--spool",
+            "kept",
+            "--run-key",
+            number,
+            "out",
+        ]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            said(&output).contains("the next `assay upload --spool kept` sends it"),
+            "{}",
+            said(&output)
+        );
+    }
+    assert_eq!(job.spooled("kept", "upload"), 2);
+    let mode = fs::read_dir(job.folder.path().join("kept"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o077, 0, "others can read it");
+
+    let receiver = Receiver::start(vec![stored()]);
+    let back = Job {
+        folder: job.folder,
+        url: receiver.url.clone(),
+    };
+    let output = back.run(&["upload", "--spool", "kept", "--run-key", "3", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let keys: Vec<_> = receiver
+        .requests()
+        .iter()
+        .map(|request| request.field("runKey").unwrap())
+        .collect();
+    assert_eq!(keys, ["1", "2", "3"]);
+    assert_eq!(back.spooled("kept", "upload"), 0);
+    // Nothing waits.
+    let output = back.run(&["upload", "--spool", "kept"]);
+    assert_eq!(told(&output), "Sent 0 uploads of kept\n");
+}
+
+#[test]
+fn a_refused_upload_is_not_kept_and_does_not_block_the_spool() {
+    let gone = Job::new("http://127.0.0.1:1");
+    gone.run(&["upload", "--retry-for", "0", "--spool", "kept", "out"]);
+    let receiver = Receiver::start(vec![error(422, "nothing_to_store"), stored()]);
+    let job = Job {
+        folder: gone.folder,
+        url: receiver.url.clone(),
+    };
+    let output = job.run(&["upload", "--spool", "kept", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(
+        said(&output).contains("an earlier upload is refused"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(
+        (job.spooled("kept", "upload"), job.spooled("kept", "refused")),
+        (0, 1)
+    );
+
+    for (answer, kept) in [(error(422, "broken_report"), 0), (error(401, "key_expired"), 1)] {
+        let receiver = Receiver::start(vec![answer]);
+        let job = Job::new(&receiver.url);
+        let output = job.run(&["upload", "--spool", "kept", "out"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(job.spooled("kept", "upload"), kept);
+    }
+}
+
+#[test]
+fn a_large_body_is_sent_once_the_server_accepts_it() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let mut noise = 1_u64;
+    let text: String = (0..3 << 20)
+        .map(|_| {
+            noise = noise
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'a' + u8::try_from((noise >> 33) % 26).unwrap())
+        })
+        .collect();
+    job.write(
+        "out/large.xml",
+        &format!("<testsuite name=\"s\"><testcase name=\"{text}\"/></testsuite>"),
+    );
+    let output = job.run(&["upload", "out/large.xml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let requests = receiver.requests();
+    assert_eq!(requests[0].header("expect"), Some("100-continue"));
+    assert!(requests[0].files()[0].1.contains(&text));
+}
