@@ -107,9 +107,9 @@ fn run_command(command: &[OsString]) -> anyhow::Result<Ended> {
         Ok(child) => child,
         Err(error) => {
             crate::complain(&anyhow::anyhow!("{name}: {error}"));
-            return Ok(Ended::NotRun(match error.kind() {
-                ErrorKind::NotFound => NOT_FOUND,
-                _ => NOT_EXECUTABLE,
+            return Ok(Ended::NotRun(match error.kind() == ErrorKind::NotFound {
+                true => NOT_FOUND,
+                false => NOT_EXECUTABLE,
             }));
         }
     };

@@ -21,7 +21,7 @@ use crate::{
     upload::{
         address::{Missing, Wanted},
         annotation, answer,
-        body::{Body, Facts},
+        body::{Body, Facts, Field},
         retry::Backoff,
         server::{NotStored, Server},
         spool::Spool,
@@ -246,7 +246,7 @@ fn fields(
     flags: &UploadFlags,
     ci: &CiContext,
     files: &[SourceFile],
-) -> anyhow::Result<(Vec<(&'static str, String)>, Vec<String>)> {
+) -> anyhow::Result<(Vec<Field>, Vec<String>)> {
     let ReportFlags {
         format, root, run, ..
     } = &flags.report;
@@ -379,7 +379,7 @@ fn in_words(value: &Value) -> anyhow::Result<String> {
     let text = |value: &Value| match value {
         Value::String(text) => assay_reports::shown_name(text),
         Value::Null => "unknown".to_owned(),
-        other => other.to_string(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     };
     let files = at("/files")?.as_array().into_iter().flatten();
     let rows = files.map(|file| {

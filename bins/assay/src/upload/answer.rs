@@ -114,7 +114,9 @@ pub(crate) fn of_dry_run(answer: &Value) -> String {
         let text = |name: &str| match value.get(name) {
             Some(Value::String(text)) => shown_name(text.lines().next().unwrap_or_default()),
             Some(Value::Null) | None => String::new(),
-            Some(other) => other.to_string(),
+            Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+                value.to_string()
+            }
         };
         vec![text("what"), text("value"), text("from")]
     });

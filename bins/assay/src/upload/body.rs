@@ -33,7 +33,7 @@ pub(crate) struct Body {
 
 impl Body {
     /// Compresses the fields and the files.
-    pub(crate) fn new(fields: &[(&str, String)], files: &[SourceFile]) -> anyhow::Result<Self> {
+    pub(crate) fn new(fields: &[Field], files: &[SourceFile]) -> anyhow::Result<Self> {
         let boundary = format!("assay-{:032x}", rand::random::<u128>());
         let mut out = zstd::Encoder::new(Vec::new(), LEVEL)?;
         write_parts(&mut out, &boundary, fields, files).context("compressing the reports")?;
@@ -52,7 +52,7 @@ impl Body {
 fn write_parts(
     out: &mut impl io::Write,
     boundary: &str,
-    fields: &[(&str, String)],
+    fields: &[Field],
     files: &[SourceFile],
 ) -> io::Result<()> {
     for (name, value) in fields {
@@ -109,6 +109,9 @@ fn unused(name: String, taken: &mut HashSet<String>) -> String {
     free
 }
 
+/// A field of the request: its name and its value.
+pub(crate) type Field = (&'static str, String);
+
 /// What is known of a run beside its reports.
 pub(crate) struct Facts<'a> {
     pub(crate) flags: &'a Flags,
@@ -125,7 +128,7 @@ pub(crate) struct Facts<'a> {
 
 impl Facts<'_> {
     /// The fields of the request, and what the user should know of them.
-    pub(crate) fn fields(&self) -> (Vec<(&'static str, String)>, Vec<String>) {
+    pub(crate) fn fields(&self) -> (Vec<Field>, Vec<String>) {
         let Flags {
             run_key,
             shard,

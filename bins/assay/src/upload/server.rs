@@ -44,6 +44,8 @@ pub(crate) struct Server {
 pub(crate) enum NotStored {
     /// No answer came.
     Unreachable(String),
+    /// The server's certificate is not trusted, or the connection cannot be encrypted.
+    Untrusted(String),
     /// The server answered with an error.
     Refused(Refusal),
 }
@@ -63,6 +65,7 @@ impl NotStored {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
+            Self::Untrusted(_) => false,
             Self::Refused(refusal) => matches!(refusal.status, 408 | 429 | 500 | 502 | 503 | 504),
         }
     }
@@ -70,7 +73,7 @@ impl NotStored {
     /// Whether the report itself is refused: sending it again with another key or later does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
-            Self::Unreachable(_) => false,
+            Self::Unreachable(_) | Self::Untrusted(_) => false,
             Self::Refused(refusal) => matches!(refusal.status, 400 | 409 | 413 | 415 | 422),
         }
     }
@@ -78,7 +81,7 @@ impl NotStored {
     /// How long the server asks to wait.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Unreachable(_) => None,
+            Self::Unreachable(_) | Self::Untrusted(_) => None,
             Self::Refused(refusal) => refusal.retry_after,
         }
     }
@@ -90,6 +93,11 @@ impl NotStored {
                 return Some(
                     "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is \
                      reachable from here",
+                );
+            }
+            Self::Untrusted(_) => {
+                return Some(
+                    "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it",
                 );
             }
             Self::Refused(refusal) => refusal,
@@ -125,7 +133,7 @@ impl NotStored {
 impl std::fmt::Display for NotStored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unreachable(reason) => f.write_str(reason),
+            Self::Unreachable(reason) | Self::Untrusted(reason) => f.write_str(reason),
             Self::Refused(Refusal {
                 status, code, reason, ..
             }) if code.is_empty() => {
@@ -203,8 +211,9 @@ impl Server {
     }
 
     fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, NotStored> {
-        let unreachable = |error: ureq::Error| {
-            NotStored::Unreachable(format!("{} gives no answer: {}", self.address, reason(&error)))
+        let unreachable = |error: ureq::Error| match untrusted(&error) {
+            Some(problem) => NotStored::Untrusted(format!("{} is not trusted: {problem}", self.address)),
+            None => NotStored::Unreachable(format!("{} gives no answer: {}", self.address, reason(&error))),
         };
         let mut answer = answer.map_err(unreachable)?;
         let status = answer.status();
@@ -273,11 +282,25 @@ fn beginning(bytes: &[u8]) -> String {
 
 /// Why no answer came, in words.
 fn reason(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(problem) => problem.to_string(),
-        ureq::Error::Timeout(waiting) => format!("waiting took too long ({waiting})"),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
-        other => other.to_string(),
+    if let ureq::Error::Io(problem) = error {
+        problem.to_string()
+    } else if let ureq::Error::Timeout(waiting) = error {
+        format!("waiting took too long ({waiting})")
+    } else if let ureq::Error::HostNotFound = error {
+        "no such host".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+/// The failure of the encryption behind an error, where it is one.
+fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
+    if let ureq::Error::Rustls(problem) = error {
+        Some(problem)
+    } else if let ureq::Error::Io(problem) = error {
+        problem.get_ref()?.downcast_ref()
+    } else {
+        None
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::VecDeque,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
@@ -134,8 +134,24 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Gives these answers, one a request; the last one again and again.
     pub(crate) fn start(replies: Vec<Reply>) -> Self {
+        Self::listen("http", replies, Ok)
+    }
+
+    /// The same over TLS.
+    pub(crate) fn start_encrypted(config: Arc<rustls::ServerConfig>, replies: Vec<Reply>) -> Self {
+        Self::listen("https", replies, move |stream| {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+            Ok(rustls::StreamOwned::new(connection, stream))
+        })
+    }
+
+    fn listen<S: Read + Write>(
+        scheme: &str,
+        replies: Vec<Reply>,
+        accept: impl Fn(TcpStream) -> io::Result<S> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
         let recorded = Arc::clone(&requests);
         let mut replies = VecDeque::from(replies);
@@ -146,7 +162,8 @@ impl Receiver {
                     _ => replies.pop_front().unwrap(),
                 };
                 // A client that gives up in the middle is no failure of the listener.
-                if let Some(request) = answer(stream.unwrap(), &next) {
+                let stream = accept(stream.unwrap()).unwrap();
+                if let Some(request) = answer(stream, &next) {
                     recorded.lock().unwrap().push(request);
                 }
             }
@@ -160,8 +177,8 @@ impl Receiver {
     }
 }
 
-fn answer(mut stream: TcpStream, reply: &Reply) -> Option<Request> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
+fn answer(stream: impl Read + Write, reply: &Reply) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut headers = Vec::new();
@@ -179,7 +196,10 @@ fn answer(mut stream: TcpStream, reply: &Reply) -> Option<Request> {
         body: Vec::new(),
     };
     if request.header("expect").is_some() {
-        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?;
+        reader
+            .get_mut()
+            .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+            .ok()?;
     }
     let length = request
         .header("content-length")
@@ -202,7 +222,9 @@ fn answer(mut stream: TcpStream, reply: &Reply) -> Option<Request> {
         "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()
     );
+    let stream = reader.get_mut();
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()?;
+    stream.flush().ok()?;
     Some(request)
 }

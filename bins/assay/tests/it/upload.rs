@@ -545,3 +545,49 @@ fn a_large_body_is_sent_once_the_server_accepts_it() {
     assert_eq!(requests[0].header("expect"), Some("100-continue"));
     assert!(requests[0].files()[0].1.contains(&text));
 }
+
+/// A certificate of its own authority, for this machine.
+fn certificate() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+#[test]
+fn an_encrypted_server_is_trusted_by_the_systems_authorities_only() {
+    use std::sync::Arc;
+    let (certificate, key) = certificate();
+    let (stranger, _) = self::certificate();
+    let chain = vec![rustls::pki_types::pem::PemObject::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = rustls::pki_types::pem::PemObject::from_pem_slice(key.as_bytes()).unwrap();
+    let config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+    let receiver = Receiver::start_encrypted(Arc::new(config), vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("own.pem", &certificate);
+    job.write("stranger.pem", &stranger);
+    let upload = |authorities: &str| {
+        let mut command = job.command(&["upload", "out"]);
+        command
+            .env("SSL_CERT_FILE", job.folder.path().join(authorities))
+            .output()
+            .unwrap()
+    };
+    let trusted = upload("own.pem");
+    assert_eq!(trusted.status.code(), Some(0), "{}", said(&trusted));
+    assert_eq!(receiver.requests()[0].files().len(), 1);
+    // At once: trying again does not help.
+    let refused = upload("stranger.pem");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said(&refused).contains("is not trusted: ") && said(&refused).contains("SSL_CERT_FILE"),
+        "{}",
+        said(&refused)
+    );
+    assert!(!said(&refused).contains("not sent yet"), "{}", said(&refused));
+    assert_eq!(receiver.requests().len(), 1);
+}
