@@ -1,16 +1,18 @@
--- The logins of Assay: an owner of the tables and two roles with no more rights than their program needs.
+-- The logins of Assay: an owner of the tables and roles with no more rights than their program needs.
 --
 -- Run it once as a superuser, connected to the database that Assay will use, with three passwords in the environment:
 --   ASSAY_OWNER_PASSWORD=… ASSAY_SERVER_PASSWORD=… ASSAY_IMPORTER_PASSWORD=… psql --dbname=assay --file=deploy/roles.sql
+-- With a fourth, ASSAY_INGESTER_PASSWORD, it makes the login of the ingest listener, too.
 -- Then run `assay migrate` as assay_owner.
 \set ON_ERROR_STOP on
 \getenv owner_password ASSAY_OWNER_PASSWORD
 \getenv server_password ASSAY_SERVER_PASSWORD
 \getenv importer_password ASSAY_IMPORTER_PASSWORD
+\getenv ingester_password ASSAY_INGESTER_PASSWORD
 
 -- Groups of rights; `assay migrate` grants them what server and importer need. Another database of the cluster may
 -- have made them already.
-SELECT format('CREATE ROLE %I NOLOGIN', name) FROM unnest(ARRAY['assay_server', 'assay_importer']) AS name
+SELECT format('CREATE ROLE %I NOLOGIN', name) FROM unnest(ARRAY['assay_server', 'assay_importer', 'assay_ingester']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
 
 -- `assay migrate`, `org`, `project`, `key`, `prune`.
@@ -19,7 +21,11 @@ CREATE ROLE assay_owner LOGIN PASSWORD :'owner_password';
 CREATE ROLE assay_web LOGIN PASSWORD :'server_password' IN ROLE assay_server;
 -- `assay import`: stores results, reads no key. The limit keeps a large matrix of CI jobs from taking every connection.
 CREATE ROLE assay_ci LOGIN PASSWORD :'importer_password' IN ROLE assay_importer CONNECTION LIMIT 20;
+\if :{?ingester_password}
+-- The ingest listener of `assay-server`: stores results, looks up ingest keys, reads no read key.
+CREATE ROLE assay_intake LOGIN PASSWORD :'ingester_password' IN ROLE assay_ingester;
+\endif
 
 SELECT format('ALTER DATABASE %I OWNER TO assay_owner', current_database()) \gexec
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()) \gexec
-SELECT format('GRANT CONNECT ON DATABASE %I TO assay_server, assay_importer', current_database()) \gexec
+SELECT format('GRANT CONNECT ON DATABASE %I TO assay_server, assay_importer, assay_ingester', current_database()) \gexec

@@ -46,7 +46,7 @@ pub fn budget_id(header: &[u8]) -> &[u8] {
 }
 
 /// The token of a `Bearer` header, if it has one. The scheme may be in any case.
-fn bearer_token(header: &[u8]) -> Option<&[u8]> {
+pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at(header.iter().position(u8::is_ascii_whitespace)?);
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"Bearer") && !token.is_empty()).then_some(token)

@@ -65,15 +65,15 @@ impl Directory {
 }
 
 /// What was read lately, each with the time of the request that it was read for, which lies before the reading.
-struct Recent<K, V>(Cache<K, (Timestamp, V)>);
+pub(crate) struct Recent<K, V>(Cache<K, (Timestamp, V)>);
 
 impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Cache::new(KEPT))
     }
 
     /// What was read of `key` in the last moment, else what `read` reads now.
-    fn get(
+    pub(crate) fn get(
         &self,
         key: K,
         now: Timestamp,

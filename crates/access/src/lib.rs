@@ -1,4 +1,4 @@
-//! Who may ask, and how often: read keys, plans and the rate limit.
+//! Access control: read keys with their plans, ingest keys, and rate limits.
 //!
 //! A request passes [`limit::RateLimiter::admit`], then [`check::PresentedKey::of_header`] (no look-up for what
 //! cannot be a read key), then [`directory::Directory::check`], which yields the [`check::Grant`] that everything
@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod directory;
+pub mod ingest;
 pub mod key;
 pub mod lifetime;
 pub mod limit;

@@ -72,7 +72,13 @@ pub struct KeyEntry {
     pub project_id: Option<crate::id::ProjectId>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it ceases to work; none for an ingest key.
+    /// What people call an ingest key.
+    pub name: Option<String>,
+    /// Whether an ingest key may send runs that started long ago.
+    pub backfill: bool,
+    /// Whether an ingest key may send runs of pull requests only.
+    pub pull_requests_only: bool,
+    /// When it ceases to work; none for a key that works until it is revoked.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Timestamp>,

@@ -11,12 +11,14 @@ pub mod execution;
 pub mod folding;
 pub mod history;
 pub mod id;
+pub mod intake;
 pub mod key;
 pub mod observation;
 pub mod page;
 pub mod plan;
 pub mod project;
 pub mod recording;
+pub mod rules;
 pub mod run;
 #[cfg(feature = "openapi")]
 mod schema;

@@ -11,6 +11,7 @@ use crate::{
     test::TestName,
     timestamp::Timestamp,
     verdict::VerdictStatus,
+    vocabulary::vocabulary,
 };
 
 /// What is known of a run beside its results: from flags, the report and CI's variables.
@@ -179,13 +180,14 @@ pub struct VerdictChange {
     pub to: VerdictStatus,
 }
 
-/// What an import changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// It stored a shard that was not there.
-    Added,
-    /// It replaced what was stored of the shard by other content.
-    Replaced,
-    /// Nothing: the same content was already stored.
-    Nothing,
-}
+vocabulary!(
+    /// What an import changed.
+    Effect {
+        /// It stored a shard that was not there.
+        Added = "added",
+        /// It replaced what was stored of the shard by other content.
+        Replaced = "replaced",
+        /// Nothing: the same content was already stored.
+        Unchanged = "unchanged",
+    }
+);

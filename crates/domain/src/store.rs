@@ -10,11 +10,13 @@ use crate::{
     branch::Branches,
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, OrganizationId, ProjectId, RunId},
+    intake::{IngestTerms, UploadEntry},
     key::{KeyEntry, KeyHash, NewKey, StoredKey},
     observation::History,
     plan::Plan,
     project::{Caller, Organization, Project, ProjectEntry},
     recording::{Imported, Recording, Sender},
+    rules::{RecordingRules, RuleViolation},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::{ChatEvent, Settings},
     signature::{Classifier, SignatureDetail, SignaturePage, SignatureQuery},
@@ -235,6 +237,9 @@ pub enum RecordError {
         /// Who sends this.
         sender: Sender,
     },
+    /// The way into the store does not accept it.
+    #[error(transparent)]
+    NotAllowed(#[from] RuleViolation),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -246,13 +251,26 @@ pub trait Recorder: Send + Sync {
     /// of `now`, in one transaction: whole or not at all.
     ///
     /// A shard that is already stored is replaced, unless another job sent it; the same content again changes nothing.
+    /// The same content again is accepted also where the rules would refuse a change.
+    fn record_under(
+        &self,
+        project: ProjectId,
+        recording: &Recording,
+        rules: RecordingRules,
+        judge: &dyn Judge,
+        now: Timestamp,
+    ) -> Result<Imported, RecordError>;
+
+    /// The same without any rules.
     fn record(
         &self,
         project: ProjectId,
         recording: &Recording,
         judge: &dyn Judge,
         now: Timestamp,
-    ) -> Result<Imported, RecordError>;
+    ) -> Result<Imported, RecordError> {
+        self.record_under(project, recording, RecordingRules::Unrestricted, judge, now)
+    }
 }
 
 /// What an administrator does.
@@ -340,7 +358,19 @@ pub trait Administration: Send + Sync {
 
     /// Stores a new ingest key of a project; false where there is no such project. Storing the same key again changes
     /// nothing.
-    fn create_ingest_key(&self, project: ProjectId, key: &NewKey) -> Result<bool, StoreError>;
+    fn create_ingest_key(
+        &self,
+        project: ProjectId,
+        key: &NewKey,
+        terms: &IngestTerms,
+    ) -> Result<bool, StoreError>;
+
+    /// The newest uploads into a project that are recorded, at most `limit`, the newest first.
+    fn uploads(&self, project: ProjectId, limit: u32) -> Result<Vec<UploadEntry>, StoreError>;
+
+    /// Replaces a valid key by a new one of the same kind, owner, terms and lifetime. The replaced key works until
+    /// `until` at most. Replacing a key by the same key again changes nothing.
+    fn rotate_key(&self, key: KeyId, new: &NewKey, until: Timestamp) -> Result<KeyRotation, StoreError>;
 
     /// The keys of an organization and its projects, oldest first.
     fn keys(&self, organization: OrganizationId) -> Result<Vec<KeyEntry>, StoreError>;
@@ -360,7 +390,7 @@ pub trait Administration: Send + Sync {
         classifier: &dyn Classifier,
     ) -> Result<Option<Refingerprinted>, StoreError>;
 
-    /// Deletes what is past each organization's retention as of `now`, or only counts it. `told` hears of each step.
+    /// Deletes what is past each organization's retention as of `now` and records of old uploads, or only counts them. `told` hears of each step.
     /// Finishes deletions that were killed.
     ///
     /// Each step is a transaction of its own, and one that was ended halfway is taken up by the next call.
@@ -440,6 +470,22 @@ pub enum KeyDeletion {
     Missing,
 }
 
+/// What became of a key that was to be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyRotation {
+    /// A new key has its place.
+    Rotated {
+        /// When the replaced key ceases to work.
+        former_expires_at: Timestamp,
+        /// When the new key ceases to work; none for a key that works until it is revoked.
+        expires_at: Option<Timestamp>,
+    },
+    /// It is revoked or expired, so nothing has its place.
+    NotValid,
+    /// There is no such key.
+    Missing,
+}
+
 /// A change of a project's configuration; what is none stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectChange {
@@ -486,6 +532,8 @@ pub struct PruneReport {
     pub periods_left: u64,
     /// Organizations and projects whose deletion was killed and that are now deleted, or would be.
     pub deletions_finished: u64,
+    /// Records of uploads that are older than 90 days.
+    pub uploads: u64,
 }
 
 /// What pruning deleted, or would delete, of one project.

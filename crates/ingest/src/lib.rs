@@ -28,6 +28,7 @@ pub use text::{BadText, name, one_line};
 use assay_domain::{
     id::ProjectId,
     recording::Imported,
+    rules::RecordingRules,
     store::{RecordError, Recorder},
     timestamp::Timestamp,
     verdict::Judge,
@@ -36,15 +37,16 @@ use assay_domain::{
 /// Stores a prepared report and everything derived from it: whole or not at all.
 ///
 /// Importing the same report under the same run key again changes nothing; a shard that is already stored is
-/// replaced.
+/// replaced. Refuses what the rules do not allow.
 pub fn import(
     recorder: &dyn Recorder,
     judge: &dyn Judge,
     project: ProjectId,
     prepared: &Prepared,
+    rules: RecordingRules,
     now: Timestamp,
 ) -> Result<Imported, RecordError> {
-    let imported = recorder.record(project, &prepared.recording, judge, now)?;
+    let imported = recorder.record_under(project, &prepared.recording, rules, judge, now)?;
     log::debug!(
         "run {} of project {project}: {} tests, {:?}",
         imported.run_number,

@@ -2,13 +2,14 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
+    intake::{IngestTerms, UploadEntry},
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
     signature::Classifier,
     store::{
-        Administration, DeletionReport, KeyDeletion, NameError, ProjectChange, PruneReport, PruneStep,
-        Refingerprinted, StoreError, UnfinishedDeletions,
+        Administration, DeletionReport, KeyDeletion, KeyRotation, NameError, ProjectChange, PruneReport,
+        PruneStep, Refingerprinted, StoreError, UnfinishedDeletions,
     },
     timestamp::Timestamp,
     verdict::Judge,
@@ -20,7 +21,7 @@ use diesel::{
 use crate::{
     Database,
     column::{At, long_count},
-    deletion, key, organization,
+    deletion, intake, key, organization,
     pool::{Read, WorkError},
     project, prune, refingerprint,
     schema::{project as projects, run},
@@ -155,9 +156,26 @@ impl Administration for Database {
         })
     }
 
-    fn create_ingest_key(&self, project: ProjectId, key: &NewKey) -> Result<bool, StoreError> {
+    fn create_ingest_key(
+        &self,
+        project: ProjectId,
+        key: &NewKey,
+        terms: &IngestTerms,
+    ) -> Result<bool, StoreError> {
         self.write("storing a key", |connection| {
-            Ok(key::insert_ingest(connection, project, key)?)
+            Ok(key::insert_ingest(connection, project, key, terms)?)
+        })
+    }
+
+    fn uploads(&self, project: ProjectId, limit: u32) -> Result<Vec<UploadEntry>, StoreError> {
+        self.run("reading uploads", |connection| {
+            intake::list(connection, project, limit)
+        })
+    }
+
+    fn rotate_key(&self, key: KeyId, new: &NewKey, until: Timestamp) -> Result<KeyRotation, StoreError> {
+        self.write("replacing a key", |connection| {
+            key::rotate(connection, key, new, until)
         })
     }
 

@@ -22,7 +22,7 @@ use crate::{
     project,
     schema::{
         api_key, attempt, branch, browser, organization as organizations, project as projects, result, run,
-        run_day, run_pack, shard, signature, signature_alias, test, verdict,
+        run_day, run_pack, shard, signature, signature_alias, test, upload, verdict,
     },
 };
 
@@ -37,8 +37,11 @@ type DeleteBatch = fn(&mut PgConnection, Uuid) -> QueryResult<(usize, bool)>;
 
 macro_rules! in_batches {
     ($table:ident, $key:ident) => {
+        in_batches!($table, $key, i32)
+    };
+    ($table:ident, $key:ident, $type:ty) => {
         |connection: &mut PgConnection, project: Uuid| {
-            let end: Option<i32> = $table::table
+            let end: Option<$type> = $table::table
                 .filter($table::project_id.eq(project))
                 .order($table::$key)
                 .offset(BATCH_ROWS)
@@ -55,7 +58,7 @@ macro_rules! in_batches {
 }
 
 /// The tables that hold many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
-const LARGE_TABLES: [(Counted, DeleteBatch); 9] = [
+const LARGE_TABLES: [(Counted, DeleteBatch); 10] = [
     (Counted::Results, in_batches!(result, run_number)),
     (Counted::Other, in_batches!(attempt, run_number)),
     (Counted::Other, in_batches!(run_pack, run_number)),
@@ -65,6 +68,7 @@ const LARGE_TABLES: [(Counted, DeleteBatch); 9] = [
     (Counted::Other, in_batches!(test, ordinal)),
     (Counted::Other, in_batches!(signature, ordinal)),
     (Counted::Other, in_batches!(browser, ordinal)),
+    (Counted::Other, in_batches!(upload, at, At)),
 ];
 
 /// What the rows of a table count as in the report of a deletion.

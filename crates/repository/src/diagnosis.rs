@@ -99,7 +99,7 @@ pub struct ProjectState {
     pub name: String,
     /// Its logical runs.
     pub runs: i64,
-    /// Runs without the pack that the engine reads.
+    /// Runs that count in verdicts, without the pack that the engine reads.
     pub without_pack: i64,
     /// When the stored verdicts were judged, if they ever were.
     pub evaluated_at: Option<Timestamp>,
@@ -216,7 +216,8 @@ impl Inspection {
         // The one statement that crosses projects: nobody waits for it but the operator who asked.
         let sql = "SELECT project.name, project.evaluated_at, counts.runs, counts.without_pack
                    FROM project CROSS JOIN LATERAL (
-                       SELECT count(*) AS runs, count(*) FILTER (WHERE run_pack.run_number IS NULL) AS without_pack
+                       SELECT count(*) AS runs, 
+                           count(*) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts) AS without_pack
                        FROM run LEFT JOIN run_pack
                            ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
                        WHERE run.project_id = project.id

@@ -7,13 +7,14 @@ use std::{
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
+    intake::IngestTerms,
     key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
-    store::KeyDeletion,
+    store::{KeyDeletion, KeyRotation},
     timestamp::{DAY_MS, Timestamp},
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -120,6 +121,7 @@ pub(crate) fn insert_ingest(
     connection: &mut PgConnection,
     project: ProjectId,
     key: &NewKey,
+    terms: &IngestTerms,
 ) -> QueryResult<bool> {
     let organization: Option<Uuid> = project::table
         .find(project.0)
@@ -135,6 +137,10 @@ pub(crate) fn insert_ingest(
         .values((
             new(key, KeyKind::Ingest, organization),
             api_key::project_id.eq(project.0),
+            api_key::name.eq(terms.name.as_deref().map(storable)),
+            api_key::expires_at.eq(terms.expires_at.map(At)),
+            api_key::backfill.eq(terms.backfill),
+            api_key::pull_requests_only.eq(terms.pull_requests_only),
         ))
         .on_conflict(api_key::id)
         .do_nothing()
@@ -171,6 +177,7 @@ type EntryRow = (
     Option<At>,
     Option<At>,
     Option<Date>,
+    (Option<String>, bool, bool),
 );
 
 /// The keys of an organization and its projects, oldest first.
@@ -186,18 +193,23 @@ pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) 
             api_key::expires_at,
             api_key::revoked_at,
             api_key::last_used_on,
+            (api_key::name, api_key::backfill, api_key::pull_requests_only),
         ))
         .order((api_key::created_at, api_key::id))
         .load(connection)?;
     rows.into_iter()
         .map(
-            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on)| {
+            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on, terms): EntryRow| {
+                let (name, backfill, pull_requests_only) = terms;
                 Ok(KeyEntry {
                     id: KeyId(id),
                     kind: word("kind of key", &kind)?,
                     prefix,
                     project_id: project.map(ProjectId),
                     created_at: created_at.0,
+                    name,
+                    backfill,
+                    pull_requests_only,
                     expires_at: expires_at.map(|at| at.0),
                     revoked_at: revoked_at.map(|at| at.0),
                     last_used_on: last_used_on.map(|day| day.to_string()),
@@ -240,5 +252,84 @@ pub(crate) fn delete(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
     Ok(match left {
         Some(_) => KeyDeletion::StillValid,
         None => KeyDeletion::Missing,
+    })
+}
+
+/// Kind, owner, terms and times of a key that is to be replaced.
+#[derive(Queryable)]
+struct Former {
+    kind: String,
+    organization: Uuid,
+    project: Option<Uuid>,
+    name: Option<String>,
+    backfill: bool,
+    pull_requests_only: bool,
+    created_at: At,
+    expires_at: Option<At>,
+    revoked_at: Option<At>,
+}
+
+/// Replaces a key by a new one; the old one works until `until` at most.
+///
+/// A second attempt, after a commit that was not answered, finds the new key and changes nothing.
+pub(crate) fn rotate(
+    connection: &mut PgConnection,
+    key: KeyId,
+    new_key: &NewKey,
+    until: Timestamp,
+) -> Read<KeyRotation> {
+    let former: Option<Former> = api_key::table
+        .find(key.0)
+        .for_no_key_update()
+        .select((
+            api_key::kind,
+            api_key::organization_id,
+            api_key::project_id,
+            api_key::name,
+            api_key::backfill,
+            api_key::pull_requests_only,
+            api_key::created_at,
+            api_key::expires_at,
+            api_key::revoked_at,
+        ))
+        .first(connection)
+        .optional()?;
+    let Some(former) = former else {
+        return Ok(KeyRotation::Missing);
+    };
+    let stored: Option<Option<At>> = api_key::table
+        .find(new_key.id.0)
+        .select(api_key::expires_at)
+        .first(connection)
+        .optional()?;
+    if let Some(expires_at) = stored {
+        return Ok(KeyRotation::Rotated {
+            former_expires_at: former.expires_at.map_or(until, |at| at.0),
+            expires_at: expires_at.map(|at| at.0),
+        });
+    }
+    let now = new_key.created_at;
+    if former.revoked_at.is_some() || former.expires_at.is_some_and(|at| at.0 <= now) {
+        return Ok(KeyRotation::NotValid);
+    }
+    let lifetime_ms = former.expires_at.map(|at| at.0.since_ms(former.created_at.0));
+    let expires_at = lifetime_ms.map(|ms| now.plus_ms(ms));
+    let former_expires_at = former.expires_at.map_or(until, |at| at.0.min(until));
+    diesel::insert_into(api_key::table)
+        .values((
+            new(new_key, word("kind of key", &former.kind)?, former.organization),
+            api_key::project_id.eq(former.project),
+            api_key::name.eq(former.name),
+            api_key::backfill.eq(former.backfill),
+            api_key::pull_requests_only.eq(former.pull_requests_only),
+            api_key::expires_at.eq(expires_at.map(At)),
+        ))
+        .execute(connection)?;
+    diesel::update(api_key::table.find(key.0))
+        .set(api_key::expires_at.eq(At(former_expires_at)))
+        .execute(connection)?;
+    Ok(KeyRotation::Rotated {
+        former_expires_at,
+        expires_at,
     })
 }

@@ -15,6 +15,7 @@ mod connection_string;
 mod deletion;
 mod diagnosis;
 mod history;
+mod intake;
 mod kept;
 mod key;
 mod migrate;

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     Database, branch,
     column::{At, long_count, word},
-    deletion, observation, period,
+    deletion, intake, observation, period,
     pool::{Read, WorkError},
     run_day,
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
@@ -46,6 +46,7 @@ pub(crate) fn prune(
     })?;
     let mut report = PruneReport {
         deletions_finished: finish_deletions(database, now, dry_run)?,
+        uploads: intake::prune(database, now, dry_run)?,
         ..PruneReport::default()
     };
     let all = database.run("reading projects", |connection| {

@@ -130,12 +130,17 @@ fn rebuild_run(
     if !lock(connection, project)? {
         return Ok(None);
     }
-    let stored: Option<(At, Option<String>, StoredCounts)> = run::table
+    let stored: Option<(At, Option<String>, StoredCounts, bool)> = run::table
         .find((project, number))
-        .select((run::started_at, run::status, StoredCounts::as_select()))
+        .select((
+            run::started_at,
+            run::status,
+            StoredCounts::as_select(),
+            run::counts_in_verdicts,
+        ))
         .first(connection)
         .optional()?;
-    let Some((started_at, status, counts)) = stored else {
+    let Some((started_at, status, counts, counts_in_verdicts)) = stored else {
         return Ok(None);
     };
     let mut contents = RunContents::load(connection, project, number, started_at)?;
@@ -143,15 +148,9 @@ fn rebuild_run(
     contents.order(shards.iter().map(|shard| (shard.slot, shard.index)));
     let were_rows_wrong = record::correct(connection, project, number, started_at, &contents)?;
     let were_shards_wrong = correct_shards(connection, project, number, &mut shards, &contents)?;
-    let pack: Option<(At, Vec<u8>)> = run_pack::table
-        .find((project, number))
-        .select((run_pack::started_at, run_pack::pack))
-        .first(connection)
-        .optional()?;
-    let new = contents.pack();
-    let is_packed = pack.is_some_and(|(at, bytes)| at == started_at && bytes == new.encode());
+    let wanted = counts_in_verdicts.then(|| contents.pack());
+    let is_packed = correct_pack(connection, project, number, started_at, wanted)?;
     if !is_packed {
-        store_pack(connection, project, number, started_at, &new)?;
         observation::changed(connection, project, observed)?;
     }
     let told = contents.counts();
@@ -173,6 +172,33 @@ fn rebuild_run(
     Ok(Some(
         were_rows_wrong || were_shards_wrong || !is_packed || !is_counted,
     ))
+}
+
+/// Stores what the engine is to read of a run, if anything; whether it was stored already.
+fn correct_pack(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    started_at: At,
+    wanted: Option<Pack>,
+) -> Read<bool> {
+    let stored: Option<(At, Vec<u8>)> = run_pack::table
+        .find((project, run))
+        .select((run_pack::started_at, run_pack::pack))
+        .first(connection)
+        .optional()?;
+    match (stored, wanted) {
+        (None, None) => Ok(true),
+        (Some((at, bytes)), Some(wanted)) if at == started_at && bytes == wanted.encode() => Ok(true),
+        (_, Some(wanted)) => {
+            store_pack(connection, project, run, started_at, &wanted)?;
+            Ok(false)
+        }
+        (Some(_), None) => {
+            diesel::delete(run_pack::table.find((project, run))).execute(connection)?;
+            Ok(false)
+        }
+    }
 }
 
 /// Corrects the status of each shard; whether any was wrong.

@@ -26,6 +26,7 @@ diesel::table! {
         evaluated_at -> Nullable<Timestamptz>,
         observed -> Uuid,
         deleted_at -> Nullable<Timestamptz>,
+        judged -> Nullable<Uuid>,
     }
 }
 
@@ -41,6 +42,9 @@ diesel::table! {
         expires_at -> Nullable<Timestamptz>,
         revoked_at -> Nullable<Timestamptz>,
         last_used_on -> Nullable<Date>,
+        name -> Nullable<Text>,
+        backfill -> Bool,
+        pull_requests_only -> Bool,
     }
 }
 
@@ -70,6 +74,7 @@ diesel::table! {
         failed -> Integer,
         skipped -> Integer,
         recovered -> Integer,
+        counts_in_verdicts -> Bool,
     }
 }
 
@@ -218,6 +223,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    upload (project_id, at, id) {
+        project_id -> Uuid,
+        at -> Timestamptz,
+        id -> Uuid,
+        key_id -> Uuid,
+        run_id -> Uuid,
+        bytes -> BigInt,
+        run_number -> Integer,
+        files -> Integer,
+        effect -> Text,
+        client -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     /// What diesel's migrations keep of themselves.
     __diesel_schema_migrations (version) {
         version -> Text,
@@ -241,7 +261,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     attempt,
     period,
     run_pack,
-    verdict
+    verdict,
+    upload
 );
 
 diesel::allow_columns_to_appear_in_same_group_by_clause!(

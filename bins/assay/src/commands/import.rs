@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Instant};
 use anyhow::{Context as _, ensure};
 use assay_domain::{
     recording::{Effect, Imported},
+    rules::RecordingRules,
     run::{Counts, Outcome},
     store::{Administration, RecordError, StoreError},
     timestamp::Timestamp,
@@ -80,7 +81,14 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let store: &dyn Administration = &opened.database;
     let project = lookup::project(store, &project)?;
     let storing = progress::spinner(global, format!("storing {}", in_words(&prepared.counts())));
-    let imported = assay_ingest::import(&opened.database, &Engine::default(), project.id, &prepared, now);
+    let imported = assay_ingest::import(
+        &opened.database,
+        &Engine::default(),
+        project.id,
+        &prepared,
+        RecordingRules::Unrestricted,
+        now,
+    );
     storing.finish_and_clear();
     let imported = imported.map_err(not_stored)?;
     let replaced = replaced_notice(&project.name, &imported);
@@ -93,7 +101,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         "status": imported.status,
         "counts": imported.counts,
         "tests": prepared.recording.tests.len(),
-        "changed": imported.effect != Effect::Nothing,
+        "changed": imported.effect != Effect::Unchanged,
         "verdictsChanged": imported.verdicts_changed.listed,
         "verdictsChangedTotal": imported.verdicts_changed.total,
         "warnings": warnings,
@@ -123,7 +131,8 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
         | RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
-        | RecordError::SlotTaken { .. } => "nothing was stored",
+        | RecordError::SlotTaken { .. }
+        | RecordError::NotAllowed(_) => "nothing was stored",
     };
     anyhow::Error::new(error).context(context)
 }
@@ -202,7 +211,7 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
     };
     let unchanged = match effect {
         Effect::Added | Effect::Replaced => "",
-        Effect::Nothing => "\nIt was already stored; nothing changed",
+        Effect::Unchanged => "\nIt was already stored; nothing changed",
     };
     format!(
         "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}{}",

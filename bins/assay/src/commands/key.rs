@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
     id::KeyId,
+    intake::IngestTerms,
     key::{KeyEntry, KeyKind},
     project::ProjectEntry,
     store::{Administration, KeyDeletion},
@@ -190,7 +191,7 @@ fn create_ingest(
     let project = lookup::project(store, project)?;
     let (secret, new) = mint(KeyKind::Ingest, now);
     ensure!(
-        store.create_ingest_key(project.id, &new)?,
+        store.create_ingest_key(project.id, &new, &IngestTerms::default())?,
         "the project {:?} was deleted meanwhile",
         project.name
     );

@@ -12,6 +12,7 @@ use assay_domain::{
     id::OrganizationId,
     key::KeyKind,
     project::{Organization, ProjectEntry},
+    rules::RecordingRules,
     store::{Administration, Recorder},
     timestamp::{DAY_MS, Timestamp},
 };
@@ -145,7 +146,14 @@ fn store_sample(
         job_started_at: None,
     };
     let prepared = assay_ingest::prepare(arrival, now)?;
-    assay_ingest::import(recorder, &Engine::default(), project.id, &prepared, now)?;
+    assay_ingest::import(
+        recorder,
+        &Engine::default(),
+        project.id,
+        &prepared,
+        RecordingRules::Unrestricted,
+        now,
+    )?;
     Ok(())
 }
 

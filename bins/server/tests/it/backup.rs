@@ -73,6 +73,7 @@ fn a_restored_dump_answers_the_same_on_every_route() {
     for (role, right) in [
         ("assay_server", "'api_key', 'SELECT'"),
         ("assay_importer", "'result', 'INSERT'"),
+        ("assay_ingester", "'upload', 'INSERT'"),
     ] {
         let granted = restored.text(&format!("SELECT has_table_privilege('{role}', {right})"));
         assert_eq!(granted.as_deref(), Some("true"), "{role}");

@@ -2,6 +2,14 @@
 
 use std::{fs, path::Path, process::Command};
 
+use assay_access::key::hash;
+use assay_domain::{
+    id::RunId,
+    intake::{IngestKeys as _, Upload},
+    recording::Effect,
+    timestamp::Timestamp,
+};
+use assay_repository::Database;
 use assay_testkit::{Cli, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
@@ -172,12 +180,67 @@ fn the_importers_login_imports_and_sees_no_key() {
 }
 
 #[test]
-fn the_doctor_finds_no_fault_with_either_login() {
+fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
+    let world = world();
+    let ingest = world.cli.json(&["key", "create-ingest", "--project", "web"]);
+    let login = Login::new(&world.database, "assay_ingester");
+    let as_ingester = Database::connect(&login.url(), 1).unwrap();
+    let hash_of = |key: &serde_json::Value| hash(key["key"].as_str().unwrap().as_bytes());
+    let found = as_ingester.ingest_key(&hash_of(&ingest)).unwrap().unwrap();
+    assert_eq!(found.id.to_string(), ingest["id"].as_str().unwrap());
+    assert_eq!(as_ingester.ingest_key(&hash(world.key.as_bytes())).unwrap(), None);
+    let upload = Upload {
+        key: found.id,
+        project: found.project,
+        at: Timestamp::from_unix_ms(1_795_000_000_000),
+        run_id: RunId(found.id.0),
+        run_number: 1,
+        effect: Effect::Added,
+        bytes: 1,
+        files: 1,
+        client: None,
+    };
+    as_ingester.record_upload(&upload).unwrap();
+    let used = format!("SELECT last_used_on FROM api_key WHERE id = '{}'", found.id);
+    assert_eq!(world.database.text(&used).as_deref(), Some("2026-11-18"));
+
+    for sql in WRITES {
+        let expected = IMPORTS.contains(&sql) || sql.starts_with("UPDATE run_pack");
+        assert_eq!(login.may(sql), expected, "{sql}");
+    }
+    for sql in [
+        "SELECT hash FROM api_key",
+        "SELECT 1 FROM api_key",
+        "UPDATE api_key SET last_used_on = now()",
+        "DELETE FROM upload",
+        "SELECT * FROM upload",
+    ] {
+        assert!(!login.may(sql), "{sql}");
+    }
+    assert!(login.may("SELECT assay_ingest_key('')"));
+    for group in ["assay_server", "assay_importer"] {
+        let other = format!("SELECT has_function_privilege('{group}', 'assay_ingest_key(bytea)', 'EXECUTE')");
+        assert_eq!(world.database.text(&other).as_deref(), Some("false"), "{group}");
+    }
+    let report = world.folder.path().join("r.xml");
+    fs::write(
+        &report,
+        "<testsuite><testcase classname=\"a\" name=\"adds\" time=\"0.1\"/></testsuite>",
+    )
+    .unwrap();
+    let report = report.display().to_string();
+    let imported = Cli::new(login.url()).json(&["import", "--project", "web", "--no-ci", &report]);
+    assert_eq!(imported["counts"]["passed"], 1);
+}
+
+#[test]
+fn the_doctor_finds_no_fault_with_any_login() {
     let world = world();
     let owner = world.cli.json(&["doctor"]);
     for (group, hidden) in [
         ("assay_server", &["retention"][..]),
         ("assay_importer", &["keys", "retention"]),
+        ("assay_ingester", &["keys", "retention"]),
     ] {
         let login = Login::new(&world.database, group);
         let found = Cli::new(login.url()).json(&["doctor"]);
@@ -226,15 +289,15 @@ fn a_login_that_may_not_make_roles_is_told_what_to_run() {
 
 /// The logins that `deploy/roles.sql` makes, under names that no other test of the cluster uses.
 struct Logins<'a> {
-    names: [String; 3],
+    names: [String; 4],
     database: &'a TestDatabase,
 }
 
 impl<'a> Logins<'a> {
     fn new(database: &'a TestDatabase) -> Self {
         let prefix = name(database);
-        let names =
-            ["assay_owner", "assay_web", "assay_ci"].map(|login| (login, format!("{prefix}_{login}")));
+        let names = ["assay_owner", "assay_web", "assay_ci", "assay_intake"]
+            .map(|login| (login, format!("{prefix}_{login}")));
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles.sql");
         let mut sql = fs::read_to_string(file).unwrap();
         for (login, name) in &names {
@@ -247,7 +310,7 @@ impl<'a> Logins<'a> {
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--dbname", database.url(), "--file"])
             .arg(script);
-        for program in ["OWNER", "SERVER", "IMPORTER"] {
+        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER"] {
             psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
         }
         let output = psql.output().unwrap();
@@ -262,8 +325,8 @@ impl<'a> Logins<'a> {
         }
     }
 
-    /// The connection strings of owner, server and importer.
-    fn urls(&self) -> [String; 3] {
+    /// The connection strings of owner, server, importer and ingest listener.
+    fn urls(&self) -> [String; 4] {
         let (head, _) = self.database.url().split_once("&user=").unwrap();
         self.names.clone().map(|name| format!("{head}&user={name}"))
     }
@@ -284,7 +347,7 @@ impl Drop for Logins<'_> {
 fn the_logins_of_the_deployment_run_every_program() {
     let database = TestDatabase::unmigrated();
     let logins = Logins::new(&database);
-    let [owner, web, ci] = logins.urls();
+    let [owner, web, ci, intake] = logins.urls();
     let administration = Cli::new(owner);
     let migrated = administration.json(&["migrate"]);
     assert!(migrated["rolesToDo"].is_null(), "{migrated}");
@@ -307,7 +370,12 @@ fn the_logins_of_the_deployment_run_every_program() {
     let answer = server.client().get(&runs, key["key"].as_str());
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["total"], 1);
-    for cli in [administration, Cli::new(web.clone()), Cli::new(ci)] {
+    for cli in [
+        administration,
+        Cli::new(web.clone()),
+        Cli::new(ci),
+        Cli::new(intake),
+    ] {
         let doctor = cli.run(&["doctor"]);
         assert!(
             doctor.status.success(),

@@ -10,5 +10,6 @@
 
 mod check;
 mod directory;
+mod ingest;
 mod redis;
 mod store;

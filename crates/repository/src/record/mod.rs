@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use assay_domain::{
     id::{ProjectId, RunId},
     recording::{Effect, Imported, Recording, VerdictChanges},
+    rules::RecordingRules,
     run::Outcome,
     store::{RecordError, Recorder},
     timestamp::Timestamp,
@@ -37,19 +38,21 @@ use crate::{
 };
 use contents::Execution;
 use intern::{Interned, Numbers};
-use run::KnownRun;
+use run::{KnownRun, RunKey};
 
 impl Recorder for Database {
-    fn record(
+    fn record_under(
         &self,
         project: ProjectId,
         recording: &Recording,
+        rules: RecordingRules,
         judge: &dyn Judge,
         now: Timestamp,
     ) -> Result<Imported, RecordError> {
         let import = Import {
             project: project.0,
             recording,
+            rules,
             new_id: self.new_id(now),
         };
         // A second attempt, after a commit that was not answered, finds its report stored.
@@ -66,6 +69,7 @@ impl Recorder for Database {
 struct Import<'a> {
     project: Uuid,
     recording: &'a Recording,
+    rules: RecordingRules,
     /// The id of the import, of the shard unless it is already stored, and of what is then observed of the project.
     new_id: Uuid,
 }
@@ -80,8 +84,8 @@ impl Import<'_> {
         now: Timestamp,
         first_attempt: Option<Imported>,
     ) -> Work<Imported> {
-        let mut numbers = self.lock(connection)?;
-        let known = KnownRun::find(connection, self.project, &self.recording.run_key)?;
+        let (stable_branch, mut numbers) = self.lock(connection)?;
+        let known = KnownRun::find(connection, self.project, self.run_key())?;
         let shards = match &known {
             Some(known) => shard::of_run(connection, self.project, known.number)?,
             None => Vec::new(),
@@ -99,6 +103,7 @@ impl Import<'_> {
                 Some(_) | None => unchanged(known, former),
             };
         }
+        self.check_rules(known.as_ref(), &stable_branch, now)?;
         if let (Some(known), Some(former)) = (&known, former) {
             self.check_sender(known, former)?;
         }
@@ -126,17 +131,41 @@ impl Import<'_> {
         })
     }
 
-    /// Locks the project and returns what it has numbered.
-    fn lock(&self, connection: &mut PgConnection) -> Work<Numbers> {
+    /// What tells the run from the others. Runs that do not count in verdicts have keys of their own: whoever may send only
+    /// those can neither change another run nor make one before it is sent.
+    fn run_key(&self) -> RunKey<'_> {
+        RunKey {
+            text: &self.recording.run_key,
+            counts_in_verdicts: self.rules.counts_in_verdicts(),
+        }
+    }
+
+    fn check_rules(&self, known: Option<&KnownRun>, stable_branch: &str, now: Timestamp) -> Work<()> {
+        let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
+        if let Some(known) = known {
+            self.rules
+                .check_open(known.number, known.first_shard_at(), now)
+                .map_err(refused)?;
+        }
+        self.rules
+            .check(self.recording, stable_branch, now)
+            .map_err(refused)
+    }
+
+    /// Locks the project and returns its stable branch and what it has numbered.
+    fn lock(&self, connection: &mut PgConnection) -> Work<(String, Numbers)> {
         project::table
             .filter(project::id.eq(self.project))
             .filter(project::deleted_at.is_null())
             .for_no_key_update()
             .select((
-                project::runs,
-                project::tests,
-                project::signatures,
-                project::browsers,
+                project::stable_branch,
+                (
+                    project::runs,
+                    project::tests,
+                    project::signatures,
+                    project::browsers,
+                ),
             ))
             .first(connection)
             .optional()?
@@ -222,7 +251,9 @@ impl Import<'_> {
             interned,
         };
         place.write(connection, &contents, shard.slot, &changed, former_start)?;
-        crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
+        if self.rules.counts_in_verdicts() {
+            crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
+        }
         let ended = |test| Some((test, rows::ended(contents.executions(test), run.started_at.0)?));
         let touched = Touched {
             run: Some(number),
@@ -283,7 +314,7 @@ fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<Imported> {
         shard_id: RunId(shard.id),
         status,
         counts: known.counts.counts()?,
-        effect: Effect::Nothing,
+        effect: Effect::Unchanged,
         verdicts_changed: VerdictChanges::default(),
     })
 }

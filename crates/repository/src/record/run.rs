@@ -41,11 +41,11 @@ impl KnownRun {
     pub(super) fn find(
         connection: &mut PgConnection,
         project: Uuid,
-        run_key: &str,
+        run_key: RunKey<'_>,
     ) -> QueryResult<Option<Self>> {
         run::table
             .filter(run::project_id.eq(project))
-            .filter(run::key_hash.eq(key_hash(run_key)))
+            .filter(run::key_hash.eq(run_key.hash()))
             .select(Self::as_select())
             .first(connection)
             .optional()
@@ -54,10 +54,39 @@ impl KnownRun {
     pub(super) fn branch(&self) -> Option<&str> {
         self.context.branch.as_deref()
     }
+
+    /// When the run's first shard arrived: its id is made of that time.
+    pub(super) fn first_shard_at(&self) -> Timestamp {
+        let made = self.id.get_timestamp().map(|made| made.to_unix());
+        let ms = made.and_then(|(seconds, nanos)| {
+            let seconds = i64::try_from(seconds).ok()?;
+            seconds
+                .checked_mul(1_000)?
+                .checked_add(i64::from(nanos / 1_000_000))
+        });
+        // Every id of a run is made of a time; one that is not is of a run that arrived long ago.
+        Timestamp::from_unix_ms(ms.unwrap_or(0))
+    }
 }
 
-fn key_hash(run_key: &str) -> Vec<u8> {
-    Sha256::digest(run_key.as_bytes()).to_vec()
+/// What tells one run of a project from another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunKey<'a> {
+    /// What all shards of the run share.
+    pub(super) text: &'a str,
+    pub(super) counts_in_verdicts: bool,
+}
+
+impl RunKey<'_> {
+    fn hash(self) -> Vec<u8> {
+        let mut hash = Sha256::new();
+        if !self.counts_in_verdicts {
+            // No run key begins so: the text of one has no control characters but tabs.
+            hash.update(b"\0not in verdicts\0");
+        }
+        hash.update(self.text.as_bytes());
+        hash.finalize().to_vec()
+    }
 }
 
 /// What is known of a run beside its results.
@@ -129,6 +158,7 @@ pub(super) struct NewRun {
     failed: i32,
     skipped: i32,
     recovered: i32,
+    counts_in_verdicts: bool,
     #[diesel(skip_insertion, skip_update)]
     pub(super) outcome: Option<Outcome>,
 }
@@ -157,7 +187,7 @@ impl NewRun {
             project_id: import.project,
             number,
             id,
-            key_hash: key_hash(&recording.run_key),
+            key_hash: import.run_key().hash(),
             sharded,
             context,
             status: outcome.map(Outcome::as_str),
@@ -170,6 +200,7 @@ impl NewRun {
             failed: int(counts.failed),
             skipped: int(counts.skipped),
             recovered: int(counts.recovered),
+            counts_in_verdicts: import.rules.counts_in_verdicts(),
             outcome,
         })
     }

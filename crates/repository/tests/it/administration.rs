@@ -2,6 +2,7 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
+    intake::IngestTerms,
     key::{KeyHash, KeyKind, NewKey},
     plan::Plan,
     project::Caller,
@@ -112,10 +113,14 @@ fn a_read_key_is_found_with_the_present_plan() {
     store
         .create_read_key(world.caller.organization, &key(1), expiry)
         .unwrap();
-    assert!(store.create_ingest_key(world.project.id, &key(2)).unwrap());
+    assert!(
+        store
+            .create_ingest_key(world.project.id, &key(2), &IngestTerms::default())
+            .unwrap()
+    );
     assert!(
         !store
-            .create_ingest_key(ProjectId(uuid::Uuid::nil()), &key(3))
+            .create_ingest_key(ProjectId(uuid::Uuid::nil()), &key(3), &IngestTerms::default())
             .unwrap()
     );
 
@@ -151,7 +156,9 @@ fn keys_are_listed_with_the_day_of_their_last_use() {
     store
         .create_read_key(world.caller.organization, &key(1), NOW.plus_days(30))
         .unwrap();
-    store.create_ingest_key(world.project.id, &key(2)).unwrap();
+    store
+        .create_ingest_key(world.project.id, &key(2), &IngestTerms::default())
+        .unwrap();
     store.key_used(key(1).id, NOW).unwrap();
     store.key_used(key(1).id, NOW).unwrap();
     store.key_used(key(1).id, NOW.plus_days(-3)).unwrap();
@@ -183,7 +190,9 @@ fn only_a_key_that_no_longer_works_is_deleted() {
     store
         .create_read_key(world.caller.organization, &key(1), expiry)
         .unwrap();
-    store.create_ingest_key(world.project.id, &key(2)).unwrap();
+    store
+        .create_ingest_key(world.project.id, &key(2), &IngestTerms::default())
+        .unwrap();
     let delete = |seed: u8, now| store.delete_key(key(seed).id, now).unwrap();
     assert_eq!(delete(1, expiry.plus_ms(-1)), KeyDeletion::StillValid);
     assert_eq!(delete(2, expiry), KeyDeletion::StillValid, "it never expires");

@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 
 use assay_domain::{
-    id::{KeyId, OrganizationId, ProjectId},
+    id::{KeyId, OrganizationId, ProjectId, RunId},
+    intake::{IngestKeys, IngestTerms, Upload},
     key::{KeyHash, NewKey},
     plan::Plan,
     project::Project,
-    recording::Recording,
+    recording::{Effect, Recording},
     store::{Administration, ProjectChange, RecordError, Recorder, Store},
 };
 use diesel::connection::SimpleConnection;
@@ -56,7 +57,24 @@ fn fill(world: &World, project: &Project, seed: u8) {
         attempt.attempt.browser = Some("chromium".to_owned());
     }
     record(&last);
-    world.store.create_ingest_key(project.id, &key(seed)).unwrap();
+    world
+        .store
+        .create_ingest_key(project.id, &key(seed), &IngestTerms::default())
+        .unwrap();
+    world
+        .store
+        .record_upload(&Upload {
+            key: key(seed).id,
+            project: project.id,
+            at: NOW,
+            run_id: RunId(uuid::Uuid::nil()),
+            run_number: 1,
+            effect: Effect::Added,
+            bytes: 1,
+            files: 1,
+            client: None,
+        })
+        .unwrap();
     world.database.execute(&format!(
         "INSERT INTO signature_alias (project_id, fingerprint, signature) \
              SELECT project_id, 'former', ordinal FROM signature WHERE project_id = '{}' LIMIT 1",
@@ -159,7 +177,11 @@ fn what_is_being_deleted_is_hidden_from_everybody_and_pruning_finishes_it() {
     };
     assert!(!store.set_project(id, &change, &Counting, NOW).unwrap());
     assert_eq!(store.rebuild(id, &Counting, NOW, &mut |_, _| ()).unwrap(), None);
-    assert!(!store.create_ingest_key(id, &key(4)).unwrap());
+    assert!(
+        !store
+            .create_ingest_key(id, &key(4), &IngestTerms::default())
+            .unwrap()
+    );
     let organization = world.caller.organization;
     assert!(!store.create_read_key(organization, &key(5), NOW).unwrap());
     assert!(!store.set_plan(organization, Plan::Free).unwrap());

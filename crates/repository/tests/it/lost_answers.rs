@@ -13,6 +13,7 @@ use std::{
 
 use assay_domain::{
     id::KeyId,
+    intake::IngestTerms,
     key::{KeyHash, NewKey},
     recording::{Effect, VerdictChange},
     store::{Administration, KeyDeletion, Recorder},
@@ -105,7 +106,9 @@ fn a_key_whose_commit_was_not_answered_is_stored_once_and_reported_as_stored() {
     assert!(stored.unwrap() && proxy.has_lost_one());
 
     let proxy = Proxy::before(&world.database, b"COMMIT\0");
-    let stored = proxy.connect().create_ingest_key(world.project.id, &key(2));
+    let stored = proxy
+        .connect()
+        .create_ingest_key(world.project.id, &key(2), &IngestTerms::default());
     assert!(stored.unwrap() && proxy.has_lost_one());
     assert_eq!(world.store.keys(organization).unwrap().len(), 2);
 
@@ -169,6 +172,6 @@ fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
     );
     // The same again, by an import of its own, changes nothing.
     let again = world.import(&report("a").content(1).test("x", "f"));
-    assert_eq!(again.effect, Effect::Nothing);
+    assert_eq!(again.effect, Effect::Unchanged);
     assert_eq!(again.verdicts_changed.total, 0);
 }

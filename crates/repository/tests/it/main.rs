@@ -16,6 +16,7 @@ mod distribution;
 mod explain;
 mod failures;
 mod fixture;
+mod intake;
 mod kept;
 mod load;
 mod lost_answers;

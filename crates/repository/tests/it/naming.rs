@@ -4,6 +4,7 @@ use std::thread;
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
+    intake::IngestTerms,
     key::{KeyHash, NewKey},
     plan::Plan,
     project::Caller,
@@ -115,7 +116,9 @@ fn a_moved_project_is_found_by_its_new_organization_with_its_keys() {
         prefix: "svc_00001".to_owned(),
         created_at: NOW,
     };
-    store.create_ingest_key(world.project.id, &key).unwrap();
+    store
+        .create_ingest_key(world.project.id, &key, &IngestTerms::default())
+        .unwrap();
     let beta = store.create_organization("Beta", Plan::Standard, NOW).unwrap();
     let theirs = store.create_project(beta.id, "web", "main", NOW).unwrap();
     assert!(is_taken(store.move_project(world.project.id, beta.id)));

@@ -165,7 +165,7 @@ fn the_same_content_again_changes_nothing() {
     let rows = "SELECT run::text || result::text || attempt::text FROM run, result, attempt";
     let before = world.database.texts(rows);
     let again = world.import(&report("a").test("x", "f"));
-    assert_eq!((first.effect, again.effect), (Effect::Added, Effect::Nothing));
+    assert_eq!((first.effect, again.effect), (Effect::Added, Effect::Unchanged));
     assert_eq!(
         (again.run_id, again.shard_id, again.run_number),
         (first.run_id, first.shard_id, 1)
@@ -365,7 +365,7 @@ fn another_jobs_report_does_not_replace_what_is_stored() {
     assert_eq!(world.database.text(names).as_deref(), Some("test 1"));
     // The same report is the same, whoever sends it.
     let again = world.import(&sent(1, Some("test"), Some("r2")));
-    assert_eq!(again.effect, Effect::Nothing);
+    assert_eq!(again.effect, Effect::Unchanged);
     assert!(!is_refused(&sent(2, Some("test"), Some("r1"))), "its own");
     assert!(
         !is_refused(&sent(3, None, None)),
@@ -416,7 +416,7 @@ fn content_that_a_former_program_stored_is_recognised() {
         .database
         .execute(&format!("UPDATE shard SET content = decode('{former}', 'hex')"));
     let again = world.import(&recording);
-    assert_eq!((again.effect, again.run_id), (Effect::Nothing, first.run_id));
+    assert_eq!((again.effect, again.run_id), (Effect::Unchanged, first.run_id));
     assert_eq!(stored(), former);
     // A bare hash of the new kind is none of the former.
     let mut other = recording.content(1);

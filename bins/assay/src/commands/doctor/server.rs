@@ -14,7 +14,7 @@ use crate::{
 const OLDEST: i32 = 15;
 /// The roles that the programs should connect as; the migrations make them.
 pub(super) const SERVER_ROLE: &str = "assay_server";
-const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer"];
+const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester"];
 /// Gives these roles their rights again, as the owner of the tables.
 const GRANT: &str = "SELECT assay_grant_roles();";
 /// How far two clocks may differ before it is a warning, in milliseconds.

@@ -1,0 +1,182 @@
+//! The check of an ingest key: its shape, its states, and how soon a change counts.
+
+use std::sync::{Arc, Mutex};
+
+use assay_access::{
+    check::budget_id,
+    ingest::{
+        DEFAULT_UPLOAD_LIMIT, IngestCheckError, IngestDirectory, IngestGrant, IngestRefusal,
+        PresentedIngestKey,
+    },
+    key::{SecretKey, mint},
+    limit::{Admission, InProcess, RateLimiter},
+};
+use assay_domain::{
+    id::ProjectId,
+    intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
+    key::{KeyHash, KeyKind},
+    rules::RecordingRules,
+    store::StoreError,
+};
+
+use crate::check::NOW;
+
+/// A store of one ingest key.
+struct OneKey(Mutex<State>);
+
+struct State {
+    hash: KeyHash,
+    key: StoredIngestKey,
+    fails: bool,
+    look_ups: usize,
+}
+
+impl OneKey {
+    fn change(&self, change: impl FnOnce(&mut StoredIngestKey)) {
+        change(&mut self.0.lock().unwrap().key);
+    }
+}
+
+impl IngestKeys for OneKey {
+    fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
+        let mut state = self.0.lock().unwrap();
+        state.look_ups += 1;
+        if state.fails {
+            return Err(StoreError::Unreachable("down".into()));
+        }
+        Ok((state.hash == *hash).then(|| state.key.clone()))
+    }
+
+    fn record_upload(&self, _: &Upload) -> Result<(), StoreError> {
+        unreachable!()
+    }
+}
+
+fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, IngestDirectory) {
+    let (secret, new) = mint(KeyKind::Ingest, NOW);
+    let key = StoredIngestKey {
+        id: new.id,
+        project: ProjectId("019aa3f4-5b1c-7def-8a3b-000000000001".parse().unwrap()),
+        project_name: "storefront".to_owned(),
+        stable_branch: "main".to_owned(),
+        terms,
+        revoked_at: None,
+    };
+    let keys = Arc::new(OneKey(Mutex::new(State {
+        hash: new.hash,
+        key,
+        fails: false,
+        look_ups: 0,
+    })));
+    (secret, Arc::clone(&keys), IngestDirectory::new(keys))
+}
+
+fn presented(secret: &SecretKey) -> PresentedIngestKey {
+    PresentedIngestKey::of_header(Some(format!("Bearer {}", secret.reveal()).as_bytes())).unwrap()
+}
+
+fn refusal(outcome: Result<IngestGrant, IngestCheckError>) -> IngestRefusal {
+    match outcome {
+        Err(IngestCheckError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_an_ingest_key_is_refused_without_a_look_up() {
+    let (ingest, _) = mint(KeyKind::Ingest, NOW);
+    let (read, _) = mint(KeyKind::Read, NOW);
+    let (ingest, read) = (ingest.reveal(), read.reveal());
+    assert_eq!(
+        PresentedIngestKey::of_header(None),
+        Err(IngestRefusal::MissingKey)
+    );
+    for (header, expected) in [
+        (String::new(), IngestRefusal::MissingKey),
+        ("Bearer ".to_owned(), IngestRefusal::MissingKey),
+        (format!("Basic {ingest}"), IngestRefusal::MissingKey),
+        (ingest.to_owned(), IngestRefusal::MissingKey),
+        (format!("Bearer {read}"), IngestRefusal::WrongKeyType),
+        ("Bearer svc_ro_".to_owned(), IngestRefusal::WrongKeyType),
+        (format!("Bearer {ingest}x"), IngestRefusal::InvalidKey),
+        (
+            format!("Bearer {}", ingest.to_uppercase()),
+            IngestRefusal::InvalidKey,
+        ),
+        ("Bearer other".to_owned(), IngestRefusal::InvalidKey),
+    ] {
+        let refused = PresentedIngestKey::of_header(Some(header.as_bytes()));
+        assert_eq!(refused, Err(expected));
+    }
+    let header = format!("bearer  {ingest} ");
+    assert!(PresentedIngestKey::of_header(Some(header.as_bytes())).is_ok());
+}
+
+#[test]
+fn a_good_key_grants_its_project_and_its_terms() {
+    let terms = IngestTerms {
+        name: Some("forks".to_owned()),
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    };
+    let (secret, _, directory) = a_key(terms.clone());
+    let grant = directory.check(&presented(&secret), NOW).unwrap();
+    assert_eq!(
+        (grant.project_name.as_str(), &grant.terms),
+        ("storefront", &terms)
+    );
+    let expected = RecordingRules::IngestKey {
+        backfill: false,
+        pull_requests_only: true,
+    };
+    assert_eq!(grant.rules(), expected);
+    // A key without an expiry works for years.
+    directory
+        .check(&presented(&secret), NOW.plus_days(3_650))
+        .unwrap();
+    let (other, _) = mint(KeyKind::Ingest, NOW);
+    assert_eq!(
+        refusal(directory.check(&presented(&other), NOW)),
+        IngestRefusal::InvalidKey
+    );
+}
+
+#[test]
+fn a_revocation_counts_after_half_a_second_and_an_expiry_at_its_moment() {
+    let (secret, keys, directory) = a_key(IngestTerms {
+        expires_at: Some(NOW.plus_days(30)),
+        ..IngestTerms::default()
+    });
+    let check = |at| directory.check(&presented(&secret), at);
+    check(NOW.plus_days(30).plus_ms(-1)).unwrap();
+    assert_eq!(refusal(check(NOW.plus_days(30))), IngestRefusal::KeyExpired);
+    assert_eq!(keys.0.lock().unwrap().look_ups, 1);
+    check(NOW).unwrap();
+    keys.change(|key| key.revoked_at = Some(NOW));
+    assert_eq!(refusal(check(NOW.plus_ms(500))), IngestRefusal::KeyRevoked);
+    // A revoked key is said to be revoked, also past its expiry.
+    assert_eq!(refusal(check(NOW.plus_days(31))), IngestRefusal::KeyRevoked);
+}
+
+#[test]
+fn a_failing_store_says_nothing_of_a_key() {
+    let (secret, keys, directory) = a_key(IngestTerms::default());
+    keys.0.lock().unwrap().fails = true;
+    let failed = directory.check(&presented(&secret), NOW);
+    assert!(matches!(failed, Err(IngestCheckError::Store(_))));
+    keys.0.lock().unwrap().fails = false;
+    directory.check(&presented(&secret), NOW).unwrap();
+}
+
+#[tokio::test]
+async fn a_key_may_send_six_hundred_uploads_a_minute() {
+    let (secret, _, directory) = a_key(IngestTerms::default());
+    let grant = directory.check(&presented(&secret), NOW).unwrap();
+    let limiter = InProcess::new(DEFAULT_UPLOAD_LIMIT);
+    let header = format!("Bearer {}", secret.reveal());
+    assert_ne!(grant.budget_id(), budget_id(header.as_bytes()));
+    for _ in 0..600 {
+        assert_ne!(limiter.admit(&grant.budget_id(), NOW).await, Admission::Refused);
+    }
+    assert_eq!(limiter.admit(&grant.budget_id(), NOW).await, Admission::Refused);
+}

@@ -1,0 +1,162 @@
+//! Which recordings a way into the store accepts.
+//!
+//! `assay import` accepts all. A report over HTTP is bound by its key: so a key that leaks, or one that is public, can
+//! neither rewrite the past nor change a verdict that it must not.
+
+use crate::{
+    intake::IngestTerms,
+    recording::Recording,
+    timestamp::{DAY_MS, Timestamp},
+};
+
+/// How long after its first shard a run can be replaced over HTTP, in hours.
+pub const OPEN_HOURS: i64 = 24;
+/// How many days ago a run may have started, unless its key may backfill.
+pub const OLDEST_DAYS: i64 = 7;
+/// How many minutes ahead a run may start: clocks differ.
+pub const AHEAD_MINUTES: i64 = 10;
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+
+/// Which recordings are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordingRules {
+    /// All of them, as `assay import` does.
+    Unrestricted,
+    /// What an ingest key may send.
+    IngestKey {
+        /// Whether runs may have started long ago.
+        backfill: bool,
+        /// Whether runs must be of pull requests. They do not count in verdicts.
+        pull_requests_only: bool,
+    },
+}
+
+impl RecordingRules {
+    /// The rules of an ingest key.
+    pub const fn of_key(terms: &IngestTerms) -> Self {
+        Self::IngestKey {
+            backfill: terms.backfill,
+            pull_requests_only: terms.pull_requests_only,
+        }
+    }
+
+    /// Whether the engine judges by what is recorded under these rules.
+    pub const fn counts_in_verdicts(self) -> bool {
+        match self {
+            Self::Unrestricted => true,
+            Self::IngestKey {
+                pull_requests_only, ..
+            } => !pull_requests_only,
+        }
+    }
+
+    /// Checks a recording for a project with this stable branch, by itself. The store checks it again, and
+    /// [`Self::check_open`], when it records it.
+    pub fn check(
+        self,
+        recording: &Recording,
+        stable_branch: &str,
+        now: Timestamp,
+    ) -> Result<(), RuleViolation> {
+        let Self::IngestKey {
+            backfill,
+            pull_requests_only,
+        } = self
+        else {
+            return Ok(());
+        };
+        if pull_requests_only {
+            check_pull_request(recording, stable_branch)?;
+        }
+        let age_ms = now.since_ms(recording.started_at);
+        let started_at = recording.started_at;
+        if age_ms > OLDEST_DAYS * DAY_MS && !backfill {
+            return Err(RuleViolation::StartedTooLongAgo { started_at });
+        }
+        if age_ms < -AHEAD_MINUTES * MINUTE_MS {
+            return Err(RuleViolation::StartsInTheFuture { started_at });
+        }
+        Ok(())
+    }
+
+    /// Checks that a stored run, whose first shard arrived at `first_shard_at`, may still be changed.
+    pub fn check_open(
+        self,
+        run_number: i32,
+        first_shard_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), RuleViolation> {
+        match self {
+            Self::IngestKey { .. } if now.since_ms(first_shard_at) >= OPEN_HOURS * HOUR_MS => {
+                Err(RuleViolation::RunClosed {
+                    run_number,
+                    first_shard_at,
+                })
+            }
+            Self::IngestKey { .. } | Self::Unrestricted => Ok(()),
+        }
+    }
+}
+
+fn check_pull_request(recording: &Recording, stable_branch: &str) -> Result<(), RuleViolation> {
+    let context = &recording.context;
+    if context.pull_request_number.is_none() {
+        return Err(RuleViolation::NotAPullRequest);
+    }
+    if context.branch.as_deref() == Some(stable_branch) {
+        return Err(RuleViolation::StableBranch {
+            branch: stable_branch.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Why a recording is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleViolation {
+    /// The run's first shard arrived too long ago.
+    #[error(
+        "run {run_number} is closed: its first report arrived at {first_shard_at}, and a run can be changed over HTTP for \
+         {OPEN_HOURS} hours; send this report under another run key, or store it with `assay import`"
+    )]
+    RunClosed {
+        /// The run's number.
+        run_number: i32,
+        /// When its first shard arrived.
+        first_shard_at: Timestamp,
+    },
+    /// The run started too long ago for this key.
+    #[error(
+        "the run started at {started_at}, which is more than {OLDEST_DAYS} days ago; send old runs with a key that \
+         `assay key create-ingest --backfill` made"
+    )]
+    StartedTooLongAgo {
+        /// When it started.
+        started_at: Timestamp,
+    },
+    /// The run starts too far ahead.
+    #[error(
+        "the run starts at {started_at}, which is more than {AHEAD_MINUTES} minutes ahead; correct the clock of the machine that \
+         wrote the report, or the start that was given"
+    )]
+    StartsInTheFuture {
+        /// When it starts.
+        started_at: Timestamp,
+    },
+    /// The key is for pull requests only, and this is none.
+    #[error(
+        "this key accepts reports of pull requests only, and the report has no pull request's number; give the number, or \
+         use another key"
+    )]
+    NotAPullRequest,
+    /// The key is for pull requests only, and this is the stable branch.
+    #[error(
+        "this key accepts reports of pull requests only, and {branch:?} is the stable branch; use another key"
+    )]
+    StableBranch {
+        /// The stable branch.
+        branch: String,
+    },
+}
