@@ -21,7 +21,7 @@ use crate::number::{float, percentile};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a client waits that was turned away. Real ones wait the second that they are told to, or leave.
+/// Pause of a client after a rejected request. Real clients wait for the second that `Retry-After` names, or leave.
 const TURNED_AWAY: Duration = Duration::from_millis(100);
 
 /// An answer, its body only where it was asked for.
@@ -56,7 +56,7 @@ pub(crate) struct Measured {
     pub(crate) seconds: f64,
     /// Of every request that was answered as the first one, ascending, in microseconds.
     latencies: Vec<u32>,
-    /// Answers with another status than the first one had: a server that is asked for too much turns requests away.
+    /// Answers whose status differs from the first one: an overloaded server rejects requests.
     pub(crate) errors: u64,
     pub(crate) status: u16,
     /// Of one body.
@@ -177,7 +177,7 @@ async fn drive(
         let answer = connection.ask(&request, false).await?;
         if answer.status != status {
             driven.errors += u64::from(started >= begin);
-            ensure!(started < end + PATIENCE, "all requests are turned away");
+            ensure!(started < end + PATIENCE, "all requests are rejected");
             tokio::time::sleep(TURNED_AWAY).await;
             continue;
         }

@@ -68,7 +68,7 @@ pub(crate) fn import(opened: &Opened, options: &Options, times: u32) -> anyhow::
 
     step("import: whole runs");
     let whole = importer.measure(&mut connection, 1, &Engine::default(), false)?;
-    row("a whole run, every verdict judged anew", importer.tests(), &whole);
+    row("a whole run, every verdict judged", importer.tests(), &whole);
     step("import: without verdicts");
     let unjudged = importer.measure(&mut connection, 2, &Nobody, false)?;
     row("the same without verdicts", importer.tests(), &unjudged);

@@ -116,7 +116,7 @@ pub(super) fn table(
     step("the flaky list: packs");
     let renewed = packs::after_imports(opened, server, case, large.id, options.repeats(15))?;
     row(
-        "over HTTP, after an import each time: all packs read anew",
+        "over HTTP, after an import each time: all packs read again",
         renewed,
     );
     let packs = Packs::measure(opened, large.id, now, options.repeats(15))?;

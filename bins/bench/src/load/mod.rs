@@ -106,7 +106,7 @@ fn routes(timed: &[Timed], statements: &[Vec<recorded::Statement>]) -> Table {
             "p90 of 32",
             "p99 of 32",
             "max of 32",
-            "turned away",
+            "rejected",
         ],
     );
     for (timed, statements) in timed.iter().zip(statements) {
@@ -127,8 +127,8 @@ fn routes(timed: &[Timed], statements: &[Vec<recorded::Statement>]) -> Table {
         ]);
     }
     table.note(
-        "Statements are those that Postgres logged for one request, `BEGIN` and `COMMIT` aside. Figures are of the requests \
-         that were answered; those turned away got a 503 at once, because their turn would have come too late."
+        "Statements are those that Postgres logged for one request, without `BEGIN` and `COMMIT`. Figures are of the \
+         requests that were answered. Rejected requests got a 503 at once."
             .to_owned(),
     );
     table
