@@ -1,4 +1,4 @@
-//! Attempts of a test in a run, and what they say when they fail.
+//! Attempts of a test in a run, and their errors.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,8 +29,8 @@ impl AttemptStatus {
         }
     }
 
-    /// How much an execution that ends so says about its test. Executions that say the least come first, so that the last
-    /// one has the test's final attempt.
+    /// Orders executions by how much their end says about the test. The execution with the highest severity is last,
+    /// so that it has the test's final attempt.
     pub const fn severity(self) -> u8 {
         match self {
             Self::Skipped => 0,
@@ -89,7 +89,7 @@ pub struct Location {
     pub column: Option<u32>,
 }
 
-/// One attempt, as a report tells it.
+/// One attempt, as a report has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// How it ended.
@@ -117,10 +117,10 @@ pub struct TestAttempts {
     pub test: crate::test::TestName,
     /// Its stored verdict, if there is one and an attempt failed, for the prompt.
     pub verdict: Option<crate::verdict::StoredVerdict>,
-    /// Execution by execution, those that ended worst last; within an execution oldest first. Never empty.
+    /// Grouped by execution, the worst outcome last; within an execution oldest first. Never empty.
     pub attempts: Vec<StoredAttempt>,
-    /// How many attempts between the oldest and the newest were left out, because their errors are too long for one
-    /// answer.
+    /// Number of attempts between the oldest and the newest that are left out, because their errors are too long for
+    /// one answer.
     pub omitted: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The beginning of a long text, as lists show it.
+//! Excerpts of long texts, for lists.
 
 /// Most characters of an error message in a list. The attempts route shows whole messages.
 pub const EXCERPT_CHARS: usize = 2_000;

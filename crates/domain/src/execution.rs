@@ -1,22 +1,23 @@
-//! Executions of a test in a run, and how the test ended there.
+//! Executions of a test in a run, and the test's outcome there.
 //!
-//! An execution is one go at a test, with its retries. A test has several where several shards ran it or where it was
-//! repeated on purpose. A retry is an attempt within an execution, so a second execution is none.
+//! An execution is the attempts of a test in one shard and repetition. A test has several executions if several shards ran it or
+//! if it was repeated on purpose. A retry is an attempt within an execution, so a second execution is no retry.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::attempt::AttemptStatus;
 
-/// The attempts of a test, grouped by execution. Reads as the slice of all attempts.
+/// The attempts of a test, grouped by execution. Dereferences to the slice of all attempts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Executions<A> {
     attempts: Vec<A>,
-    /// Where each execution but the first begins, ascending. Almost every test has one execution, which costs nothing here.
+    /// Where each execution except the first begins, ascending. Empty for almost every test, so that it needs no
+    /// allocation.
     begins: Vec<usize>,
 }
 
 impl<A> Executions<A> {
-    /// No executions, with room for so many attempts.
+    /// No executions, with capacity for this number of attempts.
     pub fn with_capacity(attempts: usize) -> Self {
         Self {
             attempts: Vec::with_capacity(attempts),
@@ -33,7 +34,7 @@ impl<A> Executions<A> {
         }
     }
 
-    /// The attempts of each execution, oldest first; none of the slices is empty.
+    /// The attempts of each execution, oldest first. No slice is empty.
     pub fn executions(&self) -> impl Iterator<Item = &[A]> {
         let begins = std::iter::once(0).chain(self.begins.iter().copied());
         let ends = self.begins.iter().copied().chain([self.attempts.len()]);
@@ -132,10 +133,10 @@ impl<A: std::fmt::Debug> std::fmt::Debug for Executions<A> {
     }
 }
 
-/// How a test ended in a run: the one rule by which attempts become an outcome.
+/// The outcome of a test in a run. This is the only rule that derives an outcome from attempts.
 ///
-/// The final attempt of an execution is its last one that ran; an attempt that was skipped or interrupted does not hide
-/// how an earlier one ended. The test's final attempt is that of the execution that ended worst, the last of such.
+/// The final attempt of an execution is its last one that ran: a skipped or interrupted attempt does not hide an
+/// earlier one. The test's final attempt is that of the execution with the worst outcome, the last of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestOutcome {
     /// The final attempt's status.
@@ -152,9 +153,9 @@ pub struct TestOutcome {
     pub recovered: bool,
     /// Whether any attempt reported a duration.
     pub timed: bool,
-    /// The measured milliseconds of what came before the final attempt of each execution.
+    /// The measured milliseconds before the final attempt of each execution.
     pub wasted_ms: u64,
-    /// The measured milliseconds of the failed attempts; none where none of them reported a duration.
+    /// The measured milliseconds of the failed attempts; none if no such attempt reported a duration.
     pub lost_ms: Option<u64>,
 }
 
@@ -230,7 +231,7 @@ impl TestOutcome {
     }
 }
 
-/// The sum of what is known.
+/// The sum of the known values.
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.saturating_add(other)),

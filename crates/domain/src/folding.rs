@@ -1,11 +1,11 @@
-//! Comparing texts without regard to case: the one rule for searches and for the order of branches.
+//! Case-insensitive comparison of texts, for searches and for the order of branches.
 
 use icu_casemap::CaseMapper;
 
 /// The text with each character replaced by its simple case folding, as Unicode defines it.
 ///
-/// Unlike lower case it depends on the character alone, so that the fold of a part is a part of the fold of the whole:
-/// lower case writes a sigma at the end of a word otherwise than within it.
+/// Simple folding depends on the character alone, so the fold of a part is a part of the fold of the whole. Lower
+/// case does not: it writes a sigma at the end of a word differently.
 pub fn fold(text: &str) -> String {
     let mapper = CaseMapper::new();
     text.chars().map(|char| mapper.simple_fold(char)).collect()

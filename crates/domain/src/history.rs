@@ -15,7 +15,7 @@ pub struct TestHistory {
     pub stable_branch: String,
     /// One a run, newest first by (startedAt, runNumber).
     pub occurrences: Vec<Occurrence>,
-    /// What is left to read, where there are too many occurrences to be read at once.
+    /// The occurrences that are still to be read, if there are too many for one read.
     pub rest: Option<HistoryRest>,
 }
 
@@ -50,7 +50,7 @@ pub struct Occurrence {
     pub tested_revision: Option<String>,
     /// Its commit.
     pub commit_sha: Option<String>,
-    /// Its suite, which tells variants apart.
+    /// Its suite, which separates variants.
     pub suite: Option<String>,
     /// When it started.
     pub started_at: Timestamp,
@@ -72,13 +72,13 @@ pub struct Occurrence {
     pub revision: RevisionSeen,
 }
 
-/// Where the engine counts a revision, which other tests' runs may decide: chains are of branches, and in a chain
-/// revisions follow each other as they were first seen.
+/// The branch and the time by which the engine orders a revision. Runs without the test may decide them, because a
+/// chain belongs to a branch and orders its revisions by when they were first seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionSeen {
-    /// The stable branch where a run of the window tested the revision there, else the branch of its first run.
+    /// The stable branch if a run of the window tested the revision there, else the branch of its first run.
     pub revision_branch: Option<String>,
     /// The start of the window's first run that tested the revision.
     pub revision_seen_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Identifiers: UUIDs, each kind a type of its own.
+//! Identifiers: UUIDs, with a separate type for each kind.
 
 use std::{fmt, str::FromStr};
 
@@ -58,7 +58,7 @@ id!(
     KeyId
 );
 
-/// Text that is no identifier of ours, and so names nothing that exists.
+/// Text that is not an identifier in canonical form, so it identifies nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an id as the API writes it")]
 pub struct NotAnId;

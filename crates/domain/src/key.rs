@@ -1,4 +1,4 @@
-//! Keys as the store knows them: by hash, never by text.
+//! Stored keys. The store has a key's hash, never its text.
 
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ impl std::fmt::Debug for KeyHash {
     }
 }
 
-/// A stored read key with its organization's plan, as one look-up finds them.
+/// A stored read key with its organization's plan, from one look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredKey {
     /// The key's public id.

@@ -1,8 +1,8 @@
 //! The vocabulary of Assay and the ports that a store implements.
 //!
-//! Every other crate speaks in these types. A type that a route answers derives [`serde::Serialize`] in the
-//! API's own shape (camelCase, null where unknown), so that there is no third form between a database row and
-//! a response. Nothing here does I/O, reads a clock or knows of HTTP or SQL.
+//! All other crates use these types. A type in a route's answer derives [`serde::Serialize`] in the API's shape
+//! (camelCase, null where unknown), so that no third form exists between a database row and a response. This crate
+//! does no I/O, reads no clock and has no HTTP or SQL.
 
 pub mod attempt;
 pub mod branch;

@@ -1,7 +1,7 @@
-//! What the flakiness engine reads: for each run which tests took part, and the few that did not simply pass.
+//! The input of the flakiness engine: for each run the tests that ran, and the few that did not simply pass.
 //!
-//! Almost every result is a clean pass, so a run is two or three bitmaps over the project's test ordinals and a
-//! short list of failures. The store keeps exactly this, and offline analysis builds it from reports.
+//! Almost every result is a clean pass, so a run is two or three bitmaps over the project's test ordinals and a short
+//! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl FromIterator<TestOrdinal> for Bitmap {
     }
 }
 
-/// What the engine knows of a run.
+/// The facts of a run that the engine uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFacts {
     /// The run's name in evidence: its id, or what a history file calls it.
@@ -107,11 +107,11 @@ pub struct RunFacts {
     pub branch: Option<Arc<str>>,
     /// The code that it tested: the tested revision, else the commit. Where unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
-    /// What tells executions of the same test apart: the suite, job or browser. Empty for the default one.
+    /// The suite, job or browser, which separates executions of the same test. Empty for the default one.
     pub variant: Arc<str>,
 }
 
-/// One run of one variant: which tests took part and how those that did not simply pass ended.
+/// One run of one variant: the tests that ran, and the outcomes of those that did not simply pass.
 ///
 /// The same run may occur with several variants; it then has one entry for each, with equal `id` and `number`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct RunObservations {
     pub present: Bitmap,
     /// Those of `present` whose final status was skipped or interrupted.
     pub skipped: Bitmap,
-    /// Those of `present` none of whose attempts reported a duration.
+    /// Those of `present` without an attempt that reported a duration.
     pub untimed: Bitmap,
     /// Those of `present` without `skipped` that had a failed attempt, ascending by test, each test once.
     pub failures: Vec<Failure>,
@@ -165,7 +165,7 @@ pub struct Failure {
     pub recovered: bool,
     /// The largest number of attempts of one execution that failed or timed out, at least 1.
     pub failed_attempts: u32,
-    /// The measured milliseconds of all failed attempts; none where none of them reported a duration.
+    /// The measured milliseconds of all failed attempts; none if no such attempt reported a duration.
     pub lost_ms: Option<u64>,
 }
 
@@ -181,12 +181,12 @@ impl Failure {
     }
 }
 
-/// Everything that the engine judges by.
+/// The whole input of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
     /// The branch that releases are made from.
     pub stable_branch: Arc<str>,
-    /// How many test ordinals there are; every bit and failure lies below it.
+    /// Number of test ordinals; every bit and failure is below it.
     pub tests: u32,
     /// The runs, in any order.
     pub runs: Vec<RunObservations>,

@@ -1,4 +1,4 @@
-//! Paging by number, for lists that are computed whole, and the position in the runs list.
+//! Numbered pages, for lists that are computed as a whole, and the position in the runs list.
 
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ impl PerPage {
     }
 }
 
-/// Where a page lies in a list that was computed whole.
+/// The place of a page in a list that is computed as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -15,7 +15,7 @@ vocabulary!(
 );
 
 impl Plan {
-    /// How many days of results the plan shows; what is older is visible on no route.
+    /// How many days of results the plan shows. No route shows older ones.
     pub const fn retention_days(self) -> i64 {
         match self {
             Self::Free | Self::Standard => 60,

@@ -14,7 +14,7 @@ use crate::{
 pub struct Organization {
     /// Its id.
     pub id: OrganizationId,
-    /// Its name. Databases of older versions may hold several organizations of one name.
+    /// Its name. Databases of older versions may have several organizations with the same name.
     pub name: String,
     /// What it pays for.
     pub plan: Plan,
@@ -37,7 +37,7 @@ pub struct ProjectEntry {
     pub created_at: Timestamp,
 }
 
-/// Who asks: the organization of a checked key and its plan. Only the check of a key makes one for a request.
+/// The organization of a checked key, with its plan. Only the check of a key creates one for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// The organization.
@@ -48,9 +48,9 @@ pub struct Caller {
 
 /// A project that the caller may see.
 ///
-/// Every read below the project list takes one, and only a look-up within an organization returns one, so that
-/// a read cannot forget whose data it is. It holds nothing that an administrator can change: what is configured, the
-/// stable branch too, is read together with what it decides.
+/// Every read below the project list takes one, and only a look-up within an organization returns one. A read is
+/// therefore always limited to the caller's data. The type has no configuration, such as the stable branch:
+/// configuration is read together with the data that depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Project {
@@ -58,9 +58,9 @@ pub struct Project {
     pub id: ProjectId,
     /// Its name.
     pub name: String,
-    /// Runs that started before this are past the plan's retention and visible on no route.
+    /// Runs that started before this are past the plan's retention. No route shows them.
     pub visible_from: Timestamp,
-    /// Runs that start after this, the time of the request, are visible on no route yet.
+    /// The time of the request. No route shows runs that start later.
     pub visible_to: Timestamp,
 }
 

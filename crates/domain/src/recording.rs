@@ -14,7 +14,7 @@ use crate::{
     vocabulary::vocabulary,
 };
 
-/// What is known of a run beside its results: from flags, the report and CI's variables.
+/// The context of a run, from flags, the report and CI's variables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunContext {
     /// The branch.
@@ -51,7 +51,7 @@ pub struct ShardIndex {
 pub struct Sender {
     /// The job's name.
     pub job: Option<String>,
-    /// What tells jobs of one name apart, as those of a matrix: the machine, or the job's own id.
+    /// Separates jobs with the same name, as in a matrix: the machine, or the job's id.
     pub runner: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub const CONTENT_VERSION: u8 = 2;
 /// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    /// What all shards of one logical run share, at most 1,000 characters.
+    /// The key that all shards of one logical run share, at most 1,000 characters.
     pub run_key: String,
     /// What tells one content from another: importing the same again changes nothing. Of [`CONTENT_VERSION`].
     pub content: [u8; 32],
@@ -109,7 +109,7 @@ pub struct Recording {
 pub struct RecordedTest {
     /// Its name and file.
     pub test: TestName,
-    /// Its attempts by execution, never empty. Executions that ended worst come last.
+    /// Its attempts by execution, the worst outcome last. Never empty.
     pub attempts: Executions<RecordedAttempt>,
 }
 
@@ -124,16 +124,16 @@ impl RecordedTest {
     }
 }
 
-/// One attempt with what its error was recognised as.
+/// One attempt with the class of its error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedAttempt {
     /// The attempt.
     pub attempt: Attempt,
-    /// The class of its first error with text; none where it did not fail or said nothing.
+    /// The class of its first error with text; none without a failure or without text.
     pub class: Option<ErrorClass>,
 }
 
-/// What an import made of a recording.
+/// The result of importing a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// The logical run's id.

@@ -118,7 +118,7 @@ impl Counts {
 pub struct RunTag {
     /// Its id.
     pub id: RunId,
-    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -132,7 +132,7 @@ pub struct RunTag {
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
-    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -164,7 +164,7 @@ pub struct RunRow {
 pub struct ShardCount {
     /// Those that arrived.
     pub received: u32,
-    /// Those that there should be, where a report or CI says.
+    /// The expected number, if a report or CI gives it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
 }
@@ -213,7 +213,7 @@ pub struct RunDetail {
     pub counts: Counts,
     /// One entry a test, ordered by file (none first), then name.
     pub tests: Vec<TestEntry>,
-    /// What is left to read of the tests, where they are too many to be read at once.
+    /// The tests that are still to be read, if there are too many for one read.
     #[serde(skip)]
     pub rest: Option<RunRest>,
 }
@@ -225,7 +225,7 @@ pub struct RunRest {
     pub run: RunId,
     /// What the run's shards hold.
     pub contents: [u8; 32],
-    /// What all tests of the run say, those included that were read already.
+    /// Hash over all tests of the run, including those already read.
     pub version: [u8; 32],
     /// The parts, in order.
     pub parts: VecDeque<RunPart>,
@@ -247,7 +247,7 @@ pub struct RunPart {
 pub struct Run {
     /// Its id: that of its first shard.
     pub id: RunId,
-    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -289,7 +289,7 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Shards {
-    /// How many there should be, where a report or CI says.
+    /// The expected number, if a report or CI gives it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
     /// Those that arrived, by index.
@@ -308,7 +308,7 @@ pub struct Shard {
     pub index: u32,
     /// Whether its report is whole.
     pub run_state: RunState,
-    /// How it ended; none where it was interrupted before anything failed.
+    /// Its outcome; none if it was interrupted before a failure.
     pub status: Option<Outcome>,
 }
 

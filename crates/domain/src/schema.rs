@@ -1,4 +1,4 @@
-//! Schemas of the types that are written as text, for the API's OpenAPI document.
+//! OpenAPI schemas of the types that are serialized as text.
 
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat, schema::Type};
 

@@ -1,4 +1,4 @@
-//! Error signatures: failures that are one error, by the fingerprint of their text.
+//! Error signatures: failures with the same error, by the fingerprint of their text.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ vocabulary!(
         Element = "element",
         /// A connection or a request failed.
         Network = "network",
-        /// The process died or the code raised an error of its own.
+        /// The process died, or the code raised an error that is no assertion.
         Crash = "crash",
         /// A hook, fixture, import or compilation failed before the test itself.
         Setup = "setup",
@@ -47,7 +47,7 @@ vocabulary!(
     }
 );
 
-/// What the text of an error was recognised as.
+/// The class of an error text: its fingerprint, title and category.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ErrorClass {
     /// 32 hexadecimal digits.
@@ -60,9 +60,9 @@ pub struct ErrorClass {
     pub category: Category,
 }
 
-/// Recognises errors. The fingerprint algorithm behind a port, so that a store can call it within its transaction.
+/// Port of the fingerprint algorithm, so that a store can classify errors within its transaction.
 pub trait Classifier: Send + Sync {
-    /// The class of a failed attempt with these errors; none where they say nothing.
+    /// The class of a failed attempt with these errors; none if they have no text.
     fn classify(&self, errors: &[ErrorDetail]) -> Option<ErrorClass>;
 }
 
@@ -98,8 +98,8 @@ pub struct Signature {
     pub first_seen: Timestamp,
     /// The latest occurrence of the period.
     pub last_seen: Timestamp,
-    /// Whether the first visible occurrence lies in the period. Always true of an error that occurred in a period as
-    /// long as the plan's retention (`days=90` on Pro): ask for a shorter period to tell new errors from old ones.
+    /// Whether the first visible occurrence is in the period. Always true if the period is as long as the plan's
+    /// retention (`days=90` on Pro); use a shorter period to separate new errors from old ones.
     pub is_new: bool,
 }
 
@@ -116,8 +116,8 @@ pub struct SignatureDetail {
     pub tests: Vec<SignatureTest>,
     /// The runs and tests, newest first.
     pub runs: Vec<SignatureRun>,
-    /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are exact all
-    /// the same.
+    /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are always
+    /// exact.
     pub truncated: bool,
 }
 
@@ -170,7 +170,7 @@ pub struct SignatureQuery {
     pub branch: Option<String>,
     /// Only signatures of this category.
     pub category: Option<Category>,
-    /// Only signatures whose title, message or file contains this, whatever the case.
+    /// Only signatures whose title, message or file contains this text, ignoring case.
     pub search: Option<String>,
     /// The order.
     pub sort: SignatureSort,

@@ -1,7 +1,7 @@
-//! The ports: what a store of results can be asked, and told.
+//! The ports of the store: reading, recording and administration.
 //!
-//! The traits are synchronous; a caller in an asynchronous program makes one hop to a thread that may block.
-//! "Not there" is an `Option` or a [`TestLookup`]; a [`StoreError`] only ever means that the store failed.
+//! The traits are synchronous. A caller in an asynchronous program makes one hop to a blocking thread. A missing row
+//! is an `Option` or a [`TestLookup`]. A [`StoreError`] always means that the store failed.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     window::Window,
 };
 
-/// The store failed. The cause is for the log and never for a client.
+/// The store failed. The cause is logged and never sent to a client.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It could not be reached in time: no connection, or none free.
@@ -41,7 +41,7 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It holds something that no version of ours writes.
+    /// The database has a value that no version of Assay writes.
     #[error("the database holds a {what} that cannot be read: {value:?}")]
     Corrupt {
         /// What was read.
@@ -51,7 +51,7 @@ pub enum StoreError {
     },
 }
 
-/// What the read API asks. Every method below `project` takes the [`Project`] that only it returns.
+/// The reads of the API. Every method below `project` takes the [`Project`] that only `project` returns.
 pub trait Store: Send + Sync {
     /// Whether the store answers and has the schema that this program expects.
     fn ready(&self) -> Result<(), StoreError>;
@@ -74,8 +74,8 @@ pub trait Store: Send + Sync {
     /// The project's configuration.
     fn settings(&self, project: &Project) -> Result<Settings, StoreError>;
 
-    /// Every branch with a visible run, in alphabetical order without regard to case; branches that differ in case alone
-    /// by code point. Of very many branches those with the newest runs.
+    /// Every branch with a visible run, in case-insensitive alphabetical order; branches that differ only in case by
+    /// code point. If there are too many, those with the newest runs.
     fn branches(&self, project: &Project) -> Result<Branches, StoreError>;
 
     /// One page of the runs list.
@@ -86,8 +86,7 @@ pub trait Store: Send + Sync {
     /// Of a very long run only the first tests are read; [`Self::run_part`] reads the others.
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError>;
 
-    /// The next tests of a run, in a transaction of their own; none where the run is not what it was when the first were
-    /// read.
+    /// The next tests of a run, in a separate transaction; none if the run changed since the first were read.
     fn run_part(
         &self,
         project: &Project,
@@ -113,7 +112,7 @@ pub trait Store: Send + Sync {
         window: &Window,
     ) -> Result<TestLookup<TestHistory>, StoreError>;
 
-    /// The next occurrences of a history, as they are stored now, and what is left then.
+    /// The next occurrences of a history, as they are stored now, and the rest.
     fn history_part(
         &self,
         project: &Project,
@@ -145,7 +144,7 @@ pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreErro
 
 /// One state of a project, for answers that take several reads. An error of a read must be returned as it is.
 pub trait Snapshot {
-    /// What the engine judges by: the runs that started within `from..=to`.
+    /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
 
     /// The names of these tests, in the same order.
@@ -213,7 +212,7 @@ pub enum RecordError {
     #[error(
         "the run {run_key:?} was already imported {}; {}",
         if *.stored_sharded { "in shards" } else { "without shards" },
-        if *.stored_sharded { "say which shard this is with --shard" } else { "leave --shard away, or give another --run-key" }
+        if *.stored_sharded { "say which shard this is with --shard" } else { "omit --shard, or give another --run-key" }
     )]
     ShardingDiffers {
         /// The run's key.
@@ -247,8 +246,8 @@ pub enum RecordError {
 
 /// What the importer tells.
 pub trait Recorder: Send + Sync {
-    /// Stores a recording, brings everything derived up to date and stores the verdicts of the whole project as
-    /// of `now`, in one transaction: whole or not at all.
+    /// Stores a recording, updates everything derived and stores the verdicts of the whole project as of `now`. All
+    /// of it is one transaction.
     ///
     /// A shard that is already stored is replaced, unless another job sent it; the same content again changes nothing.
     /// The same content again is accepted also where the rules would refuse a change.
@@ -281,8 +280,8 @@ pub trait Administration: Send + Sync {
     /// Gives an organization a name that no other has.
     fn rename_organization(&self, organization: OrganizationId, name: &str) -> Result<(), NameError>;
 
-    /// Deletes an organization with its projects and keys; none where there is no such organization. `told` gets the
-    /// number of rows deleted so far.
+    /// Deletes an organization with its projects and keys; none if there is no such organization. `told` is called
+    /// with the number of rows deleted so far.
     ///
     /// Readers and importers no longer find it once this has begun. A deletion that was killed is finished by the next
     /// call.
@@ -299,7 +298,7 @@ pub trait Administration: Send + Sync {
     /// Changes a plan; false where there is no such organization.
     fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError>;
 
-    /// Makes a project in an existing organization, with a name that no other project of it has.
+    /// Creates a project in an existing organization, with a name that no other project of it has.
     fn create_project(
         &self,
         organization: OrganizationId,
@@ -314,7 +313,7 @@ pub trait Administration: Send + Sync {
     /// Moves a project with its ingest keys to an organization in which no project has its name.
     fn move_project(&self, project: ProjectId, organization: OrganizationId) -> Result<(), NameError>;
 
-    /// Deletes a project with everything stored of it, like [`Self::delete_organization`].
+    /// Deletes a project with all its data, like [`Self::delete_organization`].
     fn delete_project(
         &self,
         project: ProjectId,
@@ -325,7 +324,7 @@ pub trait Administration: Send + Sync {
     /// The store's own clock.
     fn clock(&self) -> Result<Timestamp, StoreError>;
 
-    /// What deletions that were killed left. [`Self::prune`] deletes it, too.
+    /// What is left of deletions that were killed. [`Self::prune`] deletes it.
     fn unfinished_deletions(&self) -> Result<UnfinishedDeletions, StoreError>;
 
     /// How many runs of a project are stored.
@@ -337,8 +336,8 @@ pub trait Administration: Send + Sync {
     /// Every project's id with its name, oldest first.
     fn all_projects(&self) -> Result<Vec<ProjectEntry>, StoreError>;
 
-    /// Changes a project's configuration; false where there is no such project. A changed stable branch also
-    /// brings the stored verdicts up to date, as of `now`.
+    /// Changes a project's configuration; false if there is no such project. A changed stable branch also updates the
+    /// stored verdicts, as of `now`.
     fn set_project(
         &self,
         project: ProjectId,
@@ -381,9 +380,9 @@ pub trait Administration: Send + Sync {
     /// Deletes a key that is revoked, or expired as of `now`.
     fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError>;
 
-    /// Groups a project's stored errors anew, in one transaction; none where there is no such project.
+    /// Groups a project's stored errors again, in one transaction; none if there is no such project.
     ///
-    /// A fingerprint that nothing has any longer answers for the one that most of its occurrences got.
+    /// A fingerprint without occurrences becomes an alias of the one that most of its occurrences got.
     fn refingerprint(
         &self,
         project: ProjectId,
@@ -393,7 +392,7 @@ pub trait Administration: Send + Sync {
     /// Deletes what is past each organization's retention as of `now` and records of old uploads, or only counts them. `told` hears of each step.
     /// Finishes deletions that were killed.
     ///
-    /// Each step is a transaction of its own, and one that was ended halfway is taken up by the next call.
+    /// Each step is its own transaction. The next call continues an interrupted one.
     fn prune(
         &self,
         now: Timestamp,
@@ -410,14 +409,14 @@ pub enum NameError {
         "there is already {what} named {name:?}, with the id {id}; give another name, or rename that one"
     )]
     Taken {
-        /// What has the name, with its article.
+        /// The kind of thing that has the name, with its article.
         what: &'static str,
         /// The name.
         name: String,
         /// The id of what has it.
         id: String,
     },
-    /// What was to be named, or what it belongs to, is not there.
+    /// The thing to be named, or its owner, does not exist.
     #[error("there is no such {0}; it may have been deleted meanwhile")]
     Missing(&'static str),
     /// The store failed.
@@ -450,7 +449,7 @@ impl DeletionReport {
     }
 }
 
-/// What is hidden, and still in part stored, because its deletion was killed. Oldest first.
+/// Hidden organizations and projects that are still partly stored, because their deletion was killed. Oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnfinishedDeletions {
     /// Organizations.
@@ -459,7 +458,7 @@ pub struct UnfinishedDeletions {
     pub projects: Vec<ProjectEntry>,
 }
 
-/// What became of a key that was to be deleted.
+/// The result of deleting a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyDeletion {
     /// It is gone.
@@ -500,7 +499,7 @@ pub struct ProjectChange {
 /// How far pruning has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneStep<'a> {
-    /// So many of a project's runs are gone.
+    /// Runs of a project were deleted.
     Runs {
         /// The project's name.
         project: &'a str,
@@ -509,7 +508,7 @@ pub enum PruneStep<'a> {
         /// Runs that are to go.
         of: u64,
     },
-    /// So many periods, with all results in them, are gone.
+    /// Whole periods were dropped with their results.
     Periods {
         /// Periods dropped so far.
         done: u64,
@@ -528,15 +527,15 @@ pub struct PruneReport {
     pub runs_stored: u64,
     /// Periods that were dropped whole, or would be: their runs are past every plan's retention.
     pub periods: u64,
-    /// Periods that were in use all the time and are left for the next call. Nothing of them is visible.
+    /// Periods that were in use all the time and are left for the next call. Their results are not visible.
     pub periods_left: u64,
-    /// Organizations and projects whose deletion was killed and that are now deleted, or would be.
+    /// Organizations and projects whose killed deletion was finished, or would be.
     pub deletions_finished: u64,
     /// Records of uploads that are older than 90 days.
     pub uploads: u64,
 }
 
-/// What pruning deleted, or would delete, of one project.
+/// The rows of one project that pruning deleted, or would delete.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pruned {
@@ -550,7 +549,7 @@ pub struct Pruned {
     pub results: u64,
 }
 
-/// What grouping a project's errors anew came to.
+/// The result of grouping a project's errors again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refingerprinted {

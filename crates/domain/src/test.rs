@@ -1,8 +1,8 @@
-//! A test: a name within a project, and the file it stands in.
+//! A test: a name within a project, and its file.
 
 use serde::Serialize;
 
-/// A test's identity within its project: its full title path and its file, if the reports tell one.
+/// A test's identity within its project: its full title path and its file, if the reports name one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -13,7 +13,7 @@ pub struct TestName {
     pub file_path: Option<String>,
 }
 
-/// A test that is asked for by name and, where the name stands in several files, by file.
+/// Selects a test by name and, if several files have the name, by file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestSelector {
     /// The full stored name.
@@ -22,7 +22,7 @@ pub struct TestSelector {
     pub file: FileSelector,
 }
 
-/// Which file a test is asked for in.
+/// The file part of a test selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSelector {
     /// Whichever file has the name; ambiguous where several have.
@@ -42,8 +42,8 @@ pub enum TestLookup<T> {
     Ambiguous(CandidateFiles),
 }
 
-/// The files of several tests that share a name. Only the first are named, so that an answer stays short however many
-/// tests there are.
+/// The files of several tests that share a name. Only the first are named, so that the length of an answer is
+/// bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CandidateFiles {
     /// The first files by code point, no file before all others. At most [`Self::NAMED`].

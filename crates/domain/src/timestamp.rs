@@ -20,7 +20,7 @@ const EARLIEST_MS: i64 = -62_167_219_200_000;
 const LATEST_MS: i64 = 253_402_300_799_999;
 
 impl Timestamp {
-    /// The point `ms` milliseconds after the Unix epoch, held within the years 0 to 9999.
+    /// The point `ms` milliseconds after the Unix epoch, clamped to the years 0 to 9999.
     pub const fn from_unix_ms(ms: i64) -> Self {
         if ms < EARLIEST_MS {
             Self(EARLIEST_MS)
@@ -53,7 +53,8 @@ impl Timestamp {
         self.0 - earlier.0
     }
 
-    /// Hands its text on. A list of runs has twenty of them, which took a twentieth of its time by way of formatters.
+    /// Calls `taken` with the text. Formatters took a twentieth of the time of a runs list, which has twenty
+    /// timestamps.
     fn with_text<T>(self, taken: impl FnOnce(&str) -> T) -> T {
         let at = OffsetDateTime::from(self);
         let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -77,7 +78,7 @@ impl Timestamp {
 }
 
 impl From<OffsetDateTime> for Timestamp {
-    /// Cuts off what is below a millisecond.
+    /// Truncates to milliseconds.
     fn from(at: OffsetDateTime) -> Self {
         Self::from_unix_ms(
             i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000_000)).unwrap_or(LATEST_MS),

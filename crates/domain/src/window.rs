@@ -1,10 +1,10 @@
-//! The period that a request asks about.
+//! The period of a request.
 
 use serde::Serialize;
 
 use crate::{plan::Plan, timestamp::Timestamp};
 
-/// A period that may be asked for: 7, 30 or 90 days.
+/// The lengths of a period: 7, 30 or 90 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Days {
     /// A week.
