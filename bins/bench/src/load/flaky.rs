@@ -1,5 +1,5 @@
-//! The flaky list in other ways: from the result rows in SQL, from the same rows through diesel, and from packs that are in
-//! memory already.
+//! The flaky list in other ways: from the result rows in SQL, from the same rows through diesel, and from packs that
+//! are in memory already.
 
 use std::{collections::HashMap, hint::black_box, time::Instant};
 
