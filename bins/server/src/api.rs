@@ -82,8 +82,7 @@ pub(crate) fn start(
     Ok(server.run())
 }
 
-/// How many connections each worker accepts: its share of the room, and at least one, since the server takes 0 as no
-/// limit.
+/// How many connections each worker accepts: its share of the room, and at least one, since the server takes 0 as no limit.
 fn per_worker(room: u64, workers: usize) -> anyhow::Result<usize> {
     Ok((usize::try_from(room)? / workers.max(1)).max(1))
 }

@@ -44,8 +44,8 @@ pub(crate) struct Config {
     #[arg(long, value_name = "URL", env = "ASSAY_REPLICA_URL", hide_env_values = true)]
     replica_url: Option<String>,
 
-    /// Where the private database lives; by default .assay (with --demo .assay-demo), here or in the nearest folder
-    /// above that has one
+    /// Where the private database lives; by default .assay (with --demo .assay-demo), here or in the nearest folder above
+    /// that has one
     #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
 
@@ -160,8 +160,8 @@ impl Config {
         named(self.database_url.as_deref())
     }
 
-    /// The folder of the private database. A demonstration has its own, so that its projects are not among real ones.
-    /// An empty variable names none.
+    /// The folder of the private database. A demonstration has its own, so that its projects are not among real ones. An empty
+    /// variable names none.
     pub(crate) fn data_dir(&self) -> PathBuf {
         match &self.data_dir {
             Some(dir) if !dir.as_os_str().is_empty() => dir.clone(),

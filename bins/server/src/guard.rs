@@ -41,8 +41,8 @@ pub(crate) fn start(filter: &str, format: LogFormat) {
 
 /// Wraps the logger: hides dependencies' debug output, escapes control characters, redacts keys.
 ///
-/// Below `info` some libraries write parts of requests as they came. A control character would begin a line that
-/// looks like another record. Our own code logs no key; should one stray into a message, it is cut.
+/// Below `info` some libraries write parts of requests as they came. A control character would begin a line that looks like
+/// another record. Our own code logs no key; should one stray into a message, it is cut.
 struct Guard<L>(L);
 
 impl<L: Log> Log for Guard<L> {

@@ -1,7 +1,8 @@
 //! Executions of a test in a run, and the test's outcome there.
 //!
-//! An execution is the attempts of a test in one shard and repetition. A test has several executions if several shards ran it or
-//! if it was repeated on purpose. A retry is an attempt within an execution, so a second execution is no retry.
+//! An execution is the attempts of a test in one shard and repetition. A test has several executions if several
+//! shards ran it or if it was repeated on purpose. A retry is an attempt within an execution, so a second execution
+//! is no retry.
 
 use std::ops::{Deref, DerefMut};
 

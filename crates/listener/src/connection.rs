@@ -1,9 +1,8 @@
 //! A client's connection that ends where the client does not move on.
 //!
-//! actix-http waits five seconds for the first head of a connection and for the begin of every further one. It waits
-//! without end for the rest of a further head, for the end of a body that nobody reads, and for a client to take its
-//! answer; and a client that sends more and more without taking an answer keeps it running in circles. Here each of
-//! them has a bound.
+//! actix-http waits five seconds for the first head of a connection and for the begin of every further one. It waits without end
+//! for the rest of a further head, for the end of a body that nobody reads, and for a client to take its answer; and a client that
+//! sends more and more without taking an answer keeps it running in circles. Here each of them has a bound.
 
 use std::{
     cell::Cell,
@@ -32,19 +31,17 @@ const PER_BYTE: Duration = Duration::from_micros(100);
 const LINGER_FOR: Duration = Duration::from_secs(1);
 /// How long a client may keep the server waiting to take one answer, all pauses together.
 const TAKEN_IN_ALL: Duration = Duration::from_secs(120);
-/// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much
-/// on.
+/// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much on.
 const AHEAD_BYTES: usize = 64 * 1_024;
 /// How much of a body is read and dropped after the request was refused, so that the client reads the answer.
 const REFUSED_BYTES: usize = 1 << 20;
 /// For how long.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
-/// A stream to a client, of which a pending operation fails with [`io::ErrorKind::TimedOut`] once the client is too
-/// late.
+/// A stream to a client, of which a pending operation fails with [`io::ErrorKind::TimedOut`] once the client is too late.
 ///
-/// It knows nothing of HTTP: only what was read and written, and when, and from [`Answering`] whose turn it is. All
-/// its operations belong to one task.
+/// It knows nothing of HTTP: only what was read and written, and when, and from [`Answering`] whose turn it is. All its operations
+/// belong to one task.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     stream: S,
@@ -70,8 +67,8 @@ enum Refusing {
     No,
     /// The answer, and how much of it is written.
     Writing(Vec<u8>, usize),
-    /// The answer is written. What the client still sends is read and dropped for a moment: a connection that is
-    /// closed with unread data is reset, and the client might lose the answer.
+    /// The answer is written. What the client still sends is read and dropped for a moment: a connection that is closed with
+    /// unread data is reset, and the client might lose the answer.
     Lingering(Pin<Box<Sleep>>),
 }
 
@@ -266,8 +263,7 @@ impl<S> Connection<S> {
             Due::Rest(by) | Due::Taking(by) => by,
         };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(by)));
-        // Nearly always all is there long before: an alarm that rings too early is cheaper than one set for each
-        // request.
+        // Nearly always all is there long before: an alarm that rings too early is cheaper than one set for each request.
         if alarm.deadline() > by {
             alarm.as_mut().reset(by);
         }

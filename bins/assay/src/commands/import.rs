@@ -40,10 +40,10 @@ Examples:
 
 /// Store the test report of a run
 ///
-/// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and
-/// Allure results. What CI's environment variables tell is the default of the flags; flags go before variables, and
-/// those before what the report says of itself. The same report under the same run key again changes nothing; a
-/// changed one replaces the earlier.
+/// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and Allure
+/// results. What CI's environment variables tell is the default of the flags; flags go before variables, and those
+/// before what the report says of itself. The same report under the same run key again changes nothing; a changed
+/// one replaces the earlier.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {

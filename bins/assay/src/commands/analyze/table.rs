@@ -148,8 +148,7 @@ fn drawn(rows: &[Row], columns: Option<usize>) -> String {
     fitting.unwrap_or_else(|| output::table(&HEADER, in_lines().map(|(cells, _): (Vec<Cell>, _)| cells)))
 }
 
-/// Names without the beginning and the end that all of them share, at the bounds of words; none where they share
-/// nothing.
+/// Names without the beginning and the end that all of them share, at the bounds of words; none where they share nothing.
 fn without_shared(names: &[String]) -> Option<Vec<String>> {
     let first = names.first()?;
     // A single name, or equal names, would lose everything that identifies them.
