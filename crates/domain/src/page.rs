@@ -37,7 +37,7 @@ impl PerPage {
     }
 }
 
-/// The place of a page in a list that is computed as a whole.
+/// Where a page lies in a list that was computed whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
