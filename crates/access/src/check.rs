@@ -10,18 +10,18 @@ use assay_domain::{
 
 use crate::key;
 
-/// How long before its expiry a key's answers begin to tell of it.
+/// From this many days before the expiry, answers announce it.
 const NOTICE_DAYS: i64 = 7;
 
-/// The hash of a read key that a request presented: of the right shape, not yet looked up.
+/// The hash of a read key in a request, which has the right shape and is not looked up yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PresentedKey(KeyHash);
 
 impl PresentedKey {
     /// Reads the value of an `Authorization` header, without any look-up.
     ///
-    /// Refuses with [`Refusal::MissingKey`] (no header, another scheme, an empty token),
-    /// [`Refusal::WrongKeyType`] (an ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
+    /// Returns [`Refusal::MissingKey`] (no header, another scheme, an empty token), [`Refusal::WrongKeyType`] (an
+    /// ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
     pub fn of_header(header: Option<&[u8]>) -> Result<Self, Refusal> {
         let token = header.and_then(bearer_token).ok_or(Refusal::MissingKey)?;
         let is_read = token.starts_with(key::READ_PREFIX.as_bytes());
@@ -39,8 +39,8 @@ impl PresentedKey {
     }
 }
 
-/// What the rate limit counts a request by: the key that the `Authorization` header holds, else the whole value. So all
-/// spellings of a header share the budget of their key.
+/// The id by which the rate limit counts a request: the key in the `Authorization` header, else the whole value. All
+/// spellings of a header therefore share the budget of their key.
 pub fn budget_id(header: &[u8]) -> &[u8] {
     bearer_token(header).unwrap_or(header)
 }
@@ -55,7 +55,7 @@ pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
 /// What a checked key grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// On whose behalf everything is read.
+    /// The organization for which everything is read.
     pub caller: Caller,
     /// The key's public id.
     pub key: KeyId,
@@ -85,7 +85,7 @@ impl Grant {
         })
     }
 
-    /// The expiry, where it is near enough that answers tell of it: from seven days before.
+    /// The expiry, if it is near enough to be announced in answers: from seven days before.
     pub const fn expiry_notice(&self, now: Timestamp) -> Option<Timestamp> {
         if now.unix_ms() >= self.expires_at.plus_days(-NOTICE_DAYS).unix_ms() {
             Some(self.expires_at)
@@ -124,7 +124,7 @@ pub enum CheckError {
     /// The request is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The key could not be looked up, which says nothing of the key.
+    /// The look-up failed, so nothing is known about the key.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

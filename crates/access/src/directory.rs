@@ -1,9 +1,9 @@
 //! Keys and projects, as they were read a moment ago.
 //!
-//! Every request asks the same two questions, and of one caller they have the same answers. So what the store said is
-//! kept for half a second, which leaves as much again of the second within which a revocation and a new plan count on
-//! every process. Kept are facts and never decisions: each request is decided at its own time, so that an expiry needs
-//! no reading anew. What was not found is not kept, so that a new key and a new project work at once.
+//! Cache of keys and projects. Every request needs both, so their rows are kept for half a second. A revocation and a
+//! new plan take effect within a second on every process, which leaves half a second for the read itself. The cache
+//! has rows and no decisions: each request is checked at its own time, so that an expiry needs no further read.
+//! Missing rows are not cached, so that a new key and a new project work at once.
 
 use std::{hash::Hash, sync::Arc};
 
@@ -23,11 +23,11 @@ const KEPT_MS: i64 = 500;
 /// How many keys, and how many projects, are kept at most: a megabyte or two.
 const KEPT: usize = 10_000;
 
-/// Knows who may ask, and of which project.
+/// Looks up keys and projects, with a cache.
 pub struct Directory {
     store: Arc<dyn Store>,
     keys: Recent<KeyHash, StoredKey>,
-    /// By organization too: what one may see says nothing of another.
+    /// Keyed by organization too, so that an entry of one organization is never returned to another.
     projects: Recent<(OrganizationId, ProjectId), Project>,
 }
 
@@ -41,17 +41,17 @@ impl Directory {
         }
     }
 
-    /// Looks a key up and grants what it grants at `now`.
+    /// Looks a key up and returns its grant at `now`.
     ///
-    /// Refuses, in this order, with [`Refusal::InvalidKey`] (unknown), [`Refusal::KeyRevoked`],
-    /// [`Refusal::KeyExpired`] or [`Refusal::TierTooLow`]. Blocks on the store.
+    /// Returns, in this order, [`Refusal::InvalidKey`] (unknown), [`Refusal::KeyRevoked`], [`Refusal::KeyExpired`] or
+    /// [`Refusal::TierTooLow`]. Blocks on the store.
     pub fn check(&self, key: &PresentedKey, now: Timestamp) -> Result<Grant, CheckError> {
         let hash = key.hash();
         let stored = self.keys.get(hash, now, || self.store.key(&hash))?;
         Ok(Grant::of(&stored.ok_or(Refusal::InvalidKey)?, now)?)
     }
 
-    /// The caller's project of this id, as it is seen at `now`. Blocks on the store.
+    /// The caller's project with this id, as seen at `now`. Blocks on the store.
     pub fn project(
         &self,
         caller: &Caller,
@@ -79,7 +79,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
         now: Timestamp,
         read: impl FnOnce() -> Result<Option<V>, StoreError>,
     ) -> Result<Option<V>, StoreError> {
-        // What seems to be read in the future was read before the clock was set back, nobody knows how long ago.
+        // An entry from the future was read before the clock was set back, so its age is unknown.
         let counts = |(read_at, _): &(Timestamp, V)| (0..KEPT_MS).contains(&now.since_ms(*read_at));
         if let Some((_, kept)) = self.0.get(&key).filter(counts) {
             return Ok(Some(kept));

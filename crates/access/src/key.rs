@@ -1,7 +1,7 @@
 //! The text of a key: `svc_ro_` (read) or `svc_` (ingest), 32 random base62 characters, 6 check characters.
 //!
-//! The check characters are the CRC-32 of all that stands before them. They refuse a mistyped key, or a random
-//! guess, without a look-up; they keep no secret.
+//! The check characters are the CRC-32 of the characters before them. A mistyped key or a random guess is rejected
+//! without a look-up. They add no secrecy.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 /// What every read key begins with.
 pub const READ_PREFIX: &str = "svc_ro_";
-/// What every ingest key begins with (and, followed by `ro_`, every read key).
+/// Prefix of every ingest key (and, followed by `ro_`, of every read key).
 pub const INGEST_PREFIX: &str = "svc_";
 
 const RANDOM_CHARS: usize = 32;
@@ -27,7 +27,7 @@ const CHECK_CHARS: usize = 6;
 const RECOGNISED_CHARS: usize = 12;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The text of a new key, shown to its owner once. Neither `Debug` nor anything else writes it by accident.
+/// The text of a new key, shown to its owner once. `Debug` does not print it.
 pub struct SecretKey(String);
 
 impl SecretKey {
@@ -43,7 +43,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// Makes a key of `kind`: its text, and what the store keeps of it.
+/// Creates a key of `kind`: its text, and the row that is stored.
 pub fn mint(kind: KeyKind, now: Timestamp) -> (SecretKey, NewKey) {
     let mut rng = rand::rng();
     let mut text = prefix(kind).to_owned();
@@ -78,8 +78,8 @@ pub fn has_shape(kind: KeyKind, text: &[u8]) -> bool {
         .is_some_and(|(before, check)| *check == check_chars(before))
 }
 
-/// Whether `text` contains all of a key but its prefix, and perhaps that too: for places that must not show a key which was
-/// put there by mistake.
+/// Whether `text` contains a key, with or without its prefix. Used where a key that was entered by mistake must not
+/// be shown.
 pub fn is_in(text: &[u8]) -> bool {
     text.windows(RANDOM_CHARS + CHECK_CHARS).any(|rest| {
         rest.iter().all(u8::is_ascii_alphanumeric)
@@ -89,7 +89,7 @@ pub fn is_in(text: &[u8]) -> bool {
     })
 }
 
-/// The SHA-256 by which the store knows a key.
+/// The SHA-256 under which a key is stored.
 pub fn hash(text: &[u8]) -> KeyHash {
     KeyHash(Sha256::digest(text).into())
 }
@@ -101,7 +101,7 @@ const fn prefix(kind: KeyKind) -> &'static str {
     }
 }
 
-/// The CRC-32 of `text` in base62, most significant digit first. 62^6 exceeds 2^32, so nothing is cut off.
+/// The CRC-32 of `text` in base62, most significant digit first. 62^6 exceeds 2^32, so six digits are enough.
 fn check_chars(text: &[u8]) -> [u8; CHECK_CHARS] {
     let mut rest = crc32fast::hash(text);
     let mut chars = [b'0'; CHECK_CHARS];
@@ -178,7 +178,7 @@ mod tests {
         assert!(!shown.contains(&secret.reveal()[12..]), "{shown}");
     }
 
-    /// Keys outlive versions of the program, so the check characters are fixed by this value.
+    /// Keys are older than the program that reads them, so the check characters must not change.
     #[test]
     fn the_check_characters_stay_what_they_are() {
         let check = check_chars(b"svc_ro_00000000000000000000000000000000");

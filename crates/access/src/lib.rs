@@ -1,8 +1,8 @@
 //! Access control: read keys with their plans, ingest keys, and rate limits.
 //!
-//! A request passes [`limit::RateLimiter::admit`], then [`check::PresentedKey::of_header`] (no look-up for what
-//! cannot be a read key), then [`directory::Directory::check`], which yields the [`check::Grant`] that everything
-//! else is read on behalf of.
+//! A request passes [`limit::RateLimiter::admit`], then [`check::PresentedKey::of_header`] (which rejects malformed
+//! keys without a look-up), then [`directory::Directory::check`]. The latter returns the [`check::Grant`] for all
+//! further reads.
 
 pub mod check;
 pub mod directory;

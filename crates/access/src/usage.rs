@@ -14,26 +14,26 @@ use assay_domain::{
 /// How long after a failure the day is noted again.
 const RETRY_MS: i64 = 60_000;
 
-/// Tells the store of a key's use once a day and process, so that a request is rarely also a write.
+/// Records a key's use once a day and process, so that a request is rarely also a write.
 #[derive(Debug, Default)]
 pub struct KeyUsage {
-    /// When the next use of a key is worth telling. Only keys that exist get here, which bounds the map.
+    /// When the next use of a key is recorded. Only existing keys are inserted, which bounds the map.
     due: Mutex<HashMap<KeyId, Timestamp>>,
 }
 
 impl KeyUsage {
-    /// Notes a use of `key` at `now`. A failure is logged and tried again later, never the request's. Blocks.
+    /// Records a use of `key` at `now`. A failure is logged and repeated later; it does not fail the request. Blocks.
     pub fn note(&self, store: &dyn Store, key: KeyId, now: Timestamp) {
         if !self.claim(key, now) {
             return;
         }
         if let Err(error) = store.key_used(key, now) {
-            log::warn!("the use of key {key} was not noted: {error}");
+            log::warn!("the use of key {key} was not recorded: {error}");
             self.put(key, now.plus_ms(RETRY_MS));
         }
     }
 
-    /// Whether this use is the one to tell of; no other is until the day is over.
+    /// Whether this use is to be recorded. Further uses of the day are not.
     fn claim(&self, key: KeyId, now: Timestamp) -> bool {
         let next_day = (now.unix_ms().div_euclid(DAY_MS) + 1) * DAY_MS;
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);

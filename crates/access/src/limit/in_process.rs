@@ -11,14 +11,14 @@ use assay_domain::timestamp::Timestamp;
 use super::{Admission, Admitting, RateLimiter, window_of};
 
 const SHARDS: u64 = 16;
-/// How many ids a shard counts in a window: about half a megabyte a shard at most.
+/// Most ids that a shard counts in a window: about half a megabyte a shard.
 const IDS_PER_SHARD: usize = 16_384;
 
 /// Counts in sharded maps that are dropped at the end of each window.
 ///
-/// A budget's id is kept as a keyed 64-bit hash, so that a client cannot choose ids that collide. Memory is bounded: a shard
-/// that is full forgets the ids seen once in this window, as random ones are; should it still be full, ids that are new to
-/// it are admitted uncounted.
+/// A budget's id is stored as a keyed 64-bit hash, so that a client cannot choose colliding ids. Memory is bounded: a
+/// full shard drops the ids that were seen once in this window, such as random ones. If it is still full, new ids are
+/// admitted without counting.
 pub struct InProcess {
     limit: u32,
     hasher: RandomState,
@@ -71,8 +71,8 @@ struct Shard {
 impl Shard {
     /// The number of requests of this id in the window, this one included.
     fn count(&mut self, hash: u64, window: i64) -> u32 {
-        // A thread that read the clock just before the window's end counts in the new window; a clock that was
-        // set back further begins anew.
+        // A thread that read the clock just before the window's end counts in the new window. A clock that was set
+        // back further starts a new window.
         if window > self.window || window < self.window - 1 {
             *self = Self {
                 window,
@@ -80,7 +80,7 @@ impl Shard {
             };
         }
         if self.counts.len() >= IDS_PER_SHARD && !self.counts.contains_key(&hash) {
-            // Once a shardful of requests, so that the sweep costs each of them next to nothing.
+            // Once for each full shard of requests, so that the cost of the sweep is spread over them.
             if self.uncounted.is_multiple_of(IDS_PER_SHARD) {
                 self.counts.retain(|_, count| *count > 1);
             }
@@ -101,7 +101,7 @@ impl Shard {
     }
 }
 
-/// Takes a key that is a hash already as it is.
+/// Identity hasher, for keys that are hashes already.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -111,7 +111,7 @@ impl Hasher for Hashed {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // Only `write_u64` is used; this keeps any other key correct, if slow.
+        // Only `write_u64` is used. This slow path is correct for other keys.
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }

@@ -1,8 +1,8 @@
-//! The rate limit: how many requests with one key a window of 60 seconds admits.
+//! The rate limit: requests with one key in a window of 60 seconds.
 //!
-//! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an id, the
-//! [`budget_id`](crate::check::budget_id) of the request's `Authorization` header. A request without the header is not
-//! counted: it is refused anyway, at no cost.
+//! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an
+//! id, the [`budget_id`](crate::check::budget_id) of the request's `Authorization` header. A request without the
+//! header is not counted, because it is rejected without cost.
 
 mod in_process;
 mod ping;
@@ -25,15 +25,15 @@ pub const DEFAULT_LIMIT: u32 = 60;
 
 /// Counts requests by their budget's id.
 pub trait RateLimiter: Send + Sync {
-    /// Counts one request at `now` and says whether it lies within the limit. Never fails: a limiter that
-    /// cannot count as it should counts as well as it can.
+    /// Counts one request at `now` and returns whether it is within the limit. Does not fail: a limiter whose shared
+    /// counter is down falls back to its own.
     fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a>;
 }
 
 /// The answer to come of a [`RateLimiter`].
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admission> + Send + 'a>>;
 
-/// Whether a request lies within the limit.
+/// Whether a request is within the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// There is no limit.
@@ -44,7 +44,7 @@ pub enum Admission {
     Refused,
 }
 
-/// What is left of a budget in its window after an admitted request.
+/// The rest of a budget in its window after an admitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// How many requests a window admits.

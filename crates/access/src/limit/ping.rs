@@ -1,4 +1,4 @@
-//! Whether Redis answers, for an operator who asks.
+//! Checks that Redis answers, for `assay doctor`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use redis::{Client, RedisError};
 /// How long Redis may take for each step.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the Redis at `url` for an answer.
+/// Sends a `PING` to the Redis at `url`.
 pub fn ping(url: &str) -> Result<(), RedisUnreachable> {
     let ask = || {
         let mut connection = Client::open(url)?.get_connection_with_timeout(PATIENCE)?;

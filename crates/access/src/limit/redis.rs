@@ -15,28 +15,28 @@ use sha2::{Digest, Sha256};
 
 use super::{Admission, Admitting, InProcess, RateLimiter, WINDOW_MS, window_of};
 
-/// Adds one and lets the counter end by itself, in one step: a counter never stays without an end.
+/// Increments and sets the expiry in one step, so that every counter expires.
 const COUNT: &str = "local n = redis.call('INCR', KEYS[1])
 if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return n";
 /// How long a request waits for Redis.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long after a failure Redis is left alone. Then one request tries it, so that no other waits for what is down.
+/// Pause after a failure. After it a single request tries Redis, so that other requests do not wait.
 const PAUSE_MS: i64 = 1_000;
 /// That there is no pause.
 const ANSWERS: i64 = i64::MIN;
 
-/// Counts in Redis, by a hash of the budget's id. Where Redis fails it counts in this process until Redis answers again, and
-/// logs the beginning and the end of each outage.
+/// Counts in Redis, by a hash of the budget's id. If Redis fails, it counts in this process until Redis answers
+/// again. The beginning and the end of each outage are logged.
 pub struct Redis {
     limit: u32,
     connection: ConnectionManager,
     count: Script,
     fallback: InProcess,
-    /// Redis is not asked before this time (Unix milliseconds), and then by one request alone.
+    /// Redis is not used before this time (Unix milliseconds), and then by one request only.
     paused_until: AtomicI64,
-    /// Whether an outage was logged whose end was not.
+    /// Whether the beginning of an outage was logged, and its end was not.
     is_out: AtomicBool,
 }
 
@@ -90,7 +90,7 @@ impl Redis {
         }
     }
 
-    /// Whether this request is to ask Redis.
+    /// Whether this request may use Redis.
     fn may_ask(&self, now: Timestamp) -> bool {
         let until = self.paused_until.load(Ordering::Relaxed);
         if until == ANSWERS {
@@ -118,7 +118,7 @@ impl Redis {
     fn failed(&self, error: &RedisError, now: Timestamp) {
         self.paused_until
             .store(now.unix_ms().saturating_add(PAUSE_MS), Ordering::Relaxed);
-        // Redis is asked once a second while it is out, which bounds how often an outage can begin.
+        // One request a second tries Redis during an outage, which bounds the number of log lines.
         if !self.is_out.swap(true, Ordering::Relaxed) {
             log::warn!("Redis does not answer, requests are counted in this process: {error}");
         }
@@ -131,7 +131,7 @@ impl RateLimiter for Redis {
     }
 }
 
-/// The name of a counter. Half a SHA-256 stands for the id: equal in every process, and no key in Redis.
+/// The name of a counter. Half a SHA-256 replaces the id: it is equal in every process, and Redis has no keys.
 fn counter(budget_id: &[u8], window: i64) -> String {
     let mut name = format!("assay:limit:{window}:");
     for byte in Sha256::digest(budget_id).iter().take(16) {

@@ -1,4 +1,4 @@
-//! The check of a well-formed key against what is stored of it.
+//! The check of a well-formed key against its row.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn presented(secret: &SecretKey) -> PresentedKey {
     PresentedKey::of_header(Some(format!("Bearer {}", secret.reveal()).as_bytes())).unwrap()
 }
 
-/// What a process that has read nothing yet says of a key.
+/// The check of a key by a process with an empty cache.
 fn check(secret: &SecretKey, keys: &Arc<Keys>, now: Timestamp) -> Result<Grant, CheckError> {
     Directory::new(keys.clone()).check(&presented(secret), now)
 }

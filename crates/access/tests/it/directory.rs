@@ -1,4 +1,4 @@
-//! What is known of keys and projects without asking the store again, and for how long.
+//! Which keys and projects are cached, and for how long.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn a_revocation_and_a_plan_count_after_half_a_second() {
     keys.change(|key| key.plan = Plan::Free);
     let late = NOW.plus_ms(KEPT_MS);
     assert_eq!(refusal(check(late)), Refusal::TierTooLow);
-    // A refusal is no decision to keep, either.
+    // A rejection is not cached either.
     keys.change(|key| key.plan = Plan::Standard);
     let later = late.plus_ms(KEPT_MS);
     assert_eq!(check(later).unwrap().caller.plan, Plan::Standard);
@@ -80,7 +80,7 @@ fn an_expiry_counts_at_its_moment() {
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
     check(stored.expires_at.plus_ms(-1)).unwrap();
     assert_eq!(refusal(check(stored.expires_at)), Refusal::KeyExpired);
-    assert_eq!(keys.look_ups(), 1, "no reading anew was needed");
+    assert_eq!(keys.look_ups(), 1, "no further look-up was needed");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_project_is_its_organizations_and_shows_what_the_plan_shows() {
     assert_eq!(
         ask(&stranger, NOW),
         None,
-        "another organization's key finds nothing"
+        "another organization's key does not find it"
     );
     assert_eq!(keys.look_ups(), 2);
 

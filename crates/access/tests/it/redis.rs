@@ -130,7 +130,7 @@ async fn a_redis_that_goes_away_is_replaced_by_this_process_and_taken_up_again()
     assert_eq!(
         admitted(&limiter, 10, NOW.plus_ms(1)).await,
         5,
-        "counted anew in this process"
+        "counted again in this process"
     );
     assert!(
         asked.elapsed() < Duration::from_secs(2),
@@ -138,7 +138,7 @@ async fn a_redis_that_goes_away_is_replaced_by_this_process_and_taken_up_again()
     );
 
     server.restart();
-    // The first attempts after a restart may still meet the old connection, so give it a few pauses' time.
+    // The first attempts after a restart may still use the old connection, so allow a few pauses.
     let mut later = NOW.plus_ms(60_000);
     for _ in 0..20 {
         limiter.admit(b"Bearer probe", later).await;

@@ -1,4 +1,4 @@
-//! A store that knows one key and the projects of its organization.
+//! A store with one key and the projects of its organization.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ use assay_domain::{
     window::Window,
 };
 
-/// A store of one key, whose organization has every project. Any other question is a mistake of the code under test.
+/// A store with one key, whose organization has every project. Any other call is an error of the code under test.
 pub(crate) struct Keys(Mutex<State>);
 
 struct State {
