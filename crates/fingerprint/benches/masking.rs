@@ -1,4 +1,4 @@
-//! How long hostile and ordinary errors take: time must stay flat however long a text is.
+//! Time of hostile and ordinary errors. It must not grow with the length of the text.
 #![allow(missing_docs, clippy::expect_used)]
 
 use assay_domain::attempt::ErrorDetail;

@@ -1,4 +1,4 @@
-//! What kind of failure an error is: the first row of a table that its origin or text matches.
+//! The category of an error: the first row of a table that matches its origin or text.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::normal::NormalForm;
 
 /// The rows in their order. Matched against `origin: text`, both masked.
 const ROWS: [(Category, &str); 23] = [
-    // Playwright's matchers word every failure as a time-out; what they looked at tells more.
+    // Playwright's matchers report every failure as a time-out. The inspected property is more specific.
     (
         Category::Element,
         r"(?i)waiting for expect\(locator\)\.(?:not\.)?toBe(?:Visible|Hidden|Attached|Enabled|Disabled|Checked|Focused|Editable|Empty|InViewport)",

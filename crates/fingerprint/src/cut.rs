@@ -1,4 +1,4 @@
-//! Clean lines to the lines that say what went wrong: code frames, stack lines, logs and banners are cut.
+//! Removes code frames, stack lines, logs and banners from clean lines, so that the message remains.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Whether nothing is left that could tell one error from another.
+    /// Whether no line is left that distinguishes errors.
     pub(crate) fn is_hollow(&self) -> bool {
         let mut lines = self
             .lines
@@ -36,17 +36,17 @@ impl Cut {
     }
 }
 
-/// Whole messages that only say that something failed.
+/// Messages without information beyond the failure itself.
 static HOLLOW: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^(?i:failed|failure|error|fail|none|null|undefined|test failed|test failure|collection failure|(?:test )?failure with exit code \d+|assertion failed|(?:[A-Za-z]+::)*MultipleExpectationsNotMetError)[.:]?$|^\S+\.\w+:\d+:\d+ ",
     )
 });
 
-/// Lines that are cut wherever they stand.
+/// Lines that are removed at any place.
 static NOISE: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
-        // Stack frames: JavaScript, Java, .NET; Vitest; Ruby; PHP; Go; and bare places.
+        // Stack frames: JavaScript, Java, .NET; Vitest; Ruby; PHP; Go; and bare locations.
         r"^\s*at\s+\S.*(?:\)|:\d+|<anonymous>|\[native code\])\s*$",
         r"^\s*at (?:async )?[\w$.<>]+\s*$",
         r"^\s*at \S+ in \S+",
@@ -56,7 +56,7 @@ static NOISE: LazyLock<RegexSet> = LazyLock::new(|| {
         r"^\s*#\d+ \S+\(\d+\): ",
         r"^\s*(?:# )?(?:\(in test file )?[\w./\\@+~-]*[\w-]\.\w{1,6}(?::| line |, line )\d+(?::\d+)?\)?:?(?: \w+| Failure| \+0x[0-9a-f]+)?\s*$",
         r"^\s*/\S+:\d+(?::\d+)?:? (?:Failure|\+0x[0-9a-f]+)\s*$",
-        // Code frames and what points into them.
+        // Code frames and their markers.
         r"^\s*>?\s*\d+\s?\|(?:\s|$)",
         r"^\s*\|?\s*[\^~-]*\^[\^~]*\s*$",
         r"^\s*[─━⎯═]{3,}",
@@ -78,7 +78,7 @@ static NOISE: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// Lines that open a block, and what ends it.
+/// Lines that open a block, and the end of the block.
 static BLOCK: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"^goroutine \d+ \[",
@@ -91,7 +91,7 @@ static BLOCK: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// The block that the present line lies in.
+/// The block of the current line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     Open,
@@ -117,11 +117,11 @@ static GO_PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\w[\w.-]*\.go:
 /// The header of a Rust panic; older ones hold the message itself.
 static PANIC: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*thread '[^']*'(?: \(\d+\))? panicked at (?:'(.*)', )?\S+:\d+:\d+:?$"));
-/// What a dump of all threads begins with, which differs every time.
+/// The first line of a dump of all threads. Such a dump is different every time.
 static DUMP: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r#"\bThread diagnostics:|\bFull thread dump\b|^"[^"]+" (?:#\d+ )?(?:daemon )?prio=\d"#)
 });
-/// A strict-mode violation lists what it found.
+/// A strict-mode violation lists the elements that it found.
 static LISTED_ELEMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s+\d+\) <"));
 
 /// What is left of `raw`.
@@ -173,7 +173,7 @@ pub(crate) fn cut(raw: &str) -> Cut {
     cut
 }
 
-/// The block that `line` lies in, after it was looked at.
+/// The block after `line`.
 fn step(block: Block, line: &str, locator: &mut Option<String>) -> Block {
     let goes_on = match block {
         Block::Open => false,
@@ -201,7 +201,7 @@ fn step(block: Block, line: &str, locator: &mut Option<String>) -> Block {
     opened.copied().unwrap_or(Block::Open)
 }
 
-/// Short tracebacks of pytest put the place unindented before the code: `path/to.py:12: in function`.
+/// Short tracebacks of pytest have the location, unindented, before the code: `path/to.py:12: in function`.
 fn is_python_place(line: &str) -> bool {
     line.split_once(".py:")
         .is_some_and(|(_, rest)| rest.contains(": in "))

@@ -1,4 +1,4 @@
-//! The first frame of a stack that lies in the project's own code.
+//! The first frame of a stack in the project's own code.
 
 use std::sync::LazyLock;
 
@@ -75,8 +75,8 @@ const FOREIGN: [&str; 14] = [
     "/vendor/",
 ];
 
-/// The project's own code nearest to where an error was raised, without its line: a class and its method, or a file's
-/// name. Lines move with every edit.
+/// The frame of the project's own code that is nearest to the error: a class and its method, or a file's name. The
+/// line number is left out, because lines move with every edit.
 pub(crate) fn own(stack: &str) -> Option<String> {
     let lines = text::lines(stack);
     // Python writes the newest frame last.

@@ -1,7 +1,7 @@
 //! Error text to normal form, fingerprint, title and category.
 //!
-//! Pure and versioned: the same error gives the same [`ErrorClass`] on every machine for as long as [`VERSION`]
-//! stays. What a text goes through, in this order, is told in `docs/fingerprints.md`:
+//! Pure and versioned: the same error gives the same [`ErrorClass`] on every machine while [`VERSION`] is unchanged.
+//! The steps, which `docs/fingerprints.md` describes:
 //!
 //! 1. it is cleaned of colours and control characters, and code frames, stack lines and logs are cut (`cut`);
 //! 2. its exception type, matcher and locator are read (`origin`);
@@ -9,7 +9,7 @@
 //! 4. a text without a word of its own gets the first own frame of its stack (`frame`);
 //! 5. type or matcher, locator, masked text and frame together are hashed, and give category and title.
 //!
-//! Work and memory are bounded however long the text is, and nothing here backtracks.
+//! Time and memory are bounded for texts of any length, and no pattern backtracks.
 
 mod category;
 mod cut;
@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 
 pub use normal::{NormalForm, normal_form};
 
-/// The version of the algorithm. It rises with every change by which any text could get another fingerprint.
+/// The version of the algorithm. It rises with every change that could give any text another fingerprint.
 pub const VERSION: u16 = 2;
 
 /// What the text of an error is recognised as; nothing where it has no text.

@@ -1,6 +1,6 @@
-//! Small literal numbers of expectations, which tell one check from another and are therefore not masked.
+//! Small literal numbers of expectations. They distinguish checks and are therefore not masked.
 //!
-//! Their characters are replaced by others while the rest of the text is masked, and put back afterwards.
+//! Their characters are replaced by stand-ins while the rest of the text is masked, and restored afterwards.
 
 use std::sync::LazyLock;
 
@@ -23,23 +23,23 @@ static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A unit behind a number makes it a duration or a size.
+/// A unit after a number makes it a duration or a size.
 static UNIT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^ ?(?:milli|micro|nano)?(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|millis|msecs?|ms|µs|us|ns|s|m|h|d|[KMGT]i?B|[kmgt]b|kB|bytes?|B)\b",
     )
 });
 
-/// Where the stand-ins of the digits begin; behind them those of the point and the minus sign.
+/// First stand-in of the digits. The stand-ins of the point and the minus sign follow.
 const FIRST: u32 = 0xE100;
 const CHARACTERS: &str = "0123456789.-";
 
-/// Whether a character is a stand-in, which no text may bring along.
+/// Whether a character is a stand-in, which must not occur in the input.
 pub(crate) fn is_stand_in(c: char) -> bool {
     character(c).is_some()
 }
 
-/// The line with stand-ins for the small numbers that were expected.
+/// The line with stand-ins for the small expected numbers.
 pub(crate) fn protect(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut kept = 0;
@@ -57,7 +57,7 @@ pub(crate) fn protect(line: &str) -> String {
     out
 }
 
-/// The text with what the stand-ins stand for.
+/// The text with the stand-ins replaced by their characters.
 pub(crate) fn restore(text: &str) -> String {
     text.chars().map(|c| character(c).unwrap_or(c)).collect()
 }

@@ -32,7 +32,7 @@ const CLOCK: &str = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm]\b)
 const ZONE: &str = r"(?: ?(?:Z\b|(?:UTC|GMT|CES?T|[EP][SD]T)\b(?:[+-]\d{2}:?\d{2}\b)?|[+-]\d{2}:?\d{2}\b))?";
 const UNIT: &str = "(?:milliseconds?|millis|msecs?|microseconds?|nanoseconds?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|ms|µs|us|ns|s|m|h|d)";
 
-/// The patterns in their order: at one place the first that matches wins. `{…}` stands for the parts above.
+/// The patterns in their order: at one place the first that matches is used. `{…}` is one of the parts above.
 const PATTERNS: [(Kind, &str); 19] = [
     (
         Kind::Uuid,
@@ -105,7 +105,7 @@ static MASKS: LazyLock<meta::Regex> = LazyLock::new(|| {
             .replace("{ZONE}", ZONE)
             .replace("{MONTH}", MONTH)
             .replace("{UNIT}", UNIT);
-        // Digits, words and their boundaries are ASCII here: smaller and faster automata, the same on every text.
+        // Digits, words and their boundaries are ASCII here, for smaller and faster automata.
         whole
             .replace(r"\d", "[0-9]")
             .replace(r"\w", "[A-Za-z0-9_]")
@@ -114,10 +114,10 @@ static MASKS: LazyLock<meta::Regex> = LazyLock::new(|| {
     meta::Regex::new_many(&patterns).expect("constant patterns compile")
 });
 
-/// How often a text is gone over at most: a placeholder may bring to light what a larger match had hidden.
+/// Most passes over a text. A placeholder may uncover a match that a larger one had hidden.
 const ROUNDS: usize = 4;
 
-/// `text` with placeholders for everything that carries no meaning. Masking what is masked changes nothing.
+/// `text` with placeholders for its changing parts. Idempotent.
 pub(crate) fn mask(text: &str) -> String {
     let mut masked = once(text);
     for _ in 1..ROUNDS {
@@ -141,7 +141,7 @@ fn once(text: &str) -> String {
         let part = text.get(found.range()).unwrap_or_default();
         at = found.start() + replace(kind, part, &mut out).max(1);
         if kind == Kind::Token && out.ends_with("<token>") {
-            // What follows the part that was judged belongs to the same token.
+            // The text after the matched part belongs to the same token.
             let rest = text.get(at..).unwrap_or_default();
             at += rest
                 .bytes()
@@ -153,7 +153,7 @@ fn once(text: &str) -> String {
     out
 }
 
-/// Writes what stands for `part` and says how much of it that was.
+/// Writes the placeholder of `part` and returns the length that it replaces.
 fn replace(kind: Kind, part: &str, out: &mut String) -> usize {
     let stands = match kind {
         Kind::Uuid => "<uuid>",

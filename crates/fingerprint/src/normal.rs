@@ -1,4 +1,4 @@
-//! The normal form: what of an error identifies it.
+//! The normal form: the parts of an error that identify it.
 
 use std::sync::LazyLock;
 
@@ -14,18 +14,18 @@ use crate::{
 /// How many characters of the masked text count.
 const COUNTED_CHARS: usize = 2_000;
 
-/// What of an error identifies it; two errors are one signature where these four are equal.
+/// The parts of an error that identify it. Two errors have the same signature if all four are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NormalForm {
     /// The matcher or API call that failed, else the exception type, else empty.
     pub origin: String,
-    /// The page's element that was looked for, where the text names one, masked.
+    /// The masked locator of the page's element, if the text names one.
     pub locator: Option<String>,
     /// The text with everything masked, on one line, at most 2,000 characters, without the exception type.
     pub text: String,
-    /// The first own frame of the stack, where the text has no word of its own: a bare assertion.
+    /// The first own frame of the stack, for a bare assertion without words of its own.
     pub frame: Option<String>,
-    /// The masked text's first line behind the exception type: what a title is made of.
+    /// The first line of the masked text after the exception type, for the title.
     pub(crate) first_line: String,
     /// Whether `origin` is a matcher or API call.
     pub(crate) by_matcher: bool,
@@ -46,7 +46,7 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
     {
         stack_cut
     } else if message_cut.lines.is_empty() {
-        // Nothing but frames: they are all there is to go by.
+        // The text has only frames, so they are used.
         uncut(
             message
                 .filter(|text| !text.trim().is_empty())
@@ -67,7 +67,7 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
     form
 }
 
-/// Whether nothing tells the error from others of its type: `expected:<1> but was:<0>`, `TimeoutException`, `Failed`.
+/// Whether the error looks like others of its type: `expected:<1> but was:<0>`, `TimeoutException`, `Failed`.
 fn is_bare(form: &NormalForm) -> bool {
     let is_type = !form.text.contains(' ') && origin::exception_type(&format!("{}:", form.text)).is_some();
     let only_common = || {
@@ -79,7 +79,7 @@ fn is_bare(form: &NormalForm) -> bool {
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"<[a-z]{1,8}>"));
 static WORD: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\p{L}_]+"));
-/// Words of assertions and time-outs that say nothing about what was checked.
+/// Words of assertions and time-outs that do not describe the check.
 const COMMON: [&str; 71] = [
     "a",
     "actual",
@@ -168,7 +168,7 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
         .unwrap_or_default();
     let locator = cut.locator.clone().or_else(|| origin::locator(lines));
 
-    // The type's own digits are no values: it is taken off before anything is masked.
+    // Digits of the type are no values, so the type is removed before masking.
     let typed = own_type.map_or("", |(_, end)| {
         lines
             .get(first)
@@ -194,7 +194,7 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
     }
 }
 
-/// Whether a message is only the first words of a failed matcher that the stack holds in full.
+/// Whether a message is only the beginning of a failed matcher that the stack has in full.
 fn tells_the_same_and_more(stack: &Cut, message: &Cut) -> bool {
     if origin::matcher(&message.lines).is_some() && message.lines.len() > 1 {
         return false;
@@ -207,7 +207,7 @@ fn tells_the_same_and_more(stack: &Cut, message: &Cut) -> bool {
         && body.trim_start().starts_with(&one_line(&message.lines.join(" ")))
 }
 
-/// The first line that says something, behind the exception type.
+/// The first line with text, after the exception type.
 fn first_line(exception: &str, masked: &[String]) -> String {
     let said = masked
         .iter()
@@ -221,7 +221,7 @@ fn first_line(exception: &str, masked: &[String]) -> String {
     }
 }
 
-/// The exception type at the head of what is left of a stack.
+/// The exception type at the head of a stack after cutting.
 fn type_of(stack: &Cut) -> Option<String> {
     let first = stack.lines.first()?;
     origin::exception_type(first).map(|(name, _)| name.to_owned())

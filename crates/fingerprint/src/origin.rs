@@ -1,4 +1,4 @@
-//! Where an error comes from, as its text tells: exception type, matcher, locator.
+//! The origin of an error, read from its text: exception type, matcher, locator.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::cut::pattern;
 
-/// `expect(locator).not.toBeVisible`, with whatever was written between the brackets.
+/// `expect(locator).not.toBeVisible`, with any text between the brackets.
 static MATCHER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"\bexpect(?:\.\w+)?\((?:[^()\n]|\([^()\n]{0,80}\)){0,80}\)(?:\.(?:not|resolves|rejects|soft|poll))*\.[A-Za-z]\w*",
@@ -27,7 +27,7 @@ static TYPE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Last parts of names by which an exception type is told from any other word before a colon.
+/// Last parts of names, which distinguish an exception type from any other word before a colon.
 const TYPE_ENDINGS: [&str; 16] = [
     "Error",
     "Exception",

@@ -1,4 +1,4 @@
-//! What came instead of the expectation is masked: the expectation identifies a check, what came does not.
+//! Masks actual values. The expected value identifies a check; the actual one does not.
 
 use std::sync::LazyLock;
 
@@ -6,33 +6,33 @@ use regex::Regex;
 
 use crate::{cut::pattern, value};
 
-/// What stands for a value that came instead of the expected one.
+/// Placeholder of an actual value.
 pub(crate) const VALUE: &str = "<value>";
 
-/// A label at the start of a line before what came: `Received string: `, `but was: `, `actual  : `.
+/// A label of an actual value at the start of a line: `Received string: `, `but was: `, `actual  : `.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\s*(?i:(?:but:? (?:was|got|found|received)|received(?: [a-z' ]{1,40})?|actual(?: value)?|got|found|which is|resolved to(?: value)?|rejected to(?: value)?|expecting(?: actual)?|unexpected value|but the text was))\s*:|^\s*Received\s*$",
     )
 });
 
-/// The same before Rust's left side, where an assertion compared left with right.
+/// The label of Rust's left side, if an assertion compared left with right.
 static LEFT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*left:"));
 
-/// A label of anything else, which ends the block below a label.
+/// Any other label, which ends the block below a label.
 static OTHER_LABEL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\s*(?i:want(?:ed)?|expected?(?: [a-z' ]{1,40})?|right|timeout|call log|diff|locator|messages?|error|number of [a-z ]+|snapshot name|difference|to (?:be|have|contain|equal|match)[a-z ]*|not to [a-z ]+|in order to [a-z ]+|and|when [a-z ]+|test)\s*:",
     )
 });
 
-/// What came in the middle of a sentence, and the space before its value.
+/// Words before an actual value within a sentence, and the space between.
 static INLINE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?:but(?: the \w+)?:? (?:was|got|found|received|is|had|has)|(?:got|actual|actually|received|found)(?: (?:value|string|array|object))?)\b(?:\s*[:=])?\s*",
     )
 });
-/// Of those, the ones that are words of any sentence: a value must follow, or an expectation stand beside them.
+/// Those of them that occur in any sentence: they need a value after them, or an expectation in the line.
 static PLAIN_WORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)^(?:actual|actually|received|found|got)(?: (?:value|string|array|object))?\s*$")
 });
@@ -55,7 +55,7 @@ static SUBJECT: LazyLock<[(Regex, Regex); 2]> = LazyLock::new(|| {
     ]
 });
 
-/// The header of a difference, and the sign of the lines that show what came.
+/// The header of a diff, and the sign of its actual lines.
 static DIFF: LazyLock<[(Regex, char); 4]> = LazyLock::new(|| {
     [
         (pattern(r"^\s*Diff:\s*$"), '+'),
@@ -69,11 +69,11 @@ static DIFF: LazyLock<[(Regex, char); 4]> = LazyLock::new(|| {
 });
 static DIFF_SECOND: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*\+{1,3} ?(?i:received|actual|got)\b(?:\s*\+ \d+)?\s*$"));
-/// A difference on one line, as an attribute of XML holds it.
+/// A diff on one line, as in an XML attribute.
 static FLAT_DIFF: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\bDiff: @@|\s- Expected\s+(?:- \d+ )?\s*\+ Received\b"));
 
-/// What follows a value on one line: another label, a remark, or a sentence.
+/// Text after a value on one line: another label, a remark, or a sentence.
 static FOLLOWS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:Expected|Timeout|Call log|Locator|want|Diff)\b|\(compared|^\. \S"));
 
@@ -85,9 +85,9 @@ enum State {
         seen: bool,
         quoted: bool,
     },
-    /// In a difference: lines of this sign are dropped, the others are the expectation.
+    /// In a diff: lines with this sign are dropped, the others are the expectation.
     Diff(char),
-    /// Below pytest's `assert`: only what it computed from is kept.
+    /// Below pytest's `assert`: only the operands are kept.
     Assert,
 }
 
@@ -183,7 +183,7 @@ fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -
     }
 }
 
-/// What follows a masked value on its line, itself masked; only where a label or remark follows.
+/// The masked text after a masked value on its line; only if a label or remark follows.
 fn value_after(rest: &str) -> String {
     let after = rest.get(value::length(rest)..).unwrap_or_default();
     if FOLLOWS.is_match(after) {
@@ -200,7 +200,7 @@ fn is_label(line: &str) -> bool {
         || DIFF_SECOND.is_match(line)
 }
 
-/// A line of a difference: `None` where the difference is over, `Some(None)` where the line shows what came.
+/// A line of a diff: `None` after its end, `Some(None)` for an actual line.
 #[expect(clippy::option_option, reason = "over, dropped and kept are three things")]
 fn expected_side(line: &str, came: char) -> Option<Option<&str>> {
     let trimmed = line.trim_start();
@@ -217,7 +217,7 @@ fn expected_side(line: &str, came: char) -> Option<Option<&str>> {
     }
 }
 
-/// pytest's `where 3 = len(x)`: the value left of the sign came, the expression is the check.
+/// pytest's `where 3 = len(x)`: the left side is the actual value, the expression is the check.
 fn where_clause(reason: &str) -> Option<String> {
     let reason = reason.trim_start();
     let word = ["where ", "and "]
@@ -227,7 +227,7 @@ fn where_clause(reason: &str) -> Option<String> {
     Some(format!("{word}{VALUE} = {expression}"))
 }
 
-/// One line with what came masked where a sentence tells it.
+/// One line with the actual value of a sentence masked.
 fn inline(line: &str) -> String {
     let line = FLAT_DIFF
         .find(line)
@@ -238,7 +238,7 @@ fn inline(line: &str) -> String {
     keywords(&line)
 }
 
-/// `assert 'a' == 'b'`: the left side came; of `assert 'a' in text` the right one.
+/// `assert 'a' == 'b'`: the left side is actual; in `assert 'a' in text` the right one.
 fn python_assert(line: &str) -> Option<String> {
     let at = if line.trim_start().starts_with("assert ") {
         line.find("assert ")?
@@ -293,7 +293,7 @@ fn subject(line: &str) -> String {
             continue;
         };
         let (before, rest) = line.split_at(start.start());
-        // A page's element is what is being checked, not what came.
+        // A page's element is the subject of the check, and no actual value.
         if rest.starts_with("'<")
             || rest.starts_with(VALUE)
             || rest.starts_with("two ")

@@ -1,8 +1,8 @@
-//! Raw text to clean lines: no colours, no control characters, and no more of it than is looked at.
+//! Converts raw text to clean lines, without colours and control characters, up to a limit.
 
 use crate::literal;
 
-/// How many characters of a raw text are looked at; what lies beyond can only be stack or log.
+/// Most characters of a raw text that are read. Text beyond is stack or log.
 const SCANNED_CHARS: usize = 65_536;
 
 /// The lines of `raw` without ANSI sequences and control characters, whatever its line ends.
@@ -33,7 +33,7 @@ fn push(lines: &mut [String], next: char) {
     }
 }
 
-/// Control characters, invisible marks and what a decoder puts where there was a broken byte.
+/// Control characters, invisible marks and the replacement character.
 fn is_noise(next: char) -> bool {
     next.is_control()
         || literal::is_stand_in(next)
@@ -43,7 +43,7 @@ fn is_noise(next: char) -> bool {
         )
 }
 
-/// Skips what follows an escape character: `[…m` and its like, `]…BEL`, or one character.
+/// Skips the rest of an escape sequence: `[…m` and similar, `]…BEL`, or one character.
 fn skip_escape(chars: &mut std::iter::Peekable<impl Iterator<Item = char>>) {
     match chars.peek() {
         Some('[') => {

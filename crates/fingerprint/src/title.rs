@@ -16,11 +16,11 @@ static RUNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"…(?:[.,:_-]?…)+"))
 static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"\bExpected(?: [a-z]{1,20}){0,2}: (.{1,300}?)(?: (?:Received|Actual|Timeout|Locator)\b|$)")
 });
-/// A first line that is nothing but a matcher.
+/// A first line with only a matcher.
 static BARE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(?:\w*Error: )?(expect\S*\([^ ]*\)\S*)(?: //.*| failed)?$"));
 
-/// `matcher · locator` where there is one, a bare matcher with what it expected, else the first line.
+/// `matcher · locator` if there is a locator, a bare matcher with its expected value, else the first line.
 pub(crate) fn of(form: &NormalForm) -> String {
     let title = match (&form.locator, BARE.captures(&form.first_line)) {
         (Some(locator), _) if !form.origin.is_empty() && (form.by_matcher || !locator.is_empty()) => {
@@ -39,7 +39,7 @@ pub(crate) fn of(form: &NormalForm) -> String {
                     .unwrap_or_default()
                 {
                     "" => form.first_line.clone(),
-                    // A difference: without what came, its lines are the expected value.
+                    // A diff: without the actual lines, the rest is the expected value.
                     expected => format!("{matcher} · {expected}"),
                 },
             }

@@ -18,7 +18,7 @@ const ENDS: [&str; 14] = [
     ", not ",
 ];
 
-/// The length in bytes of the value that `text` begins with; up to its end where none is seen.
+/// The length in bytes of the value at the start of `text`; the whole length if there is none.
 pub(crate) fn length(text: &str) -> usize {
     match text.chars().next() {
         Some(quote @ ('"' | '\'' | '`')) => quoted(text, quote).unwrap_or(text.len()),
@@ -33,7 +33,7 @@ pub(crate) fn length(text: &str) -> usize {
     }
 }
 
-/// Whether `text` is a value that goes on below its line: a quote or bracket is open.
+/// Whether `text` is a value that continues on the next line: a quote or bracket is open.
 pub(crate) fn is_open(text: &str) -> bool {
     match text.chars().next() {
         Some(quote @ ('"' | '\'' | '`')) => quoted(text, quote).is_none(),
@@ -59,7 +59,7 @@ pub(crate) fn is_literal(text: &str) -> bool {
     }
 }
 
-/// Where the first of `operators` stands outside of quotes and brackets: its place, and which it is.
+/// The first of `operators` outside of quotes and brackets: its place, and which it is.
 pub(crate) fn top_level<'o>(text: &str, operators: &[&'o str]) -> Option<(usize, &'o str)> {
     let mut depth = 0_u32;
     let mut chars = text.char_indices();
@@ -102,7 +102,7 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The length of `<…>` at the start: to the first `>` after which something else begins.
+/// The length of `<…>` at the start, up to the first `>` that ends the value.
 fn angled(text: &str) -> usize {
     text.match_indices('>')
         .map(|(at, _)| at + 1)

@@ -2,7 +2,7 @@
 
 use super::{mask, word};
 
-/// Directories at the root of a file system by which a path is told from a route.
+/// Directories at the root of a file system, which distinguish a path from a route.
 const ROOTS: [&str; 29] = [
     "home",
     "Users",
@@ -65,7 +65,7 @@ pub(super) fn url(part: &str, out: &mut String) -> usize {
     part.len()
 }
 
-/// Writes a path of a file system down to its file name; of a route or a relative path every segment.
+/// Writes only the file name of a file system's path, and every segment of a route or a relative path.
 pub(super) fn path(part: &str, out: &mut String) -> usize {
     let whole = part.trim_end_matches(['.', '!', '?']);
     // A drive's colon is no line number's.
@@ -132,7 +132,7 @@ fn is_temporary(path: &str) -> bool {
         || path.contains("/Temp/")
 }
 
-/// A file's name that is no temporary one's: with an extension, without a digit.
+/// Whether a file name is not a temporary one: it has an extension and no digit.
 fn is_stable_name(name: &str) -> bool {
     has_extension(name)
         && !name.starts_with("tmp")

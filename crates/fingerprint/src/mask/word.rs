@@ -1,4 +1,4 @@
-//! Words, numbers and what looks like neither.
+//! Words, numbers and random tokens.
 
 /// Writes a number; a minus sign before it that is no hyphen belongs to it.
 pub(super) fn number(part: &str, out: &mut String) -> usize {
@@ -14,7 +14,7 @@ pub(super) fn number(part: &str, out: &mut String) -> usize {
     part.len()
 }
 
-/// Writes the first word of `part`, its numbers masked, and says how long it is.
+/// Writes the first word of `part` with masked numbers and returns its length.
 pub(super) fn first(part: &str, out: &mut String) -> usize {
     let length = part.bytes().take_while(u8::is_ascii_alphanumeric).count();
     let Some(word) = part.get(..length).filter(|word| !word.is_empty()) else {
@@ -44,11 +44,11 @@ pub(super) fn is_hexadecimal(word: &str) -> bool {
     word.len() >= needed && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Whether no person wrote this: letters and digits, or small and capital letters, alternate as dice fall.
+/// Whether a token looks random: letters and digits, or lower-case and capital letters, alternate often.
 pub(super) fn is_random(token: &str) -> bool {
     let token = token.trim_end_matches('=');
     let mut pieces = token.split(['-', '_', '+']).filter(|piece| !piece.is_empty());
-    // What is known by itself is masked by itself, so that `tx-` stays in front of every id alike.
+    // Known words and ids are masked separately, so that a prefix such as `tx-` stays before every id.
     if pieces.any(|piece| is_plain_word(piece) || (is_hexadecimal(piece) && piece != token)) {
         return false;
     }
@@ -73,7 +73,7 @@ pub(super) fn is_random(token: &str) -> bool {
         || (digits >= 2 && capitals_only)
 }
 
-/// `session`, `Order`, `API`: three letters and more in one of the usual cases, none of them a long hexadecimal run.
+/// `session`, `Order`, `API`: three letters and more in a usual case, without a long hexadecimal run.
 fn is_plain_word(piece: &str) -> bool {
     let rest = piece.bytes().skip(1);
     piece.len() >= 3
@@ -82,7 +82,7 @@ fn is_plain_word(piece: &str) -> bool {
         && (rest.clone().all(|b| b.is_ascii_lowercase()) || piece.bytes().all(|b| b.is_ascii_uppercase()))
 }
 
-/// Capital letters follow each other and small ones stand alone more often than in names in camel case.
+/// Capital letters are adjacent, and lower-case ones isolated, more often than in camel-case names.
 fn has_scattered_capitals(token: &str) -> bool {
     let capitals = token.bytes().filter(u8::is_ascii_uppercase).count();
     let small = token.bytes().filter(u8::is_ascii_lowercase).count();

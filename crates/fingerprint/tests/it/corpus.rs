@@ -16,11 +16,11 @@ struct Entry {
 
 #[derive(Deserialize)]
 struct Sample {
-    /// The report that it was taken from, or the tool after whose manner it was written.
+    /// The report that it was taken from, or the tool whose format it imitates.
     from: String,
     message: Option<String>,
     stack: Option<String>,
-    /// Where the report flattened the message's lines, so that the first line is another.
+    /// Set if the report flattened the message's lines, so that the first line differs.
     title: Option<String>,
 }
 

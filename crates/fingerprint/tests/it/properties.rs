@@ -11,7 +11,7 @@ fn error(message: &str) -> ErrorDetail {
     }
 }
 
-/// Texts made of what masks look at, far likelier to find a fault than random characters.
+/// Texts from fragments that masks match, which find faults faster than random characters.
 fn hostile() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("Received: ".to_owned()),
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Errors of every language, with what varies between two occurrences of each.
+/// Errors of every language, with the parts that vary between two occurrences.
 const TEMPLATES: [&str; 20] = [
     "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: \"ready\"\nReceived: {value}",
     "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"ready\"\nReceived: {value}\nTimeout:  {ms}\n\nCall log:\n  - Expect \"toHaveText\" with timeout {ms}\n    {n} × locator resolved to <b>{n}</b>\n",
