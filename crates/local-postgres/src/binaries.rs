@@ -35,8 +35,8 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs: in `PG_BIN` alone where it is set, or else on `PATH`, then where packages put them, the newest
-    /// first. Data that exist need the version that wrote them.
+    /// Finds the programs: only in `PG_BIN` if it is set, else on `PATH`, then in the folders of packages, the newest
+    /// first. Existing data need the version that wrote them.
     pub(crate) fn find(settings: &Settings, data: &Path) -> Result<Self, ClusterError> {
         let version = fs::read_to_string(data.join("PG_VERSION")).ok();
         let written_by = version.as_deref().map(str::trim);
@@ -111,7 +111,7 @@ impl Binaries {
     }
 }
 
-/// The major version in what `postgres --version` says: `postgres (PostgreSQL) 15.12 (Debian 15.12-0+deb12u2)`.
+/// The major version in the output of `postgres --version`: `postgres (PostgreSQL) 15.12 (Debian 15.12-0+deb12u2)`.
 fn major(said: &str) -> Option<u32> {
     let version = said.split(") ").nth(1)?;
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();

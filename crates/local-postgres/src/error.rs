@@ -22,7 +22,7 @@ pub enum ClusterError {
         /// The command that installs it here.
         install: Option<String>,
     },
-    /// The folder that `PG_BIN` names is not one of Postgres' programs, or of a version that does not do.
+    /// The folder in `PG_BIN` has no Postgres programs, or an unsuitable version.
     #[error(
         "PG_BIN names {}, which holds {}, where Postgres {needed} is needed; name the folder of its `postgres` and \
          `initdb`, or unset PG_BIN to have it searched for",
@@ -32,7 +32,7 @@ pub enum ClusterError {
     NamedFolder {
         /// The folder.
         folder: PathBuf,
-        /// The major version of what lies there.
+        /// The major version found there.
         found: Option<u32>,
         /// The version that would do.
         needed: String,
@@ -127,12 +127,12 @@ pub enum ClusterError {
     },
 }
 
-/// What helps where a folder cannot be used.
+/// Advice for a folder that cannot be used.
 const OTHER_FOLDER: &str = "name a folder of your own with --data-dir (ASSAY_DATA_DIR), or a database with --database-url \
                             (ASSAY_DATABASE_URL)";
 
 impl ClusterError {
-    /// What to do, where the message does not say it.
+    /// Advice that the message does not contain.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NotPrivate(_) => Some(OTHER_FOLDER),

@@ -9,11 +9,12 @@ use std::{
 
 use crate::{ClusterError, ROLE, binaries::Binaries, layout::Layout};
 
-/// Makes the data with `initdb`, and in them the database `assay`, and moves them into place once they are whole.
+/// Creates the data with `initdb`, then the database `assay` in them, and moves them into place when they are
+/// complete.
 pub(crate) fn make_data(layout: &Layout, binaries: &Binaries) -> Result<(), ClusterError> {
     for abandoned in layout.abandoned_data() {
         if let Err(error) = remove_tree(&abandoned) {
-            // Its `initdb` still writes; the next start of all removes what is left.
+            // Its `initdb` still writes. The next start removes the rest.
             log::warn!("{} was not removed: {error}", abandoned.display());
         }
     }
@@ -67,7 +68,7 @@ fn run(program: &'static str, mut command: Command, input: Option<&str>) -> Resu
     }
     let ended = child.wait_with_output().map_err(failed)?;
     let said = String::from_utf8_lossy(&ended.stderr);
-    // In its single-user mode Postgres reports a failed statement on its output and still ends well.
+    // In single-user mode Postgres prints a failed statement and still exits with 0.
     if ended.status.success() && !said.contains("ERROR:") {
         return Ok(());
     }

@@ -23,7 +23,7 @@ const MANAGERS: &[(&str, &[&[&str]])] = &[
     ("brew", &[&["install", "postgresql@17"]]),
 ];
 
-/// The commands that install Postgres here. Their text, for a person to read or type, is what it displays.
+/// The commands that install Postgres here. `Display` writes them for a person to read or type.
 #[derive(Debug, Clone)]
 pub struct Installer {
     program: PathBuf,
@@ -44,8 +44,8 @@ impl Installer {
         })
     }
 
-    /// Installs Postgres. The package manager's output goes to this program's standard error. `sudo` may ask for a password only
-    /// on a terminal.
+    /// Installs Postgres. The package manager's output goes to this program's standard error. `sudo` may ask for a
+    /// password only on a terminal.
     pub fn run(&self, is_terminal: bool) -> Result<(), ClusterError> {
         for arguments in self.commands {
             let mut command = match &self.sudo {

@@ -38,7 +38,7 @@ const CONTENTS: [&str; 7] = [
 const SILENT: Duration = Duration::from_secs(2);
 /// How often a lock is tried.
 const STEP: Duration = Duration::from_millis(20);
-/// What a socket's path may be long at most, its final NUL included; macOS allows 104, Linux 108.
+/// Longest path of a socket. macOS allows 104 bytes with the final NUL, Linux 108.
 const LONGEST_SOCKET_PATH: usize = 103;
 
 /// Where the parts of a cluster lie.
@@ -50,8 +50,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of the cluster in `dir`, which is made if it is missing. What only Postgres uses is made by
-    /// [`Layout::make_private`], behind the gate.
+    /// The layout of the cluster in `dir`, which is created if it is missing. [`Layout::make_private`], under the
+    /// gate lock, creates the folders that only Postgres uses.
     pub(crate) fn of(dir: &Path) -> Result<Self, ClusterError> {
         let account = Account::of_server()?;
         let mut base = make(dir)?;
@@ -67,7 +67,7 @@ impl Layout {
         }
         let mut socket_dir = base.join("postgres").join("socket");
         if socket(&socket_dir).as_os_str().len() >= LONGEST_SOCKET_PATH {
-            // Not the environment's temporary folder: every program must come to the same place.
+            // Not the environment's temporary folder, because every program must use the same place.
             socket_dir = Path::new("/tmp").join(format!("assay-{}", short_name(&base)));
         }
         Ok(Self {
@@ -77,10 +77,10 @@ impl Layout {
         })
     }
 
-    /// Closes the cluster's folders to other users. To be called behind the gate: between being made and being given to
-    /// Postgres's user, a folder looks like a stranger's to another program.
+    /// Closes the cluster's folders to other users. Requires the gate lock: between its creation and its transfer to
+    /// Postgres' user, a folder looks like another user's to another program.
     pub(crate) fn make_private(&self) -> Result<(), ClusterError> {
-        // A folder with other things in it was chosen by its owner, who decides who may enter.
+        // The permissions of a folder with other files in it are up to its owner.
         if is_only_ours(&self.base) {
             self.account.give(&self.base)?;
             close(&self.base, 0o700, self.account)?;
@@ -94,19 +94,20 @@ impl Layout {
         &self.base
     }
 
-    /// The folder that Postgres keeps its data in.
+    /// The folder of Postgres' data.
     pub(crate) fn data(&self) -> PathBuf {
         self.base.join("postgres").join("data")
     }
 
-    /// Where `initdb` makes the data, which are moved into place once they are whole. Each program has a place of its own:
-    /// an `initdb` whose program was killed goes on for a moment and must not write into what the next one makes.
+    /// The folder in which `initdb` creates the data, which are moved into place when they are complete. Each program
+    /// has its own: an `initdb` whose program was killed continues for a moment, and must not write into the data of
+    /// the next one.
     pub(crate) fn unfinished_data(&self) -> PathBuf {
         let name = format!("{UNFINISHED}{}", std::process::id());
         self.base.join("postgres").join(name)
     }
 
-    /// What programs left behind that were killed before their data were whole.
+    /// Folders of programs that were killed before their data were complete.
     pub(crate) fn abandoned_data(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.base.join("postgres")).into_iter().flatten();
         entries
@@ -136,7 +137,7 @@ impl Layout {
         self.lock(GATE, patience, File::try_lock)
     }
 
-    /// Joins the programs that use the cluster. To be called behind the gate.
+    /// Takes the shared lock of the programs that use the cluster. Requires the gate lock.
     pub(crate) fn lock_users(&self, patience: Duration) -> Result<File, ClusterError> {
         self.lock(USERS, patience, File::try_lock_shared)
     }
@@ -177,7 +178,8 @@ impl Layout {
     }
 }
 
-/// Opens a file for appending that only its user may open, making it if it is missing: whoever can open a file can lock it.
+/// Opens a private file for appending, and creates it if it is missing. It is private, because every user who can
+/// open a file can lock it.
 pub(crate) fn open_private(path: &Path, account: Account) -> Result<File, ClusterError> {
     let failed = |source| ClusterError::io("open", path, source);
     let file = OpenOptions::new()
@@ -193,7 +195,7 @@ pub(crate) fn open_private(path: &Path, account: Account) -> Result<File, Cluste
     Ok(file)
 }
 
-/// Takes every right beyond `mode` from a file or folder.
+/// Removes every permission beyond `mode` from a file or folder.
 fn close(path: &Path, mode: u32, account: Account) -> Result<(), ClusterError> {
     let failed = |source| ClusterError::io("close to other users", path, source);
     let meta = fs::metadata(path).map_err(failed)?;
@@ -203,7 +205,7 @@ fn close(path: &Path, mode: u32, account: Account) -> Result<(), ClusterError> {
     Ok(())
 }
 
-/// Makes a folder if it is missing, closed to other users and ignored by git, and returns its real path.
+/// Creates a folder if it is missing, closed to other users and ignored by git, and returns its real path.
 fn make(dir: &Path) -> Result<PathBuf, ClusterError> {
     let failed = |source| ClusterError::io("make the folder", dir, source);
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -238,7 +240,7 @@ fn ignore_in_git(dir: &Path) -> Result<(), ClusterError> {
         .map_err(|source| ClusterError::io("write", &path, source))
 }
 
-/// Whether a folder holds nothing but what Assay puts there.
+/// Whether a folder has only files of Assay.
 fn is_only_ours(dir: &Path) -> bool {
     let is_ours = |name: &OsStr| CONTENTS.iter().any(|ours| name == *ours);
     fs::read_dir(dir)
@@ -249,7 +251,7 @@ fn socket(dir: &Path) -> PathBuf {
     dir.join(".s.PGSQL.5432")
 }
 
-/// Makes a folder that only the user may enter, or checks that an existing one is such.
+/// Creates a folder that only the user may enter, or checks that an existing one is private.
 fn private_dir(dir: &Path, account: Account) -> Result<(), ClusterError> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => account.give(dir),

@@ -1,12 +1,12 @@
 //! The private Postgres cluster of the embedded default.
 //!
-//! [`Cluster::start`] makes a cluster in a directory, or finds the one that is already there, and starts it unless
-//! it runs. It listens on no network address, only on a socket in a directory that no other user may enter.
+//! [`Cluster::start`] creates a cluster in a directory, or finds the existing one, and starts it unless it runs. It
+//! listens on no network address, only on a socket in a directory that no other user may enter.
 //!
-//! Several programs may use one cluster at a time. Each holds a shared lock on `users.lock` while it does; the one
-//! that finds itself the last stops Postgres, whoever started it. So a command that started the cluster leaves it
-//! running for a server that came meanwhile, and a program that was killed holds nothing up, since the system
-//! releases its lock. A Postgres that a killed program left behind is used by the next one, which then stops it.
+//! Several programs may use one cluster at a time. Each holds a shared lock on `users.lock`. The last one stops
+//! Postgres, even if another program started it. A command that started the cluster therefore leaves it running for a
+//! server that started meanwhile. The system releases the lock of a killed program. The next program uses the
+//! Postgres that a killed one left running, and stops it.
 
 mod account;
 mod binaries;
@@ -37,10 +37,10 @@ use postmaster::Postmaster;
 /// The name of the superuser, the only role of the cluster.
 const ROLE: &str = "assay";
 
-/// How to start a cluster. What comes from the environment is given by the program.
+/// How to start a cluster. The program passes values of the environment.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The value of `PG_BIN`: the folder of `postgres` and `initdb`; where it is set and not empty, no other is
+    /// The value of `PG_BIN`: the folder of `postgres` and `initdb`. If it is set and not empty, no other folder is
     /// searched.
     pub pg_bin: Option<PathBuf>,
     /// The value of `PATH`.
@@ -68,11 +68,11 @@ impl Settings {
 pub enum Durability {
     /// They survive a crash of the machine.
     Durable,
-    /// They are for tests: nothing is flushed, and whoever has to start the cluster begins with an empty one.
+    /// For tests: no data are flushed, and each start of the cluster begins with an empty one.
     Ephemeral,
 }
 
-/// A running cluster that this program uses. Dropping it is stopping it, with failures only logged.
+/// A running cluster that this program uses. Dropping it stops it, and only logs failures.
 #[derive(Debug)]
 pub struct Cluster {
     layout: Layout,
@@ -84,8 +84,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Uses the cluster in `dir`, making and starting it where that is needed. Safe to call from several programs
-    /// at once.
+    /// Uses the cluster in `dir`, and creates and starts it if needed. Safe to call from several programs at once.
     pub fn start(dir: &Path, settings: &Settings) -> Result<Self, ClusterError> {
         let layout = Layout::of(dir)?;
         let patience = patience(settings.timeout);
@@ -119,8 +118,8 @@ impl Cluster {
         self.started_here
     }
 
-    /// Where the cluster lies: the folder asked for, or the one that stands in for it where this program runs as
-    /// root and the server's user may not reach the folder asked for.
+    /// The cluster's folder: the requested one, or its replacement if this program runs as root and the server's user
+    /// cannot reach the requested one.
     pub fn base(&self) -> &Path {
         self.layout.base()
     }
@@ -156,8 +155,8 @@ impl Drop for Cluster {
     }
 }
 
-/// How long to wait for other programs that start or stop the cluster: one may be making the data, which takes about as
-/// long as a start.
+/// How long to wait for other programs that start or stop the cluster. One may be creating the data, which takes
+/// about as long as a start.
 fn patience(timeout: Duration) -> Duration {
     timeout.saturating_mul(2)
 }

@@ -1,10 +1,10 @@
-//! Looking at what there is, without starting anything.
+//! Inspects a private cluster without starting it.
 
 use std::path::{Path, PathBuf};
 
 use crate::{ClusterError, Settings, binaries::Binaries, layout::Layout};
 
-/// What there is of a private cluster.
+/// The state of a private cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// It was made, and runs or not.
@@ -21,7 +21,7 @@ pub enum Found {
     },
 }
 
-/// What there is of a cluster in `dir`; an error where there is none and none could be made.
+/// The state of the cluster in `dir`; an error if there is none and none could be created.
 pub fn look(dir: &Path, settings: &Settings) -> Result<Found, ClusterError> {
     if dir.is_dir() {
         let layout = Layout::of(dir)?;

@@ -1,4 +1,4 @@
-//! Which folder the private cluster lies in where none is named.
+//! The default folder of the private cluster.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use crate::account::Account;
 
 /// The nearest folder of this name in `from` or above it; without one, a new one in `from`.
 ///
-/// A folder of another user is passed over: its owner could have put it there for others to use.
+/// A folder of another user is skipped: its owner could have put it there as a trap.
 pub fn nearest(name: &str, from: &Path) -> PathBuf {
     let account = Account::of_server().ok();
     let is_usable = |dir: &PathBuf| {

@@ -19,10 +19,10 @@ use crate::{
     probe::{self, Answer},
 };
 
-/// How often a process is looked at that starts or stops.
+/// Interval of checks while a process starts or stops.
 const STEP: Duration = Duration::from_millis(10);
 
-/// The log is begun anew at a start once it is longer than this.
+/// A start truncates a log that is longer than this.
 const LONGEST_LOG: u64 = 10 * 1024 * 1024;
 
 /// A running Postgres.
@@ -41,9 +41,9 @@ impl Postmaster {
 
     /// The Postgres that already runs in this layout, once it answers.
     ///
-    /// A process id left behind by a crash may since belong to any other program, so it counts only where that is
-    /// a Postgres in this very folder; otherwise the files that name it are removed, since Postgres itself would
-    /// refuse to start beside them.
+    /// After a crash, the recorded process id may belong to any other program. It counts only if that program is a
+    /// Postgres in this folder. Otherwise the files with the id are removed, because Postgres would refuse to start
+    /// beside them.
     pub(crate) fn running(layout: &Layout, timeout: Duration) -> Result<Option<Self>, ClusterError> {
         let Some(pid) = recorded_pid(layout) else {
             return Ok(None);
@@ -108,8 +108,8 @@ impl Postmaster {
                 }
                 thread::sleep(STEP);
             }
-            // It ended. After a kill the processes of the former Postgres need a moment to notice; until then the
-            // new one refuses to start. Anything else will fail in the same way until the time is over.
+            // It ended. After a kill, the processes of the former Postgres need a moment to end, and until then the
+            // new one refuses to start. Any other failure repeats until the time is over.
             let output = log_end(layout);
             if !output.contains("still in use") {
                 return Err(ClusterError::Ended {
@@ -127,7 +127,7 @@ impl Postmaster {
         if is_postmaster(self.pid, &layout.data())
             && let Err(error) = kill_process(self.pid, Signal::INT)
         {
-            log::debug!("Postgres could not be told to stop: {error}");
+            log::debug!("Postgres could not be signalled to stop: {error}");
         }
         while !self.has_ended(layout) {
             if Instant::now() >= deadline {
@@ -149,8 +149,8 @@ impl Postmaster {
     }
 }
 
-/// Starts the process, apart from this program's terminal and process group: Ctrl-C must not stop the database
-/// before the program that uses it.
+/// Starts the process outside of this program's terminal and process group: Ctrl-C must not stop the database before
+/// the program that uses it.
 fn launch(layout: &Layout, binaries: &Binaries, durability: Durability) -> Result<Child, ClusterError> {
     let log = open_log(layout)?;
     let log_too = log
@@ -189,7 +189,7 @@ fn settings_of(durability: Durability) -> impl Iterator<Item = &'static str> {
         "log_timezone=UTC",
         "logging_collector=off",
         "log_checkpoints=off",
-        // Statements carry what reports say, which belongs into no log.
+        // Statements contain text of reports, which must not be logged.
         "log_min_error_statement=panic",
         // Compiling a plan costs more than the statements here take.
         "jit=off",
@@ -225,8 +225,8 @@ fn recorded_pid(layout: &Layout) -> Option<Pid> {
     if pid > 1 { Pid::from_raw(pid) } else { None }
 }
 
-/// Whether a process is a Postgres that works in this folder. Where the system does not tell, a living process is
-/// taken for one.
+/// Whether a process is a Postgres that works in this folder. If the system does not show that, a living process
+/// counts as one.
 fn is_postmaster(pid: Pid, data: &Path) -> bool {
     if test_kill_process(pid).is_err() {
         return false;

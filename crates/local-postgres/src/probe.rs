@@ -1,4 +1,5 @@
-//! Whether Postgres answers: a start-up packet, sent by hand because a driver would be a dependency for nothing.
+//! Checks whether Postgres answers. The start-up packet is written by hand, because that is all that this crate needs
+//! of a driver.
 
 use std::{
     io::{self, Read, Write},
@@ -11,11 +12,11 @@ use crate::ROLE;
 
 /// The longest refusal that is read, in bytes.
 const LONGEST: u64 = 8_192;
-/// What Postgres refuses sessions with for the moment: it starts, stops or recovers; it has no session left; its machine is
-/// short of something.
+/// Classes of errors with which Postgres rejects sessions temporarily: it starts, stops or recovers, or it lacks
+/// resources such as sessions.
 const PASSING: [&str; 2] = ["57P", "53"];
 
-/// What Postgres says to a new session.
+/// Postgres' answer to a new session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It accepts one.
@@ -26,7 +27,7 @@ pub(crate) enum Answer {
     Refused(String),
 }
 
-/// Asks Postgres on this socket for a session.
+/// Requests a session on this socket.
 pub(crate) fn answer(socket: &Path) -> Answer {
     try_session(socket).unwrap_or(Answer::NotYet)
 }
@@ -49,12 +50,13 @@ fn try_session(socket: &Path) -> io::Result<Answer> {
         let body = packet(&mut stream)?;
         match kind {
             [b'E'] => return Ok(refusal(&body)),
-            // Ready for a query. After authentication a session may still be refused, so nothing before this counts.
+            // Ready for a query. A session may still be rejected after authentication, so earlier messages do not
+            // count.
             [b'Z'] => break,
             _ => {}
         }
     }
-    // Terminate, so that the log says nothing of a lost connection.
+    // Terminate, so that the log has no line about a lost connection.
     stream.write_all(&[b'X', 0, 0, 0, 4])?;
     Ok(Answer::Accepted)
 }
@@ -69,7 +71,7 @@ fn packet(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// What an error's fields say: each a letter and a text that ends with NUL.
+/// Reads an error's fields: each is a letter and a text that ends with NUL.
 fn refusal(body: &[u8]) -> Answer {
     let field = |letter: u8| {
         let found = body

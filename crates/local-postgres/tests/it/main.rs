@@ -33,7 +33,7 @@ fn settings(durability: Durability) -> Settings {
     }
 }
 
-/// Whether the process runs; one that ended and waits to be reaped by its parent does not.
+/// Whether the process runs. A zombie does not.
 fn alive(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}/cwd")).read_link().is_ok()
 }
@@ -72,7 +72,7 @@ fn is_made_once_used_by_many_and_stopped_by_the_last() {
     );
     let pid = clusters.first().unwrap().pid();
     let count = clusters.len();
-    // Whoever started it leaves first or in the middle: only the last one to leave ends it.
+    // The starter leaves first or in the middle. Only the last one stops the cluster.
     for (index, cluster) in clusters.into_iter().enumerate() {
         assert_eq!(cluster.pid(), pid);
         cluster.stop().unwrap();
@@ -101,7 +101,7 @@ fn starts_again_after_a_kill_and_beside_the_id_of_another_process() {
     let base = second.base().to_path_buf();
     kill_hard(second.pid());
 
-    // As after a reboot or in a new container, the recorded id belongs to someone else.
+    // As after a reboot or in a new container, the recorded id belongs to another program.
     let pid_file = base.join("postgres/data/postmaster.pid");
     let recorded = fs::read_to_string(&pid_file).unwrap();
     let (_, rest) = recorded.split_once('\n').unwrap();
@@ -253,7 +253,7 @@ fn damaged_data_are_reported_at_once() {
     let start = || Cluster::start(dir.path(), &settings(Durability::Durable));
     let data = start().unwrap().base().join("postgres/data");
     let damages: [(&str, &dyn Fn()); 5] = [
-        ("nobody may enter", &|| {
+        ("without permission to enter", &|| {
             fs::rename(data.join("pg_hba.conf"), data.join("pg_hba.away")).unwrap();
             fs::write(data.join("pg_hba.conf"), "").unwrap();
         }),
