@@ -9,7 +9,7 @@ const LONGEST_TEST: usize = 8_000;
 /// Most attempts of one test in one import.
 const MOST_ATTEMPTS: usize = 1_000;
 
-/// An import that holds more than a store keeps. Nothing of it is stored.
+/// An import above a limit of the store. No part of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// Too many tests.
@@ -52,7 +52,7 @@ pub enum TooLarge {
     },
 }
 
-/// Refuses a report that holds more than a store keeps.
+/// Rejects a report above a limit of the store.
 pub(crate) fn check(report: &Report) -> Result<(), TooLarge> {
     let count = report.tests.len();
     if count > MOST_TESTS {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-/// A value of an import, and where it came from.
+/// A value of an import, and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// What it is, in words.
@@ -47,7 +47,7 @@ impl Origin {
     }
 }
 
-/// Takes the first value that a source has, and notes which source that was.
+/// Takes the first available value, and records its source.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
     /// What was chosen so far.

@@ -1,4 +1,4 @@
-//! What is known of a run: the user's flags go before CI's variables, and those before the report.
+//! The context of a run. Flags override CI's variables, and those override the report.
 
 use assay_domain::{recording::RunContext, run::CiProvider};
 
@@ -14,9 +14,9 @@ const LONGEST_MESSAGE: usize = 10_000;
 
 /// The context of the run, each value from the first source that has it.
 ///
-/// What belongs to a commit is taken only from a source that speaks of the chosen commit, and a title only from one
-/// that speaks of the chosen pull request: a report imported with `--commit` inside another build must not get that
-/// build's tested revision, or the engine would compare different code.
+/// Facts of a commit are taken only from a source with the chosen commit, and a title only from a source with the
+/// chosen pull request. A report imported with `--commit` inside another build must not get that build's tested
+/// revision, or the engine would compare different code.
 pub(crate) fn resolve(
     flags: &RunContext,
     variables: &RunContext,
@@ -99,7 +99,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// Whether what a source says of its commit holds for the chosen one.
+/// Whether a source's facts are about the chosen commit.
 fn speaks_of(source: &RunContext, chosen: Option<&str>) -> bool {
     let (Some(own), Some(chosen)) = (source.commit_sha.as_deref(), chosen) else {
         return true;
@@ -111,7 +111,7 @@ fn speaks_of(source: &RunContext, chosen: Option<&str>) -> bool {
             .is_some_and(|head| same_commit(head, chosen))
 }
 
-/// Whether two names of a commit agree as far as both go: one may be abbreviated.
+/// Whether two names of a commit agree on their common length: one may be abbreviated.
 fn same_commit(one: &str, other: &str) -> bool {
     let length = one.len().min(other.len());
     match (one.get(..length), other.get(..length)) {

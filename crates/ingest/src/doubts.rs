@@ -1,4 +1,4 @@
-//! What is probably not meant as it was said.
+//! Warnings about values that are probably mistakes.
 
 use assay_domain::{recording::Recording, timestamp::Timestamp};
 

@@ -5,10 +5,10 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-/// What the user says of an import; what is none is taken from CI's variables, the report or elsewhere.
+/// The user's flags of an import. A value that is none comes from CI's variables, the report or a default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flags {
-    /// What all shards of the logical run share.
+    /// The key that all shards of the logical run share.
     pub run_key: Option<String>,
     /// The shard's place among its siblings.
     pub shard: Option<ShardIndex>,

@@ -1,8 +1,8 @@
 //! The use case "a report arrives".
 //!
-//! A parsed report, what the user said and what CI's variables say become one [`Recording`], and every value of it
-//! remembers where it came from. Recording it stores the results, brings everything derived up to date and judges
-//! the project, in one transaction of the store. Nothing here opens a file, reads the environment or a clock.
+//! Combines a parsed report, flags and CI's variables into one [`Recording`], with the source of every value.
+//! Recording it stores the results, updates everything derived and judges the project, in one transaction of the
+//! store. This crate opens no file and reads neither the environment nor a clock.
 //!
 //! [`Recording`]: assay_domain::recording::Recording
 
@@ -34,7 +34,7 @@ use assay_domain::{
     verdict::Judge,
 };
 
-/// Stores a prepared report and everything derived from it: whole or not at all.
+/// Stores a prepared report and everything derived from it, atomically.
 ///
 /// Importing the same report under the same run key again changes nothing; a shard that is already stored is
 /// replaced. Refuses what the rules do not allow.

@@ -30,7 +30,7 @@ pub struct Arrival<'a> {
     pub flags: &'a Flags,
     /// What CI's variables say.
     pub ci: &'a CiContext,
-    /// When CI says that the job started.
+    /// The job's start, from CI.
     pub job_started_at: Option<Timestamp>,
 }
 
@@ -39,9 +39,9 @@ pub struct Arrival<'a> {
 pub struct Prepared {
     /// What is stored.
     pub recording: Recording,
-    /// Every value that several sources could have told, and which one did.
+    /// Every value with several possible sources, and the source that was used.
     pub choices: Vec<Choice>,
-    /// What the user should know, a sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Prepared {
     }
 }
 
-/// Makes a recording of a report: decides between flags, variables and the report, classes the errors.
+/// Makes a recording of a report: chooses between flags, variables and the report, and classifies the errors.
 pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarge> {
     let Arrival {
         files,
@@ -119,8 +119,8 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
     })
 }
 
-/// The suite as part of the run key. A job's name, which is only CI's word for the suite, does not keep shards apart that the
-/// user gave one run key.
+/// The suite as part of the run key. A job's name, which CI uses in place of a suite, does not separate shards with
+/// one run key from the user.
 fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Option<&'a str> {
     suite.filter(|_| !is_shard || flags.run_key.is_none() || flags.context.suite.is_some())
 }

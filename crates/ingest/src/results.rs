@@ -10,8 +10,8 @@ use assay_fingerprint::Fingerprinter;
 use assay_reports::ReportedTest;
 use rayon::prelude::*;
 
-/// The tests ready to store: each failed attempt classed by its first error with text, every time moved by
-/// `shift_ms`.
+/// The tests ready to store: each failed attempt is classified by its first error with text, and every time is moved
+/// by `shift_ms`.
 pub(crate) fn classed(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTest> {
     tests
         .into_par_iter()

@@ -1,4 +1,4 @@
-//! The run key: what all shards of one logical run share.
+//! The run key, which all shards of one logical run share.
 
 use crate::{
     bounds::TooLarge,
@@ -6,12 +6,12 @@ use crate::{
     text::tidy,
 };
 
-/// Longest run key that a store keeps, in characters.
+/// Longest run key that can be stored, in characters.
 pub(crate) const LONGEST_KEY: usize = 1_000;
 
-/// The run key: the flag's, else CI's, else the report's, else one made of the content, so that the same bytes are
-/// recognised. A suite is part of it: several suites of one build are runs of their own. `suite` is none for shards of a
-/// run that the user named by its key, unless the user named their suite, too: they may be of several jobs.
+/// The run key: the flag's, else CI's, else the report's, else a hash of the content, so that the same bytes are
+/// recognised. A suite is part of it, because several suites of one build are separate runs. `suite` is none for
+/// shards under a run key from the user, which may be of several jobs, unless the user also named their suite.
 pub(crate) fn resolve(
     flag: Option<&str>,
     variables: Option<&str>,
@@ -32,7 +32,7 @@ pub(crate) fn resolve(
             ],
         )
         .unwrap_or_default();
-    // No part holds a tab of its own, so no two pairs make one key.
+    // No part contains a tab, so different pairs give different keys.
     let plain = |text: &str| text.replace(['\t', '\n'], " ");
     let key = match suite {
         Some(suite) => format!("{}\t{}", plain(&key), plain(suite)),

@@ -1,4 +1,4 @@
-//! Texts that come from outside: what is allowed, and what becomes of the rest.
+//! Validation and cleaning of texts from outside.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub fn name(text: &str) -> Result<String, BadText> {
     one_line(text, LONGEST_NAME)
 }
 
-/// A text on one line: 1 to `limit` characters without control characters; spaces at its ends are cut off.
+/// A text on one line: 1 to `limit` characters without control characters. Trims spaces.
 pub fn one_line(text: &str, limit: usize) -> Result<String, BadText> {
     let text = text.trim_matches(' ');
     if text.trim().is_empty() {
@@ -47,8 +47,8 @@ pub fn one_line(text: &str, limit: usize) -> Result<String, BadText> {
     Ok(text.to_owned())
 }
 
-/// The name of a branch as it is kept: at most as long as a filter may be. A longer one is cut and ends in a hash of the
-/// whole, so that no two branches become one.
+/// The name of a branch as it is stored: at most as long as a filter may be. A longer one is cut and ends in a hash
+/// of the whole, so that different branches stay different.
 pub(crate) fn branch(name: &str) -> String {
     const HASH: usize = 16;
     if name.chars().count() <= LONGEST_NAME {
@@ -63,8 +63,8 @@ pub(crate) fn branch(name: &str) -> String {
     kept
 }
 
-/// A text that a report or CI gave, made storable: control characters other than line breaks and tabs removed, cut
-/// to `limit` characters. None where nothing is left.
+/// A text of a report or of CI, made storable: without control characters other than line breaks and tabs, and cut to
+/// `limit` characters. None if no text is left.
 pub(crate) fn tidy(text: &str, limit: usize) -> Option<String> {
     let kept: String = text
         .chars()

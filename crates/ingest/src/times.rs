@@ -4,7 +4,7 @@ use assay_domain::timestamp::Timestamp;
 
 use crate::choice::{Chooser, Origin};
 
-/// What the sources say of the run's times.
+/// The run's times from each source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
     /// The flag `--started-at`.
@@ -15,7 +15,7 @@ pub(crate) struct Told {
     pub(crate) report_start: Option<Timestamp>,
     /// The report's end.
     pub(crate) report_end: Option<Timestamp>,
-    /// When CI says that the job started.
+    /// The job's start, from CI.
     pub(crate) variables: Option<Timestamp>,
     /// When the newest of the files was written.
     pub(crate) file: Option<Timestamp>,
@@ -32,13 +32,13 @@ pub(crate) struct Times {
     pub(crate) finished_at: Option<Timestamp>,
     /// By how many milliseconds the report's own times are moved.
     pub(crate) shift_ms: i64,
-    /// Whether importing the same report again finds the same start.
+    /// Whether importing the same report again gives the same start.
     pub(crate) repeatable: bool,
 }
 
 /// The run's times: the flag's start, else the report's, CI's, the file's, the import's.
 ///
-/// A start that the user gives moves every time of the report with it, so that attempts stay within their run.
+/// A start from the user moves every time of the report, so that attempts stay within their run.
 pub(crate) fn resolve(told: &Told, chooser: &mut Chooser) -> Times {
     let candidates = [
         (Origin::Flag, told.flag),
