@@ -1,8 +1,8 @@
-//! One Postgres for all tests of a build folder, whichever process comes first.
+//! One Postgres for all tests of a build folder. The first process starts it.
 //!
-//! Any number of test processes share it. Each leaves a file with its process id in `users`, and a small shell
-//! script stops Postgres once none of them has lived for a while: a test process has no reliable last moment in which it
-//! could do so itself. The script holds no output open, so that a CI job ends when its tests do.
+//! Any number of test processes share it. Each writes a file with its process id in `users`. A small shell script
+//! stops Postgres when none of them has lived for a while, because a test process has no reliable last moment to do
+//! so itself. The script keeps no output open, so that a CI job ends with its tests.
 
 use std::{
     fs,
@@ -16,8 +16,8 @@ use std::{
 use anyhow::{Context, Result};
 use assay_local_postgres::{Cluster, Durability, Settings};
 
-/// Ends Postgres when no user was alive at several looks in a row, 40 seconds in all. The folder of users is moved away
-/// before the last look: a process that comes later finds Postgres gone and starts it anew.
+/// Stops Postgres when no user was alive in several checks in a row, 40 seconds in all. The folder of users is moved
+/// away before the last check: a later process finds no Postgres and starts it again.
 const WATCHER: &str = r#"
 alive() {
   for user in "$1"/*; do
@@ -52,7 +52,7 @@ pub(crate) fn url(database: &str) -> Result<String> {
     let mut shared = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
     let cluster = match *shared {
         Some(cluster) => cluster,
-        // Never dropped: another process may come to use it.
+        // Never dropped, because another process may use it.
         None => shared.insert(Box::leak(Box::new(start()?))),
     };
     Ok(cluster.url(database))
@@ -102,7 +102,7 @@ fn start() -> Result<Cluster> {
 fn register(folder: &Path) -> Result<()> {
     let users = folder.join("users");
     let file = users.join(std::process::id().to_string());
-    // The watcher may move the folder away between the two; then it is made again.
+    // The watcher may move the folder away between the two calls; then it is created again.
     let attempt = || fs::create_dir_all(&users).and_then(|()| fs::write(&file, ""));
     attempt()
         .or_else(|_| attempt())

@@ -24,7 +24,7 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// A new database. Panics, saying why, where there is no Postgres to make it in.
+    /// A new database. Panics with the reason if there is no Postgres.
     #[expect(clippy::new_without_default, reason = "making a database is no default")]
     pub fn new() -> Self {
         Self::from_template(template()).unwrap_or_else(|error| panic!("{error:?}"))
@@ -89,7 +89,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         if let Err(error) = administer(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)) {
-            // The cluster is made anew when it is next started, so what is left behind is bounded.
+            // The next start of the cluster begins with an empty one, so leftovers are bounded.
             eprintln!("the database {} was not dropped: {error:?}", self.name);
         }
     }
@@ -101,7 +101,7 @@ struct TextRow {
     value: Option<String>,
 }
 
-/// The name of the template, which is made once for each state of the migrations.
+/// The name of the template, which is created once for each state of the migrations.
 fn template() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| make_template().unwrap_or_else(|error| panic!("{error:?}")))
@@ -122,7 +122,7 @@ fn make_template() -> Result<String> {
     ))
     .load(&mut connection)?;
     if found.is_empty() {
-        // Renamed once it is whole: a process that is killed leaves no half-migrated template.
+        // Renamed when it is complete, so that a killed process leaves no half-migrated template.
         let unfinished = format!("{name}_unfinished");
         administer(&format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)"))?;
         administer(&format!("CREATE DATABASE {unfinished}"))?;

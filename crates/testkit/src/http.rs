@@ -1,4 +1,4 @@
-//! An HTTP client that takes every status for an answer.
+//! An HTTP client for which every status is an answer.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -58,7 +58,7 @@ impl Client {
             .unwrap_or_else(|error| panic!("GET {}{path}: {error}", self.base))
     }
 
-    /// Gets a path, or says why no answer came.
+    /// Gets a path, or returns why there was no answer.
     pub fn try_get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response, ureq::Error> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         for (name, value) in headers {

@@ -1,14 +1,14 @@
 //! Development only: a database per test, the real programs, an HTTP client.
 //!
-//! [`TestDatabase::new`] gives an empty, migrated database of the test's own and drops it at the end.
-//! [`Server::start`] runs the real server over it, [`Cli`] the real command line.
+//! [`TestDatabase::new`] creates an empty, migrated database for the test and drops it at the end. [`Server::start`]
+//! runs the real server over it, [`Cli`] the real command line.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "this crate is only ever part of tests, which read the environment and end by panics"
+    reason = "only tests use this crate; they read the environment and fail by panics"
 )]
 
 mod cluster;

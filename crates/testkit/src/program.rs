@@ -14,8 +14,8 @@ use walkdir::WalkDir;
 
 use crate::cluster;
 
-/// The path of a program of this workspace, such as `assay`; both are built where they are missing or older than
-/// their sources.
+/// The path of a program of this workspace, such as `assay`. Both programs are built if they are missing or older
+/// than their sources.
 pub fn program(name: &str) -> PathBuf {
     build().unwrap_or_else(|error| panic!("the programs were not built: {error:?}"));
     cluster::profile().join(name)
@@ -35,7 +35,7 @@ impl Cli {
         }
     }
 
-    /// The program with its environment and these arguments, to be run; nothing of CI's own environment reaches it.
+    /// A command of the program with its environment and these arguments, without CI's own environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program("assay"));
         command
@@ -54,7 +54,7 @@ impl Cli {
             .unwrap_or_else(|error| panic!("assay {arguments:?}: {error}"))
     }
 
-    /// Runs the program with `--json`, which must end well, and returns the object that it prints.
+    /// Runs the program with `--json`, which must succeed, and returns the object that it prints.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--json"]].concat();
         let output = self.run(&arguments);
@@ -94,7 +94,7 @@ fn build() -> Result<()> {
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
-        // The file's time is that of the begin: a source that changes meanwhile is newer.
+        // The file has the time of the start, so that a source that changes meanwhile is newer.
         let began = SystemTime::now();
         let output = cargo
             .stdin(Stdio::null())
@@ -115,7 +115,7 @@ fn is_current(profile: &Path, stamp: &Path, sources: SystemTime) -> bool {
     let modified = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     ["assay", "assay-server"].iter().all(|name| {
         let built = modified(&profile.join(name));
-        // Cargo leaves a program alone that no change concerns; the stamp says that it looked.
+        // Cargo does not touch a program without changes. The stamp records that it checked.
         built.is_some_and(|built| built.max(modified(stamp).unwrap_or(built)) > sources)
     })
 }
@@ -132,7 +132,7 @@ fn newest_source() -> Result<SystemTime> {
     ] {
         for entry in WalkDir::new(workspace().join(part)) {
             let Ok(entry) = entry else { continue };
-            // Tests are no part of a program, and a folder's time changes with its editors' backup files.
+            // Tests are not part of a program, and a folder's time changes with editors' backup files.
             let is_source = entry.file_type().is_file()
                 && !entry.path().components().any(|part| part.as_os_str() == "tests");
             if is_source {

@@ -1,4 +1,4 @@
-//! The real server as a process that is asked, watched, signalled and killed.
+//! The real server as a process: requests, log, signals and kill.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,10 +16,10 @@ use crate::{Client, cluster, program};
 /// How long a server over a database may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long anything may take that has no bound of its own.
+/// Time limit for everything without a limit of its own.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a condition is looked at.
+/// Interval of checks of a condition.
 const STEP: Duration = Duration::from_millis(20);
 
 /// The real server on free ports; killed with the value.
@@ -98,7 +98,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Waits until it is ready, and says how long that took.
+    /// Waits until it is ready, and returns how long that took.
     pub fn ready(&mut self) -> Duration {
         let began = Instant::now();
         self.until("ready", Self::is_ready);
@@ -145,7 +145,7 @@ impl Server {
 
     /// What it wrote so far.
     pub fn log(&self) -> String {
-        // By place: the file's position is shared with the server, whose writing moves it.
+        // Reads at an offset: the server's writes move the shared file position.
         let mut text = Vec::new();
         let mut part = [0; 8_192];
         loop {
@@ -157,12 +157,12 @@ impl Server {
         }
     }
 
-    /// Its memory that lies in RAM, in megabytes.
+    /// Its resident memory, in megabytes.
     pub fn megabytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-        kilobytes.expect("the system tells its memory") / 1_024
+        kilobytes.expect("the system shows its memory") / 1_024
     }
 
     /// How many files it holds open.
@@ -216,7 +216,7 @@ fn free_address() -> String {
     listener.expect("a port is free").to_string()
 }
 
-/// A file without a name, so that it goes with its last user.
+/// A file without a name, which disappears with its last user.
 fn log_file() -> Result<File> {
     let path = cluster::target().join(format!("assay-server-{}.log", uuid::Uuid::now_v7().simple()));
     let file = OpenOptions::new()
