@@ -1,4 +1,4 @@
-//! The requests that are measured, one a route, and what they ask for: found through the API itself.
+//! The measured requests, one a route, with their parameters, which are read through the API.
 
 use anyhow::{Context as _, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -31,7 +31,7 @@ pub(crate) const LONG_HISTORY: &str = "test history, 90 days";
 pub(crate) const SIGNATURES: &str = "error signatures, 30 days";
 pub(crate) const SIGNATURE: &str = "error signature";
 
-/// What the requests of a data set name.
+/// The parameters of the requests on a data set.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
     pub(crate) run: String,

@@ -26,9 +26,9 @@ Every measurement is kept in DIR/size-N/results and printed; --json prints it as
 
 /// Measures the service on a data set of known size.
 ///
-/// The data set lies in a private Postgres of its own. What is measured is the real server over real HTTP, and beside it
-/// in the same run the same statements in pgbench, a server that does nothing, and other ways of doing the same work.
-/// Client, server and Postgres share the machine: compare ratios rather than figures of different machines.
+/// The data set has its own private Postgres. The same run measures the real server over HTTP, the same statements in
+/// pgbench, a server that does nothing, and other implementations. Client, server and Postgres share the machine:
+/// compare ratios rather than figures of different machines.
 #[derive(Debug, Parser)]
 #[command(name = "assay-bench", version, after_help = EXAMPLES, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -42,8 +42,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make the data set, unless it is there
     ///
-    /// Every report goes through the import's own code; verdicts are judged with the last import of each project. The
-    /// same seed gives the same data, which end now.
+    /// Every report is imported by the code of `assay import`. Verdicts are judged with the last import of each
+    /// project. The same seed gives the same data, which end now.
     Generate {
         #[command(flatten)]
         shape: Shape,
@@ -55,12 +55,12 @@ pub(crate) enum Command {
     Load,
     /// Measure one route beside its limits, and beside other builds of the server
     ///
-    /// All take turns, so that what else the machine does falls on each of them alike.
+    /// All take turns, so that other load of the machine affects each of them equally.
     Route {
         /// Its name in the table of `load`
         #[arg(value_name = "ROUTE", default_value = crate::cases::STATUS)]
         name: String,
-        /// Another program to measure beside the first
+        /// Another program to compare with the first
         #[arg(long, value_name = "PATH")]
         against: Vec<PathBuf>,
     },
@@ -72,7 +72,7 @@ pub(crate) enum Command {
     },
     /// Measure the server's memory
     Memory,
-    /// Measure several sizes and how figures grow; makes the data sets that are missing
+    /// Measure several sizes and the growth of figures; generates missing data sets
     Growth {
         #[command(flatten)]
         shape: Shape,
@@ -91,9 +91,9 @@ pub(crate) enum Command {
         #[arg(long, value_delimiter = ',', value_name = "NAME", value_enum)]
         only: Vec<Other>,
     },
-    /// Prune the oldest month while reads go on; the data set has to be made anew afterwards
+    /// Prune the oldest month during reads; the data set must be generated again afterwards
     Prune,
-    /// Write what was measured into a document's tables
+    /// Write the measurements into a document's tables
     Report {
         /// The document with the marks
         #[arg(long, value_name = "FILE", default_value = "docs/performance.md")]
@@ -106,14 +106,14 @@ pub(crate) enum Command {
         /// Measure the growth too, at 1/16 and 1/4 of this size and at this size
         #[arg(long)]
         growth: bool,
-        /// Leave out pruning, and so keep the data set as it is
+        /// Do not prune, so that the data set stays usable
         #[arg(long)]
         keep: bool,
         /// Write the tables into this document
         #[arg(long, value_name = "FILE")]
         docs: Option<PathBuf>,
     },
-    /// A server that answers so many bytes from memory
+    /// A server that answers this number of bytes from memory
     #[command(hide = true)]
     ServeBare {
         #[arg(long)]

@@ -1,7 +1,8 @@
-//! A lean HTTP/1.1 client: connections that are kept, one request under way on each, nothing parsed but what is needed.
+//! A minimal HTTP/1.1 client: persistent connections, one request under way on each, and as little parsing as
+//! possible.
 //!
-//! One thread drives all connections, so that the client takes as little as possible of the machine that it shares with
-//! the server. What it takes nevertheless is measured and said.
+//! One thread drives all connections, so that the client uses little of the machine that it shares with the server.
+//! Its processor time is measured and reported.
 
 use std::{
     net::SocketAddr,
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Pause of a client after a rejected request. Real clients wait for the second that `Retry-After` names, or leave.
 const TURNED_AWAY: Duration = Duration::from_millis(100);
 
-/// An answer, its body only where it was asked for.
+/// An answer, with its body only on request.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -54,7 +55,7 @@ impl Request {
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) seconds: f64,
-    /// Of every request that was answered as the first one, ascending, in microseconds.
+    /// Latencies of the requests with the same status as the first, ascending, in microseconds.
     latencies: Vec<u32>,
     /// Answers whose status differs from the first one: an overloaded server rejects requests.
     pub(crate) errors: u64,
@@ -94,7 +95,7 @@ impl Client {
         })
     }
 
-    /// One answer, on a connection of its own.
+    /// One answer, on a separate connection.
     pub(crate) fn once(&self, request: &Request) -> anyhow::Result<Answer> {
         self.runtime.block_on(async {
             let asking = async { Connection::open(self.address).await?.ask(request, true).await };
@@ -111,7 +112,7 @@ impl Client {
         Ok((started.elapsed(), answer))
     }
 
-    /// Keeps so many connections busy for a while, after a warm-up of a fifth of it.
+    /// Keeps this number of connections busy for a time, after a warm-up of a fifth of it.
     pub(crate) fn load(
         &self,
         request: &Request,
@@ -155,7 +156,7 @@ struct Driven {
     ended: Instant,
 }
 
-/// Asks again and again. Requests count that begin after the warm-up; at least one does, however long it takes.
+/// Repeats the request. Requests that begin after the warm-up count; at least one does, whatever its time.
 async fn drive(
     address: SocketAddr,
     request: Request,
@@ -191,7 +192,7 @@ async fn drive(
 
 struct Connection {
     stream: TcpStream,
-    /// What has arrived and is not yet read.
+    /// Received bytes that are not yet read.
     buffer: Vec<u8>,
 }
 
@@ -253,7 +254,7 @@ impl Connection {
         })
     }
 
-    /// The chunks from this place on: how long they are together, and their content where it is wanted.
+    /// The chunks from this place on: their total length, and their content if `keep`.
     async fn chunks(&mut self, mut place: usize, keep: bool) -> anyhow::Result<(usize, Vec<u8>)> {
         let (mut bytes, mut body) = (0, Vec::new());
         loop {

@@ -26,10 +26,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts the cluster in this folder, which is made where it is not there.
+    /// Starts the cluster in this folder, and creates it if it is missing.
     ///
-    /// It runs as it would for real data: an ephemeral one has caches too small and statistics too old to measure by,
-    /// and begins empty at each start.
+    /// It runs as it would for real data. An ephemeral cluster has too small caches and too old statistics for
+    /// measurements, and begins empty at each start.
     pub(crate) fn start(dir: &Path, pg_bin: Option<&Path>) -> anyhow::Result<Self> {
         let settings = Settings::new(pg_bin.map(Path::to_path_buf), std::env::var_os("PATH"));
         let cluster = Cluster::start(dir, &settings)
@@ -64,8 +64,8 @@ impl Running {
         PgConnection::establish(&self.url()).context("connecting to the data set")
     }
 
-    /// Stops Postgres and starts it again with empty caches of its own, and where this program may do that with those
-    /// of the system emptied too, if that is wanted. Says whether they were.
+    /// Restarts Postgres with empty caches. With `system_too`, empties the system's caches too, if this program may
+    /// do that. Returns whether they were emptied.
     pub(crate) fn restart_cold(self, system_too: bool) -> anyhow::Result<(Self, bool)> {
         let Self {
             cluster,
@@ -73,7 +73,7 @@ impl Running {
             dir,
         } = self;
         cluster.stop()?;
-        // What is not yet written cannot be dropped.
+        // Dirty pages cannot be dropped.
         let synced = system_too && Command::new("sync").status().is_ok_and(|status| status.success());
         let dropped = synced && fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
         Ok((Self::start(&dir, settings.pg_bin.as_deref())?, dropped))
@@ -84,7 +84,7 @@ impl Running {
         Ok(fs::metadata(self.log()).context("reading Postgres' log")?.len())
     }
 
-    /// What Postgres logged since its log was so long.
+    /// The part of Postgres' log after this length.
     pub(crate) fn log_since(&self, length: u64) -> anyhow::Result<String> {
         let mut file = fs::File::open(self.log()).context("reading Postgres' log")?;
         file.seek(SeekFrom::Start(length))?;
@@ -150,7 +150,7 @@ pub(crate) fn version(connection: &mut PgConnection) -> anyhow::Result<String> {
 pub(crate) struct TableSize {
     #[diesel(sql_type = sql_types::Text)]
     pub(crate) name: String,
-    /// With indexes and what is stored out of line.
+    /// With indexes and out-of-line storage.
     #[diesel(sql_type = sql_types::BigInt)]
     pub(crate) bytes: i64,
     #[diesel(sql_type = sql_types::BigInt)]

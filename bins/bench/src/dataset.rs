@@ -1,4 +1,4 @@
-//! A generated data set: where it lies and what is in it.
+//! A generated data set: its place and its content.
 
 use std::{
     fs, io,
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{clock, cluster::Running, generate::Role, number::float, progress::step, shape::Shape};
 
-/// What `generate` made, as `dataset.json` in the data folder tells it.
+/// The description of a data set, as in `dataset.json` of the data folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Dataset {
@@ -114,7 +114,7 @@ impl Dataset {
         self.of(Role::Large).context("the data set has no large project")
     }
 
-    /// What lies in this folder, if anything.
+    /// The data set in this folder, if any.
     pub(crate) fn load(dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = manifest(dir);
         match fs::read(&path) {
@@ -135,7 +135,7 @@ impl Dataset {
             .with_context(|| format!("writing {}", path.display()))
     }
 
-    /// Forgets what lies in this folder, before it changes.
+    /// Removes the description of the data set in this folder, before it changes.
     pub(crate) fn forget(dir: &Path) -> anyhow::Result<()> {
         match fs::remove_file(manifest(dir)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -184,7 +184,7 @@ impl Opened {
             );
         };
         if data.pruned {
-            step("a month of this data set was pruned: figures are of what is left");
+            step("a month of this data set was pruned: figures are of the rest");
         }
         let age = clock::now().since_ms(data.until) / DAY_MS;
         if age > 1 {
@@ -204,13 +204,13 @@ impl Opened {
         })
     }
 
-    /// The store over it, with so many connections.
+    /// The store over it, with this number of connections.
     pub(crate) fn store(&self, connections: u32) -> anyhow::Result<Database> {
         connect(&self.running.url(), connections)
     }
 }
 
-/// A store for work that takes its time.
+/// A store for long work.
 pub(crate) fn connect(url: &str, connections: u32) -> anyhow::Result<Database> {
     let options = PoolOptions {
         size: connections,

@@ -1,4 +1,4 @@
-//! `growth`: the main figures at several sizes, and how they grow with the results.
+//! `growth`: the main figures at several sizes, and their growth with the number of results.
 
 use crate::{
     cases, cluster,

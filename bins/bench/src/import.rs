@@ -30,7 +30,7 @@ use crate::{
     table::Table,
 };
 
-/// What the import of a kind of report came to.
+/// The figures of importing one kind of report.
 struct Imported {
     seconds: f64,
     statements: usize,
@@ -117,7 +117,7 @@ impl<'a> Importer<'a> {
     /// The recordings of a run that starts now.
     fn recordings(&self, kind: u64, number: u32, sharded: bool) -> (Vec<Recording>, Timestamp) {
         let now = clock::now();
-        // Never the same as in a former measurement.
+        // Different from earlier measurements.
         let salt = now.unix_ms().unsigned_abs() * 1000 + kind * 100 + u64::from(number);
         let mut run = self.plan.one_more(now.plus_ms(-1000), salt);
         run.sharded = sharded;
@@ -309,5 +309,5 @@ pub(crate) fn shapes(opened: &Opened, times: u32) -> anyhow::Result<Vec<(String,
     Ok(figures)
 }
 
-/// How many days a report is old that lies before the engine's window.
+/// Age in days of a report before the engine's window.
 const OLD_DAYS: i64 = 40;

@@ -1,7 +1,7 @@
 //! `assay-bench`: makes a data set of known size and measures the service on it.
 //!
-//! Reads top-down: a subcommand measures and leaves a [`section::Section`] of tables behind, which is printed, kept beside the
-//! data set, and written into docs/performance.md by `report`.
+//! A subcommand measures and returns a [`section::Section`] of tables, which is printed and saved beside the data
+//! set. `report` writes it into docs/performance.md.
 
 mod cases;
 mod cli;
@@ -187,12 +187,12 @@ fn open(options: &Options) -> anyhow::Result<Opened> {
     Opened::open(&options.dir(), options.pg_bin.as_deref())
 }
 
-/// Prints and keeps what a subcommand measured on a data set.
+/// Prints and saves the measurements of a subcommand on a data set.
 fn publish(options: &Options, name: &str, opened: &Opened, tables: Vec<Table>) -> anyhow::Result<()> {
     publish_all(options, name, opened, opened.data.summary(), tables)
 }
 
-/// Prints and keeps what a subcommand measured on data of this size.
+/// Prints and saves the measurements of a subcommand on data of this size.
 fn publish_all(
     options: &Options,
     name: &str,

@@ -1,4 +1,4 @@
-//! `memory`: what the server takes when idle, under load, and for its largest answers.
+//! `memory`: the server's memory when idle, under load, and for its largest answers.
 
 use anyhow::Context as _;
 
@@ -26,7 +26,7 @@ pub(crate) fn memory(opened: &Opened, options: &Options) -> anyhow::Result<Vec<T
         &["When", "resident MB", "peak MB", "answer MB"],
     );
     let mut row = |when: &str, bytes: Option<f64>| -> anyhow::Result<()> {
-        let memory = process::memory(server.pid()).context("this system does not tell a process's memory")?;
+        let memory = process::memory(server.pid()).context("this system does not show a process's memory")?;
         table.row(vec![
             when.into(),
             memory.resident.into(),

@@ -9,16 +9,13 @@ pub(crate) fn float(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 
-/// The count nearest to a measurement; 0 for what is none.
-#[expect(
-    clippy::as_conversions,
-    reason = "a conversion that saturates is what is meant"
-)]
+/// The count nearest to a measurement; 0 if it is not a number.
+#[expect(clippy::as_conversions, reason = "the conversion is meant to saturate")]
 pub(crate) fn whole(measured: f64) -> u64 {
     measured.round() as u64
 }
 
-/// The same for what is counted in 32 bits.
+/// The same for counts of 32 bits.
 pub(crate) fn small(measured: f64) -> u32 {
     u32::try_from(whole(measured)).unwrap_or(u32::MAX)
 }
@@ -28,7 +25,7 @@ pub(crate) fn ms(duration: std::time::Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// The value of which so large a share (0 to 1) of the ascending samples is no more; none of no samples.
+/// The smallest value that is not exceeded by this share (0 to 1) of the ascending samples; none without samples.
 pub(crate) fn percentile<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
     let last = ascending.len().checked_sub(1)?;
     let place = usize::try_from(whole(float(last) * share)).unwrap_or(last);

@@ -1,4 +1,4 @@
-//! What every measurement needs to know.
+//! Options of every measurement.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,22 +13,22 @@ pub(crate) struct Options {
     /// Where the data set, its Postgres and the results lie
     #[arg(long, global = true, value_name = "DIR", default_value = "/tmp/assay-bench")]
     pub(crate) data_dir: PathBuf,
-    /// The size of the data set, of which each has a folder of its own: the root of that many tests, and of runs
+    /// The size of the data set: a fraction, whose root scales the tests and the runs. Each size has its own folder
     #[arg(long, global = true, value_name = "SIZE", default_value = "1")]
     pub(crate) size: Size,
     /// Print one JSON object instead of tables
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// How long each measurement of a route takes
+    /// Seconds for each measurement of a route
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     pub(crate) seconds: f64,
     /// The program to measure; by default the one beside this program
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) server: Option<PathBuf>,
-    /// What the measured server logs; `info` is its default, with a line a request
+    /// Log filter of the measured server; `info` is its default, with a line a request
     #[arg(long, global = true, value_name = "FILTER", default_value = "warn")]
     pub(crate) server_log: String,
-    /// Leave the system's file caches alone, which other programs may need, where an answer is to be cold
+    /// Do not empty the system's file caches before cold answers, since other programs may need them
     #[arg(long, global = true)]
     pub(crate) keep_caches: bool,
     /// The folder of Postgres' programs
@@ -52,7 +52,7 @@ impl Options {
         whole(self.seconds.ceil()).max(1)
     }
 
-    /// How often to repeat what is done so often in a measurement of the usual length.
+    /// Scales a number of repetitions from the usual length of a measurement to this one.
     pub(crate) fn repeats(&self, usual: usize) -> usize {
         if self.seconds < 1.0 { 1 } else { usual }
     }

@@ -1,4 +1,4 @@
-//! The same statements through pgbench: what Postgres and libpq alone can do on this machine.
+//! The same statements through pgbench: the limit of Postgres and libpq on this machine.
 
 use std::{
     collections::BTreeMap,
@@ -32,8 +32,8 @@ impl Pgbench {
         crate::program::find("pgbench", pg_bin).map(|program| Self { program })
     }
 
-    /// Runs statements prepared, as often as so many connections can in so many seconds, after one in which Postgres plans them
-    /// for each connection, for the last time after the fifth execution.
+    /// Runs prepared statements as often as these connections can in this time. A first second does not count:
+    /// Postgres plans each statement for each connection, for the last time after the fifth execution.
     pub(crate) fn run(
         &self,
         url: &str,
@@ -49,7 +49,7 @@ impl Pgbench {
         command.arg(format!("--client={connections}"));
         command.arg(format!("--jobs={}", connections.min(2)));
         command.arg("--progress=1");
-        // One more than those that count, and one because the last may end before it is told of.
+        // One more than those that count, and one because the last may end before it is reported.
         command.arg(format!("--time={}", seconds.max(1) + 2));
         command.arg("--file").arg(script);
         for (name, value) in variables {
@@ -78,7 +78,7 @@ impl Pgbench {
     }
 }
 
-/// What a line says of the second that has gone by: `progress: 2.0 s, 7391.0 tps, lat 1.079 ms stddev 0.215, 0 failed`.
+/// Parses a progress line about the last second: `progress: 2.0 s, 7391.0 tps, lat 1.079 ms stddev 0.215, 0 failed`.
 fn progress(line: &str) -> Option<Ran> {
     let mut figures = line.strip_prefix("progress: ")?.split(", ").skip(1);
     let mut number = |before: &str| {
@@ -91,7 +91,8 @@ fn progress(line: &str) -> Option<Ran> {
     })
 }
 
-/// A script, and the variables that hold the statements' parameters. Nulls stand in the text: a variable has none.
+/// A script, and the variables with the statements' parameters. Nulls are written into the text, because a variable
+/// cannot be null.
 fn script_of(statements: &[Statement]) -> (String, BTreeMap<String, String>) {
     let (mut script, mut variables) = (String::new(), BTreeMap::new());
     for (place, statement) in statements.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What processes take of the machine, as `/proc` tells it; nothing where there is none.
+//! Memory and processor time of processes from `/proc`; none on systems without it.
 
 use std::{fs, path::Path};
 
@@ -27,7 +27,7 @@ pub(crate) fn memory(pid: u32) -> Option<Memory> {
     })
 }
 
-/// Makes a process's peak what it takes now. False where the system refuses.
+/// Resets a process's peak memory to its present value. False if the system refuses.
 pub(crate) fn reset_peak(pid: u32) -> bool {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").is_ok()
 }
@@ -38,7 +38,7 @@ pub(crate) fn computed(pid: u32) -> Option<f64> {
     Some(float(ticks) / float(rustix::param::clock_ticks_per_second()))
 }
 
-/// The seconds that the children of a process have computed which are alive, with what it was itself.
+/// The processor seconds of a process and its living children.
 pub(crate) fn computed_by_family(pid: u32) -> Option<f64> {
     let mut ticks = stat(Path::new(&format!("/proc/{pid}")))?.1;
     for entry in fs::read_dir("/proc").ok()?.flatten() {
@@ -62,7 +62,7 @@ fn stat(process: &Path) -> Option<(u32, u64)> {
     Some((parent, user + system))
 }
 
-/// What the three parties of a measurement have computed so far, in seconds.
+/// The processor seconds of client, server and Postgres so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Computed {
     pub(crate) client: Option<f64>,
@@ -80,7 +80,7 @@ impl Computed {
         }
     }
 
-    /// Microseconds of each for one of so many requests since then.
+    /// Microseconds of each for one request between two readings.
     pub(crate) fn each(before: Self, after: Self, requests: f64) -> Self {
         let each = |before: Option<f64>, after: Option<f64>| {
             before

@@ -1,4 +1,4 @@
-//! The programs that are measured: the real server, and the small ones beside it.
+//! The measured programs: the real server, and the small ones to compare with.
 
 use std::{
     ffi::OsStr,
@@ -104,7 +104,7 @@ pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// The server that was named, else the one beside this program.
+/// The named server, else the one beside this program.
 pub(crate) fn server(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = match named {
         Some(path) => path.to_path_buf(),
@@ -118,7 +118,7 @@ pub(crate) fn server(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A program of this name: in the folder that is named, on the path, or where Debian keeps Postgres' own.
+/// Finds a program: in the given folder, on the path, or in Debian's folder of Postgres.
 pub(crate) fn find(name: &str, named: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     let on_path = path.iter().flat_map(|path| std::env::split_paths::<OsStr>(path));

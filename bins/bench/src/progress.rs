@@ -9,7 +9,7 @@ pub(crate) fn step(what: &str) {
     eprintln!("assay-bench: {what}");
 }
 
-/// A bar over so many steps; shown only on a terminal.
+/// A bar over this number of steps; shown only on a terminal.
 pub(crate) fn bar(steps: u64) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {human_pos}/{human_len} runs, {eta} to go") {

@@ -1,4 +1,4 @@
-//! `prune`: the oldest month goes while reads go on. The data set is of no use for other measurements afterwards.
+//! `prune`: deletes the oldest month during reads. The data set cannot be used for other measurements afterwards.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -1,4 +1,4 @@
-//! The statements of a route, as Postgres itself logged them: nothing here knows the schema or the queries.
+//! The statements of a route, as Postgres logged them. This module does not depend on the schema or the queries.
 
 use std::path::Path;
 
@@ -54,8 +54,8 @@ pub(crate) fn of_requests(
     requests
         .iter()
         .map(|request| {
-            // The first one prepares, and notes that the key was used; where it is cold it takes longer than the key is known
-            // for, so that the next one looks it up again.
+            // The first request prepares statements and records the key's use. If it is cold, it takes longer than a
+            // key is cached, so that the next one looks the key up again.
             program.client.once(request)?;
             program.client.once(request)?;
             let before = running.log_length()?;
@@ -103,7 +103,7 @@ fn parse(log: &str) -> Vec<Statement> {
     statements
 }
 
-/// The entries of a log, each in one piece: lines that begin with a tab go on with the one before.
+/// The entries of a log. A line that begins with a tab continues the one before.
 fn entries(log: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for line in log.lines() {
@@ -119,7 +119,7 @@ fn entries(log: &str) -> Vec<String> {
 }
 
 fn after<'a>(entry: &'a str, mark: &str) -> Option<&'a str> {
-    // Before the mark stand the time and the process only.
+    // Before the mark there are only the time and the process.
     let (before, text) = entry.split_once(mark)?;
     (before.len() < 80).then_some(text)
 }

@@ -1,4 +1,4 @@
-//! `report`: writes what was measured into the documentation, between its marks.
+//! `report`: writes the measurements into the documentation, between its marks.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use crate::{options::Options, progress::step, section::Section, targets};
 
-/// The subcommands whose results are kept.
+/// The subcommands whose results are saved.
 pub(crate) const SECTIONS: [&str; 7] = [
     "generate", "load", "import", "memory", "growth", "shapes", "prune",
 ];

@@ -1,5 +1,5 @@
-//! Servers to compare with, each a hidden subcommand and a process of its own: one that does nothing, and one written the
-//! way the libraries' guides show.
+//! Servers to compare with, each a hidden subcommand and a separate process: one that does nothing, and one written
+//! as the libraries' guides show.
 
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ mod tables {
 
 use tables::{api_key, organization, project, test, verdict};
 
-/// Serves a body of so many bytes on every path: what actix-web alone can do.
+/// Serves a body of this size on every path, as the limit of actix-web.
 pub(crate) fn bare(listen: SocketAddr, bytes: usize) -> anyhow::Result<()> {
     let body = web::Bytes::from("x".repeat(bytes));
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
@@ -56,7 +56,7 @@ pub(crate) fn bare(listen: SocketAddr, bytes: usize) -> anyhow::Result<()> {
 
 type Connections = Pool<ConnectionManager<PgConnection>>;
 
-/// Serves the status of a test with a statement for each step, a pool as it comes and actix-web's own thread pool.
+/// Serves the status of a test with a statement for each step, a default pool and actix-web's thread pool.
 pub(crate) fn textbook(listen: SocketAddr, url: &str) -> anyhow::Result<()> {
     let pool: Connections = Pool::builder()
         .test_on_check_out(true)

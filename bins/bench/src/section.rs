@@ -1,4 +1,4 @@
-//! What a measurement leaves behind: its tables, and on what they were measured.
+//! The result of a measurement: its tables, its machine and its data.
 
 use std::{
     fs,
@@ -33,7 +33,7 @@ impl Section {
         self.tables.iter().find(|table| table.id == id)
     }
 
-    /// Keeps it in the data folder, for `report`, and prints it.
+    /// Saves it in the data folder, for `report`, and prints it.
     pub(crate) fn publish(&self, dir: &Path, json: bool) -> anyhow::Result<()> {
         let path = place(dir, &self.name);
         if let Some(folder) = path.parent() {
@@ -53,7 +53,7 @@ impl Section {
         Ok(out.flush()?)
     }
 
-    /// On what it was measured, in a few sentences.
+    /// The machine and the data, in a few sentences.
     pub(crate) fn told(&self) -> String {
         format!(
             "{}; PostgreSQL {}; {}. Measured {}.",
@@ -64,7 +64,7 @@ impl Section {
         )
     }
 
-    /// What a former `publish` kept, if there is any.
+    /// The section that an earlier `publish` saved, if any.
     pub(crate) fn kept(dir: &Path, name: &str) -> anyhow::Result<Option<Self>> {
         let path = place(dir, name);
         match fs::read(&path) {

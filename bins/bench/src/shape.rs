@@ -1,4 +1,4 @@
-//! How large a data set is, and of what shape.
+//! The size and the shape of a data set.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::number::{float, small};
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "The data set")]
 pub(crate) struct Shape {
-    /// Projects: a large one, one whose every test fails now and then, and small ones
+    /// Projects: a large one, one in which every test fails now and then, and small ones
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) projects: u32,
     /// Tests of the large project; a small one has a 25th
@@ -23,7 +23,7 @@ pub(crate) struct Shape {
     /// Days of history
     #[arg(long, value_name = "N", default_value_t = 90.0, value_parser = positive)]
     pub(crate) days: f64,
-    /// Days of history of the project whose every test fails now and then; 0 for no such project
+    /// Days of history of the project in which every test fails now and then; 0 for no such project
     #[arg(long, value_name = "N", default_value_t = 14.0, value_parser = share_or_more)]
     pub(crate) storm_days: f64,
     /// Share of the tests that fail now and then
@@ -35,10 +35,10 @@ pub(crate) struct Shape {
     /// Make every project as large as the first, and with as many runs
     #[arg(long)]
     pub(crate) alike: bool,
-    /// Store every run but the last so many times, by copying its rows: for very many runs in little time
+    /// Store every run except the last this number of times, by copying its rows: for very many runs in little time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) copies: u32,
-    /// Branches of the large project beside its stable one
+    /// Branches of the large project in addition to its stable one
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) branches: u32,
     /// Share of the runs that arrive in four shards
@@ -50,7 +50,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of about so many times the results: the root of that many tests, and of runs.
+    /// The shape with about this multiple of the results. Its root scales the tests and the runs.
     pub(crate) fn scaled(&self, size: Size) -> Self {
         let side = size.0.sqrt();
         Self {
@@ -60,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// The large project's runs in the whole time, copies aside.
+    /// The large project's runs in the whole time, without copies.
     pub(crate) fn runs(&self) -> u32 {
         small(self.runs_per_day * self.days).max(1)
     }

@@ -1,4 +1,4 @@
-//! `shapes`: every route and the import over data sets of other shapes than the usual one.
+//! `shapes`: every route and the import over data sets of unusual shapes.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// An answer that takes longer is asked for once: the next may come too late for the server.
+/// A request that takes longer is sent once, because the next may exceed the server's time limit.
 const LONG: Duration = Duration::from_secs(3);
 
 /// A shape in which one number is far larger than usual.
@@ -87,7 +87,7 @@ impl Other {
                 runs_per_day: 1.0 / 3.0,
                 ..usual
             },
-            // Some 12,000 runs are on a branch other than the stable one; most of the branches are on none.
+            // About 12,000 runs are on another branch than the stable one. Most of the branches have no run.
             Self::Branches => Shape {
                 branches: 40_000,
                 ..usual
@@ -96,7 +96,7 @@ impl Other {
     }
 }
 
-/// Measures these shapes, or all where none is named. The data set that was measured last stays open.
+/// Measures these shapes, or all if none is named. The last data set stays open.
 pub(crate) fn shapes(options: &Options, only: &[Other]) -> anyhow::Result<(Opened, Summary, Vec<Table>)> {
     let chosen: &[Other] = if only.is_empty() {
         Other::value_variants()
@@ -169,7 +169,7 @@ fn measured(opened: &Opened, options: &Options) -> anyhow::Result<Vec<(String, C
         let first = server.client.once(&request)?;
         let took = began.elapsed();
         if first.status != 200 {
-            // What is too much for an answer is told as such.
+            // An answer above the server's limits is reported by its status.
             figures.push((case.name.to_owned(), first.status.to_string().into()));
             continue;
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A table of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Table {
-    /// What the documentation's place for it is called.
+    /// The id of its place in the documentation.
     pub(crate) id: String,
     pub(crate) title: String,
     /// Headings, which hold the units.
@@ -154,7 +154,7 @@ impl Table {
     }
 }
 
-/// Three digits that count, whole from a hundred up, thousands apart; counts as they are.
+/// Three significant digits, whole from a hundred up, with thousands separators; counts in full.
 pub(crate) fn shown(number: f64) -> String {
     let size = number.abs();
     if size >= 99.95 || number.fract() == 0.0 {

@@ -1,4 +1,4 @@
-//! What the service promises of its speed, beside what was measured.
+//! The service's performance targets, compared with measurements.
 
 use crate::{
     cases::{FLAKY, HISTORY, RUNS, SIGNATURE, SIGNATURES, STATUS, STORM},
@@ -6,7 +6,7 @@ use crate::{
     table::Table,
 };
 
-/// The promises that the kept results tell of.
+/// The targets that the saved results cover.
 pub(crate) fn table(load: Option<&Section>) -> Table {
     let mut table = Table::new(
         "targets",

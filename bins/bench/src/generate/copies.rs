@@ -1,4 +1,4 @@
-//! More runs than are imported in a short time: copies of the rows of those that were.
+//! Multiplies runs by copying the rows of imported ones, which is faster than importing.
 
 use assay_domain::id::ProjectId;
 use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
@@ -16,7 +16,7 @@ pub(crate) struct Copies<'a> {
     running: &'a Running,
     /// How often each run is to be stored in all, at least once.
     pub(crate) each: u32,
-    /// By how many milliseconds a copy starts earlier than the one before it: together they fill the time between two runs.
+    /// How many milliseconds a copy starts before the previous one. Together they fill the time between two runs.
     step_ms: u64,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Room for the copies, the rows of each table, each column as the copy has it, and how many runs are numbered then.
+/// Creates partitions for the copies, copies the rows of each table, and advances the number of runs.
 const STATEMENTS: [&str; 8] = [
     "SELECT assay_make_room(min(started_at) - {earlier}, now()) FROM run, (VALUES ({copies})) AS last (copy) \
      WHERE project_id = '{project}' GROUP BY copy",

@@ -1,4 +1,4 @@
-//! What failed attempts say: texts as test frameworks write them, with values that differ from time to time.
+//! Error texts of failed attempts, as test frameworks write them, with changing values.
 
 use assay_domain::attempt::{AttemptStatus, ErrorDetail, Location};
 use rand::{RngExt as _, rngs::StdRng};

@@ -1,7 +1,7 @@
 //! `generate`: a data set of known size, through the import's own code.
 //!
-//! Every report goes through the same transaction as a real one, but for the judgement: that is left to the last
-//! import of each project, since a history judged once a run would be judged thousands of times for nothing.
+//! Every report is stored by the same transaction as a real one, without the judgement. Only the last import of each
+//! project judges, because judging after each run would repeat the work thousands of times.
 
 mod copies;
 mod errors;
@@ -71,7 +71,7 @@ pub(crate) fn generate(
         if !former.pruned && is_current(dir, pg_bin)? {
             return Ok(former);
         }
-        step("the data set is of an older schema, or was pruned: it is made anew");
+        step("the data set is of an older schema, or was pruned: it is generated again");
     }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     Dataset::forget(dir)?;
@@ -140,7 +140,7 @@ fn float_free(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// What `work` makes of each item, in their order; so many at a time, the first ones first.
+/// The results of `work` for each item, in their order; a bounded number at a time, the first ones first.
 fn in_parallel<I: Sync, O: Send>(
     items: &[I],
     workers: usize,
@@ -166,7 +166,7 @@ fn in_parallel<I: Sync, O: Send>(
     made.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Stores the history of one project. Imports into one project come one after the other; the next ones are made meanwhile.
+/// Stores the history of one project. Imports into one project are serial; the next recordings are made meanwhile.
 fn project(
     database: &Database,
     id: ProjectId,
@@ -183,7 +183,7 @@ fn project(
         errors: 0,
         window: 0,
     };
-    // Before all data, so that there is nothing to be judged.
+    // Before all data, so that the engine's window is empty.
     let early = plan.until.plus_ms(-days_ms(plan.days)).plus_days(-2);
     let window = plan.until.plus_ms(-ENGINE_WINDOW_DAYS * DAY_MS);
     let last = plan.runs.len().saturating_sub(1);
@@ -191,7 +191,7 @@ fn project(
         let (sender, receiver) = sync_channel::<(usize, Vec<Recording>)>(AHEAD);
         scope.spawn(move || {
             for number in 0..plan.runs.len() {
-                // The receiver is gone once an import has failed.
+                // The receiver is dropped after an import has failed.
                 if sender.send((number, recordings(plan, number))).is_err() {
                     break;
                 }
@@ -231,7 +231,7 @@ impl Made {
         self.errors += float_free(attempts.filter(|attempt| attempt.class.is_some()).count());
     }
 
-    /// Counts all of its runs but the last so many times.
+    /// Counts all of its runs except the last this number of times.
     fn multiply(&mut self, times: u32) {
         let times = u64::from(times);
         self.runs = (self.runs - 1) * times + 1;

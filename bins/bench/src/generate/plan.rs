@@ -1,4 +1,4 @@
-//! What a project's history will be like: its tests with their natures, its runs with their branches and revisions.
+//! The plan of a project's history: its tests with their natures, its runs with their branches and revisions.
 
 use std::collections::HashMap;
 
@@ -287,7 +287,7 @@ impl RunPlan {
 }
 
 impl TestPlan {
-    /// How likely the test's first attempt fails in a run of this day, and how likely a retry then passes.
+    /// The probability that the test's first attempt fails in a run of this day, and that a retry then passes.
     pub(crate) fn failing(&self, run: &RunPlan) -> (f64, f64) {
         match self.nature {
             Nature::Steady | Nature::Skipped => (run.outage, 0.1),

@@ -152,7 +152,7 @@ fn attempt(
     }
 }
 
-/// Where on the run's clock a test begins before which so much was run.
+/// The start of a test within the run, after this much time of other tests.
 fn offset(ran_ms: u64) -> i64 {
     i64::try_from(ran_ms / WORKERS).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A recording as a JUnit file would tell it.
+//! A recording as a JUnit file.
 
 use assay_domain::recording::Recording;
 

@@ -13,7 +13,7 @@ use crate::{
     table::Table,
 };
 
-/// How often everything is started anew for each route.
+/// Restarts for each route.
 const TIMES: usize = 3;
 const MEASURED: [&str; 6] = [
     cases::STATUS,
@@ -32,7 +32,7 @@ pub(super) struct Cold {
     dropped: bool,
 }
 
-/// Starts Postgres and the server anew for each first answer.
+/// Restarts Postgres and the server before each first answer.
 pub(super) fn measure(
     mut opened: Opened,
     targets: &Targets,

@@ -1,4 +1,4 @@
-//! The detail of a large run beside what it cannot do without: Postgres sends the rows, serde_json writes them.
+//! The detail of a large run, compared with its necessary parts: Postgres sends the rows, serde_json writes them.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::{
     table::Table,
 };
 
-/// How often what takes milliseconds is repeated.
+/// Repetitions of work that takes milliseconds.
 const TIMES: usize = 41;
 
 pub(super) fn table(

@@ -1,5 +1,5 @@
-//! The flaky list in other ways: from the result rows in SQL, from the same rows through diesel, and from packs that
-//! are in memory already.
+//! Other implementations of the flaky list: from the result rows in SQL, from the same rows through diesel, and from
+//! packs in memory.
 
 use std::{collections::HashMap, hint::black_box, time::Instant};
 
@@ -57,7 +57,7 @@ mod tables {
 
 use tables::{attempt, result, run};
 
-/// What a simple flaky list computes: failures and changes between a test's neighbouring runs.
+/// The statement of a simple flaky list: failures and changes between a test's neighbouring runs.
 const WINDOWS: &str = "\
 WITH seen AS ( \
     SELECT test, status IN (1, 2) AS failed, attempts > 1 AND status = 0 AS recovered, \

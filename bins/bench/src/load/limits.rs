@@ -1,4 +1,4 @@
-//! Cheap routes beside pgbench with the same statements, and beside a server that does nothing.
+//! Cheap routes, compared with pgbench on the same statements and with a server that does nothing.
 
 use crate::{
     cases::{Case, RUNS, Targets},
@@ -14,7 +14,7 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// How often each of the three takes its turn.
+/// Rounds, in each of which all three are measured.
 const ROUNDS: usize = 3;
 
 pub(super) fn table(
@@ -56,7 +56,7 @@ pub(super) fn table(
     Ok(table)
 }
 
-/// One route of several servers beside its limits, all in turns.
+/// One route of several servers, compared with its limits, all in turns.
 pub(super) fn of_servers(
     opened: &Opened,
     servers: &[(String, Program)],
@@ -129,7 +129,7 @@ struct Round {
     bare: f64,
 }
 
-/// What a server came to in one round.
+/// The figures of a server in one round.
 struct Ours {
     /// Requests a second.
     rate: f64,

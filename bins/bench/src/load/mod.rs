@@ -1,4 +1,4 @@
-//! `load`: every route over real HTTP, and beside it in the same run the same work done in other ways.
+//! `load`: every route over HTTP, and in the same run other implementations of the same work.
 
 mod cold;
 mod detail;
@@ -34,7 +34,7 @@ pub(crate) struct Timed {
     pub(crate) crowd: Measured,
 }
 
-/// Measures everything; the database is started anew on the way.
+/// Measures everything. Restarts the database meanwhile.
 pub(crate) fn load(opened: Opened, options: &Options) -> anyhow::Result<(Opened, Vec<Table>)> {
     let binary = program::server(options.server.as_deref())?;
     let start =

@@ -1,4 +1,4 @@
-//! The flaky list from packs: those that a server keeps, those that it reads after an import, and those in this process.
+//! The flaky list from packs: from a server's cache, read again after an import, and in this process.
 
 use std::{hint::black_box, time::Instant};
 
@@ -19,7 +19,7 @@ use crate::{
     program::Program,
 };
 
-/// Has every server read a project's packs anew, as after an import.
+/// Invalidates a project's packs in every server, as an import does.
 fn as_after_an_import(connection: &mut PgConnection, project: ProjectId) -> anyhow::Result<()> {
     diesel::sql_query("UPDATE project SET observed = gen_random_uuid() WHERE id = $1")
         .bind::<SqlUuid, _>(project.0)

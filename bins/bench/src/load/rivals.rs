@@ -86,7 +86,7 @@ pub(super) fn table(
     Ok(table)
 }
 
-/// PostgREST over a function with the same look-ups, where its program is on the path.
+/// PostgREST over a function with the same look-ups, if its program is on the path.
 fn postgrest(opened: &Opened, targets: &Targets, options: &Options) -> anyhow::Result<Option<Measured>> {
     let Some(program) = program::find("postgrest", None) else {
         return Ok(None);

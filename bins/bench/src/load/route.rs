@@ -1,4 +1,4 @@
-//! `route`: one route beside its limits, and beside other builds of the server.
+//! `route`: one route, compared with its limits and with other builds of the server.
 
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Runs the program with `--json` on a data folder; its last line is the object that it printed.
+/// Runs the program with `--json` on a data folder. Its last line is the printed object.
 fn bench(dir: &Path, arguments: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_assay-bench"))
         .args(arguments)
@@ -158,7 +158,7 @@ fn a_tiny_data_set_is_made_and_measured() {
             > 1.0
     );
     let pruned = bench(dir, &["prune"]);
-    // All of its fifteen days are past a retention of 90 days no sooner than in 75 days.
+    // Its fifteen days are past a retention of 90 days in 75 days at the earliest.
     assert_eq!(row(&rows(&pruned, "prune"), "runs pruned")["value"], 0.0);
 
     let document = dir.join("performance.md");
@@ -208,7 +208,7 @@ fn other_shapes_are_made_and_measured() {
         &["shapes", "--only", "runs,branches", "--size", "1/10000"],
     );
     let shapes = rows(&measured, "shapes");
-    // A hundred runs are imported, of which all but the last are stored a hundred times.
+    // A hundred runs are imported. All except the last are stored a hundred times.
     let runs = row(&shapes, "runs in all");
     assert_eq!(runs["a million runs"].as_f64(), Some(9_901.0));
     assert_eq!(runs["10,000 branches"].as_f64(), Some(200.0));
