@@ -64,7 +64,7 @@ impl Directory {
     }
 }
 
-/// What was read lately, each with the time of the request that it was read for, which lies before the reading.
+/// Rows that were read recently. The time is that of the request, which is earlier than the read.
 pub(crate) struct Recent<K, V>(Cache<K, (Timestamp, V)>);
 
 impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
@@ -72,7 +72,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
         Self(Cache::new(KEPT))
     }
 
-    /// What was read of `key` in the last moment, else what `read` reads now.
+    /// The cached row of `key`, else the result of `read`.
     pub(crate) fn get(
         &self,
         key: K,

@@ -82,7 +82,7 @@ pub const CONTENT_VERSION: u8 = 2;
 pub struct Recording {
     /// The key that all shards of one logical run share, at most 1,000 characters.
     pub run_key: String,
-    /// What tells one content from another: importing the same again changes nothing. Of [`CONTENT_VERSION`].
+    /// Hash of the content. Importing the same content again changes nothing. Of [`CONTENT_VERSION`].
     pub content: [u8; 32],
     /// What programs before [`CONTENT_VERSION`] 2 would have stored in its place.
     pub former_content: [u8; 32],
@@ -185,7 +185,7 @@ vocabulary!(
     Effect {
         /// It stored a shard that was not there.
         Added = "added",
-        /// It replaced what was stored of the shard by other content.
+        /// It replaced the stored content of the shard.
         Replaced = "replaced",
         /// Nothing: the same content was already stored.
         Unchanged = "unchanged",

@@ -485,7 +485,7 @@ pub enum KeyRotation {
     Missing,
 }
 
-/// A change of a project's configuration; what is none stays.
+/// A change of a project's configuration; a field that is none stays unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectChange {
     /// The new stable branch.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Longest name of an organization or a project, and longest branch that a filter can ask for, in characters.
+/// Longest name of an organization or a project, and longest branch of a filter, in characters.
 pub(crate) const LONGEST_NAME: usize = 200;
 
 /// Why a text that the user gave is refused.
