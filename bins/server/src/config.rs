@@ -59,15 +59,27 @@ pub(crate) struct Config {
     )]
     pub(crate) listen: Address,
 
-    /// Where the pages listen, or off
+    /// Where the pages for people listen, or off; by default off, with --demo 127.0.0.1:8082
     #[arg(
         long,
         value_name = "HOST:PORT",
         env = "ASSAY_FRONT_LISTEN",
-        hide_env_values = true,
-        default_value = "off"
+        hide_env_values = true
     )]
-    pub(crate) front_listen: Address,
+    front_listen: Option<Address>,
+
+    /// What seals the sessions of the pages; processes behind one address share it. By default random at each start
+    #[arg(
+        long,
+        value_name = "SECRET",
+        env = "ASSAY_FRONT_SECRET",
+        hide_env_values = true
+    )]
+    front_secret: Option<String>,
+
+    /// The address of the read API that the pages name, such as https://results.example.org/api/v1
+    #[arg(long, value_name = "URL", env = "ASSAY_API_URL", hide_env_values = true)]
+    api_url: Option<String>,
 
     /// Where /healthz, /readyz and /metrics listen, or off; keep it from the public
     #[arg(
@@ -171,6 +183,26 @@ impl Config {
                 assay_local_postgres::nearest(name, &here)
             }
         }
+    }
+
+    /// Where the pages listen.
+    pub(crate) fn front_listen(&self) -> Address {
+        let usual = if self.demo {
+            Address::At(SocketAddr::from(([127, 0, 0, 1], 8082)))
+        } else {
+            Address::Off
+        };
+        self.front_listen.unwrap_or(usual)
+    }
+
+    /// What seals the sessions of the pages, where something is given.
+    pub(crate) fn front_secret(&self) -> Option<&str> {
+        named(self.front_secret.as_deref())
+    }
+
+    /// The address of the read API that the pages name, where one is given.
+    pub(crate) fn api_url(&self) -> Option<&str> {
+        named(self.api_url.as_deref())
     }
 
     /// Why the demonstration cannot run as configured.

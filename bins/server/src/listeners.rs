@@ -27,17 +27,16 @@ pub(crate) struct Socket {
 /// The sockets of the listeners that are on.
 pub(crate) struct Sockets {
     pub(crate) api: Option<Socket>,
+    pub(crate) front: Option<Socket>,
     pub(crate) operators: Option<Socket>,
 }
 
 impl Sockets {
     /// Listens wherever the configuration says, before a database is started for nothing.
     pub(crate) fn bind(config: &Config) -> anyhow::Result<Self> {
-        if config.front_listen != Address::Off {
-            bail!("this version has no pages; leave --front-listen (ASSAY_FRONT_LISTEN) off");
-        }
         let sockets = Self {
             api: socket(config.listen, "--listen (ASSAY_LISTEN)")?,
+            front: socket(config.front_listen(), "--front-listen (ASSAY_FRONT_LISTEN)")?,
             operators: socket(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?,
         };
         if sockets.serving_clients() == 0 {
@@ -48,7 +47,7 @@ impl Sockets {
 
     /// How many listeners serve clients, rather than operators.
     pub(crate) fn serving_clients(&self) -> u64 {
-        u64::from(self.api.is_some())
+        u64::from(self.api.is_some()) + u64::from(self.front.is_some())
     }
 }
 

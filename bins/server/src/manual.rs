@@ -39,7 +39,9 @@ pub(crate) fn command() -> Command {
 fn heading(id: &str) -> Option<&'static str> {
     match id {
         "database_url" | "replica_url" | "data_dir" => Some("The database"),
-        "listen" | "front_listen" | "admin_listen" | "tls_cert" | "tls_key" => Some("Listeners"),
+        "listen" | "front_listen" | "front_secret" | "api_url" | "admin_listen" | "tls_cert" | "tls_key" => {
+            Some("Listeners")
+        }
         "rate_limit" | "redis_url" | "cors_origins" | "pool_size" | "workers" => Some("Limits and sizes"),
         "log" | "log_format" => Some("Logs"),
         "demo" | "no_install" => Some("Demonstration"),

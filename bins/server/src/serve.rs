@@ -1,10 +1,12 @@
 //! Wiring, the listeners, and their end.
 
-use std::{io, io::Write as _, sync::Arc};
+use std::{io, io::Write as _, net::SocketAddr, sync::Arc};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::Context as _;
 use assay_access::limit::{InProcess, RateLimiter, Redis};
+use assay_domain::store::Store;
+use assay_front::Sessions;
 use assay_listener::{Certificate, Listener, room_for_connections};
 use tokio::task::spawn_blocking;
 
@@ -27,6 +29,10 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();
     let origins = config.cors_origins.clone();
+    let (front_secret, api_url) = (
+        config.front_secret().map(str::to_owned),
+        config.api_url().map(str::to_owned),
+    );
 
     let mut starting = spawn_blocking(move || startup::start(&config, sizes));
     let Started {
@@ -41,7 +47,8 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             return starting.await?.map(drop);
         }
     };
-    let app = assay_api::App::new(database, limiter, Arc::new(clock::now))
+    let store: Arc<dyn Store> = database;
+    let app = assay_api::App::new(Arc::clone(&store), limiter, Arc::new(clock::now))
         .with_answer_bytes(answer_bytes)
         .with_origins(origins)
         .with_threads(usize::try_from(sizes.blocking)?);
@@ -68,6 +75,24 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         let app = app.clone();
         servers.add(listener("api", socket)?.start(move |config| assay_api::configure(app.clone())(config))?);
     }
+    let front_address = sockets.front.as_ref().map(|socket| socket.address);
+    if let Some(socket) = sockets.front {
+        log::info!("the pages are on {scheme}://{}", socket.address);
+        if front_secret.is_none() {
+            log::info!("ASSAY_FRONT_SECRET is not set: sessions of the pages end with this process");
+        }
+        // A browser takes a cookie with `Secure` from a plain loopback address not at all, or not in every version.
+        let is_secure = certificate.is_some() || !socket.address.ip().is_loopback();
+        let front = assay_front::Front::new(
+            store,
+            Arc::new(clock::now),
+            Sessions::new(front_secret.as_deref(), is_secure)?,
+            &app.metrics_registry(),
+            usize::try_from(sizes.blocking)?,
+            &api_url.unwrap_or_else(|| default_api_url(scheme, api_address)),
+        );
+        servers.add(listener("front", socket)?.start(move |config| front.configure(config))?);
+    }
     if let Some(socket) = sockets.operators {
         log::info!(
             "health and metrics for operators are on http://{}",
@@ -86,7 +111,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         write!(
             out,
             "{}",
-            demo::greeting(&demo, scheme, api_address, operators_address)
+            demo::greeting(&demo, scheme, api_address, front_address, operators_address)
         )?;
         out.flush()?;
     }
@@ -95,6 +120,12 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         Some(cluster) => Ok(spawn_blocking(move || cluster.stop()).await??),
         None => Ok(()),
     }
+}
+
+/// The address of the read API for somebody on this machine.
+fn default_api_url(scheme: &str, api: Option<SocketAddr>) -> String {
+    let usual = SocketAddr::from(([127, 0, 0, 1], 8080));
+    format!("{scheme}://{}/api/v1", demo::reachable(api.unwrap_or(usual)))
 }
 
 /// The server for operators.

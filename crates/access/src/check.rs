@@ -23,7 +23,13 @@ impl PresentedKey {
     /// Returns [`Refusal::MissingKey`] (no header, another scheme, an empty token), [`Refusal::WrongKeyType`] (an
     /// ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
     pub fn of_header(header: Option<&[u8]>) -> Result<Self, Refusal> {
-        let token = header.and_then(bearer_token).ok_or(Refusal::MissingKey)?;
+        Self::of_text(header.and_then(bearer_token).ok_or(Refusal::MissingKey)?)
+    }
+
+    /// Reads the text of a key, without any look-up.
+    ///
+    /// Refuses with [`Refusal::WrongKeyType`] (an ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
+    pub fn of_text(token: &[u8]) -> Result<Self, Refusal> {
         let is_read = token.starts_with(key::READ_PREFIX.as_bytes());
         if !is_read && token.starts_with(key::INGEST_PREFIX.as_bytes()) {
             return Err(Refusal::WrongKeyType);
@@ -34,7 +40,13 @@ impl PresentedKey {
         Ok(Self(key::hash(token)))
     }
 
-    pub(crate) const fn hash(&self) -> KeyHash {
+    /// The key of a session, which was checked when it began and is looked up again for every request.
+    pub const fn of_hash(hash: KeyHash) -> Self {
+        Self(hash)
+    }
+
+    /// The hash by which the store knows the key.
+    pub const fn hash(&self) -> KeyHash {
         self.0
     }
 }

@@ -6,6 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use assay_components::{
+    history::{self, Strip},
+    strip::Outcome,
+};
 use assay_domain::{
     attempt::AttemptStatus,
     observation::{Bitmap, History},
@@ -20,7 +24,6 @@ use serde::Serialize;
 use crate::{
     collector::{Collector, RunResults},
     interner,
-    strip::{self, Outcome, Strip},
 };
 
 /// The verdicts on every test of a history's window: broken and flaky ones first, then those that fail now.
@@ -171,7 +174,7 @@ impl Collector {
             stable_branch: Arc::clone(&history.stable_branch),
             runs_assumed_stable: self.assumed_stable,
             tests,
-            run_places: strip::run_places(&history),
+            run_places: history::run_places(&history),
             history,
         })
     }
@@ -313,13 +316,13 @@ impl Analysis {
 
     /// How a test ended in run after run: by branch, the stable one first, and in variants in which it failed.
     pub fn strips(&self, judged: &Judged) -> Vec<Strip> {
-        strip::strips(&self.history, &self.run_places, judged.test)
+        history::strips(&self.history, &self.run_places, judged.test)
     }
 
     /// How a test ended in its newest runs, whatever the branch, oldest first: the worst of each run, with the run's place
     /// among [`Self::bars`].
     pub fn recent(&self, judged: &Judged, most: usize) -> Vec<(usize, Outcome)> {
-        let mut cells = strip::worst(&self.history, &self.run_places, judged.test);
+        let mut cells = history::worst(&self.history, &self.run_places, judged.test);
         cells.drain(..cells.len().saturating_sub(most));
         cells
     }

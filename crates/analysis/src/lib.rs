@@ -13,10 +13,10 @@ mod csv;
 mod interner;
 mod page;
 mod part;
-mod strip;
+
+pub use assay_components::{history::Strip, strip::Outcome};
 
 pub use analysis::{Analysis, ErrorCount, Judged, NothingToJudge, RunBar};
 pub use collector::Collector;
 pub use csv::{CsvError, read_csv};
 pub use page::page;
-pub use strip::{Of, Outcome, Strip};

@@ -11,7 +11,6 @@ mod app;
 mod body;
 mod call;
 mod cors;
-mod cursor;
 mod dispatch;
 mod error;
 mod exposition;

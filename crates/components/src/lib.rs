@@ -4,6 +4,7 @@
 
 pub mod chart;
 pub mod figures;
+pub mod history;
 pub mod name;
 pub mod strip;
 pub mod words;

@@ -63,6 +63,8 @@ impl Server {
             .env_remove("ASSAY_DATA_DIR")
             .env("ASSAY_LISTEN", &address)
             .env("ASSAY_ADMIN_LISTEN", &operators)
+            // Off in tests of demonstrations too, which would otherwise share a port; a test of pages names an address.
+            .env("ASSAY_FRONT_LISTEN", "off")
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(output())

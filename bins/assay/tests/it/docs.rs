@@ -271,7 +271,7 @@ fn elsewhere(script: &str) -> String {
         .replace("127.0.0.1:8080", &api)
         .replace("127.0.0.1:9090", &operators);
     format!(
-        "export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators}\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}"
+        "export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators} ASSAY_FRONT_LISTEN=off\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}"
     )
 }
 

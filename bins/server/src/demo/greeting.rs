@@ -18,12 +18,20 @@ pub(crate) fn greeting(
     demo: &Demo,
     scheme: &str,
     api: Option<SocketAddr>,
+    front: Option<SocketAddr>,
     operators: Option<SocketAddr>,
 ) -> String {
     let mut text = format!(
         "\nAssay serves sample data: {} projects over the last 14 days.\n",
         demo.projects.len()
     );
+    if let Some(front) = front {
+        text += &format!(
+            "\nOpen this in a browser:\n\n  {scheme}://{}/login#{}\n",
+            reachable(front),
+            demo.key
+        );
+    }
     if let Some(api) = api {
         text += &questions(demo, scheme, api);
     }
@@ -55,7 +63,7 @@ fn questions(demo: &Demo, scheme: &str, api: SocketAddr) -> String {
 }
 
 /// An address that a request from this machine reaches: a server that listens everywhere listens here too.
-fn reachable(listening: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
     let mut address = listening;
     if address.ip().is_unspecified() {
         address.set_ip(match address {

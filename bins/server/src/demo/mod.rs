@@ -24,7 +24,7 @@ use include_dir::{Dir, include_dir};
 use manifest::{Import, Manifest};
 use note::{Key, Note};
 
-pub(crate) use greeting::greeting;
+pub(crate) use greeting::{greeting, reachable};
 
 /// The sample reports and their manifest, part of the program so that they are found from anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");

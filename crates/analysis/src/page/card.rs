@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_components::{
-    figures, name,
+    figures,
+    history::{Of, Strip},
+    name,
     strip::{self, Outcome, Scale},
     words,
 };
@@ -14,10 +16,7 @@ use assay_domain::{
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    analysis::{Analysis, ErrorCount, Judged, RunBar},
-    strip::{Of, Strip},
-};
+use crate::analysis::{Analysis, ErrorCount, Judged, RunBar};
 
 /// How many runs a row draws.
 const ROW_RUNS: usize = 24;

@@ -10,10 +10,11 @@ use assay_domain::{
     vocabulary::UnknownWord,
     window::{Days, Window},
 };
+use assay_explain::cursor;
 use validator::ValidateLength;
 
 use super::Pairs;
-use crate::{cursor, error::ApiError};
+use crate::error::ApiError;
 
 /// Longest text of `branch` and `search`, in characters.
 const TEXT_CHARS: u64 = 200;

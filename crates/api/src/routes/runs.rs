@@ -7,12 +7,12 @@ use assay_domain::{
     store::Store,
     window::Window,
 };
+use assay_explain::cursor;
 use serde::Serialize;
 
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::Call,
-    cursor,
     error::ApiError,
 };
 

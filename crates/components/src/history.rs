@@ -1,22 +1,24 @@
 //! How a test ended in run after run: the worst of each run, whatever was tried again and in how many variants.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-pub use assay_components::strip::Outcome;
 use assay_domain::{
     observation::{History, RunObservations},
     test::TestOrdinal,
+    timestamp::Timestamp,
 };
+
+use crate::strip::Outcome;
 
 /// A test in the runs of one branch or variant, oldest first.
 #[derive(Debug, Clone)]
 pub struct Strip {
     /// What the strip shows.
     pub of: Of,
-    /// The place of each run among [`crate::Analysis::bars`], and how the test ended in it.
+    /// The place of each run among the history's runs, as [`run_places`] counts them, and how the test ended in it.
     pub cells: Vec<(usize, Outcome)>,
 }
 
@@ -41,13 +43,16 @@ impl Strip {
     }
 }
 
-/// Places of the history's entries among its runs: the variants of a run are one.
-pub(crate) fn run_places(history: &History) -> Vec<usize> {
-    let mut places: HashMap<i32, usize> = HashMap::new();
-    let place = |run: &RunObservations| {
-        let next = places.len();
-        *places.entry(run.run.number).or_insert(next)
-    };
+/// Places of the history's entries among its runs, oldest first: the variants of a run are one.
+pub fn run_places(history: &History) -> Vec<usize> {
+    let position = |run: &RunObservations| (run.run.started_at, run.run.number);
+    let runs: BTreeSet<(Timestamp, i32)> = history.runs.iter().map(position).collect();
+    let places: HashMap<i32, usize> = runs
+        .into_iter()
+        .enumerate()
+        .map(|(place, (_, number))| (number, place))
+        .collect();
+    let place = |run: &RunObservations| places.get(&run.run.number).copied().unwrap_or_default();
     history.runs.iter().map(place).collect()
 }
 
@@ -68,7 +73,7 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
 }
 
 /// The worst outcome of each run, whatever the branch and variant.
-pub(crate) fn worst(history: &History, places: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
+pub fn worst(history: &History, places: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
     let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
     for (run, place) in history.runs.iter().zip(places) {
         if let Some(outcome) = outcome(run, test) {
@@ -81,7 +86,7 @@ pub(crate) fn worst(history: &History, places: &[usize], test: TestOrdinal) -> V
 
 /// The strips of a test. First branches: the stable one, then where it failed, then the most recent. Then, where there are
 /// several variants, those in which it failed.
-pub(crate) fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {
+pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {
     let no_branches = history.runs.iter().all(|run| run.run.branch.is_none());
     let mut branches: BTreeMap<Option<Arc<str>>, BTreeMap<usize, Outcome>> = BTreeMap::new();
     let mut variants: BTreeMap<Arc<str>, BTreeMap<usize, Outcome>> = BTreeMap::new();

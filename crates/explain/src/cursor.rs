@@ -10,7 +10,7 @@ const POSITION_BYTES: usize = 1 + 8 + 4;
 const CHECK_BYTES: usize = 4;
 
 /// Writes a position as a cursor of 23 characters of `[0-9A-Za-z_-]`.
-pub(crate) fn encode(position: RunPosition) -> String {
+pub fn encode(position: RunPosition) -> String {
     let mut bytes = Vec::with_capacity(POSITION_BYTES + CHECK_BYTES);
     bytes.push(VERSION);
     bytes.extend(position.started_at.unix_ms().to_be_bytes());
@@ -21,7 +21,7 @@ pub(crate) fn encode(position: RunPosition) -> String {
 }
 
 /// Reads a cursor; nothing where it is not one that [`encode`] writes.
-pub(crate) fn decode(cursor: &str) -> Option<RunPosition> {
+pub fn decode(cursor: &str) -> Option<RunPosition> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (position, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
     if crc32fast::hash(position) != u32::from_be_bytes(*check) {

@@ -1,0 +1,52 @@
+"use strict";
+(() => {
+  // The key of a link to the demonstration: taken from the address, which the server never sees, and sent as the form is.
+  const key = document.querySelector("input[name=key]");
+  if (key && location.hash.startsWith("#svc_")) {
+    key.value = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname + location.search);
+    key.form.requestSubmit();
+  }
+
+  // Search as you type: the same form, sent for its results alone.
+  const form = document.querySelector("form[data-live]");
+  if (form) {
+    let latest = 0;
+    let timer;
+    const load = async () => {
+      const turn = ++latest;
+      const given = [...new FormData(form)].filter(([, value]) => value !== "");
+      const address = `${form.getAttribute("action")}?${new URLSearchParams(given)}`;
+      const answer = await fetch(address, { headers: { Accept: "text/html" } });
+      if (turn !== latest) return;
+      if (!answer.ok || answer.redirected) return location.assign(address);
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.getElementById("results");
+      if (!fresh) return location.assign(address);
+      document.getElementById("results").replaceWith(fresh);
+      document.querySelector("footer").replaceWith(page.querySelector("footer"));
+      history.replaceState(null, "", address);
+    };
+    form.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => load().catch(() => form.requestSubmit()), 120);
+    });
+  }
+
+  // Copying needs the clipboard; without it the button stays hidden and the text can be selected.
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    if (!navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const said = button.textContent;
+      try {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Select and copy the text below";
+        document.getElementById(button.dataset.copy).closest("details").open = true;
+      }
+      setTimeout(() => { button.textContent = said; }, 2000);
+    });
+  }
+})();

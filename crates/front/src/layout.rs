@@ -1,0 +1,127 @@
+//! What all pages have in common: head, navigation, foot.
+
+use assay_components::mark;
+use assay_domain::{project::Project, timestamp::Timestamp};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{assets, links};
+
+/// The content of a page.
+pub(crate) struct Page {
+    pub(crate) title: String,
+    /// The project that the page belongs to.
+    pub(crate) project: Option<Project>,
+    /// Which part of the project it is.
+    pub(crate) tab: Tab,
+    pub(crate) body: Markup,
+    /// The path and query of the read API's route with the same figures, below its base.
+    pub(crate) api: Option<String>,
+}
+
+/// A part of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tab {
+    None,
+    Overview,
+    Tests,
+    Runs,
+    Errors,
+}
+
+const TABS: [(Tab, &str, &str); 4] = [
+    (Tab::Overview, "", "Overview"),
+    (Tab::Tests, "/tests", "Tests"),
+    (Tab::Runs, "/runs", "Runs"),
+    (Tab::Errors, "/errors", "Errors"),
+];
+
+/// The whole page. `api_url` is the base of the read API.
+pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
+    let top = html! {
+        header.top {
+            a.skip href="#main" { "Skip to the content" }
+            a.brand href="/" { (mark()) "Assay" }
+            @if let Some(project) = &page.project {
+                span.project { bdi { (project.name) } }
+                nav aria-label="Project" {
+                    @for (tab, part, name) in TABS {
+                        a href=(links::project(project.id, part)) aria-current=[(tab == page.tab).then_some("page")] { (name) }
+                    }
+                }
+            } @else {
+                nav {}
+            }
+            form method="post" action="/logout" { button type="submit" { "Sign out" } }
+        }
+    };
+    let foot = html! {
+        footer {
+            @if let Some(path) = &page.api {
+                @let address = format!("{api_url}{path}");
+                p { a href=(address) { "This page as JSON" } " (with a read key):" }
+                p { code { "curl -H \"Authorization: Bearer $KEY\" '" (address.replace('\'', "%27")) "'" } }
+            }
+            p { "Assay. Times are UTC; this page is of " time datetime=(now) { (assay_components::words::date_time(now)) } "." }
+        }
+    };
+    document(&page.title, &html! { (top) main #main { (page.body) } (foot) })
+}
+
+/// A document with this content.
+pub(crate) fn document(title: &str, content: &Markup) -> String {
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Assay" }
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href=(assets::style().path);
+                script src=(assets::script().path) defer {}
+            }
+            body { (content) }
+        }
+    };
+    document.into_string()
+}
+
+/// A page that says what is wrong.
+pub(crate) fn error(sentence: &str, more: &Markup) -> String {
+    document(
+        sentence,
+        &html! {
+            header.top { a.brand href="/" { (mark()) "Assay" } }
+            main #main {
+                h1 { (sentence) }
+                (more)
+                p { a href="/" { "All projects" } }
+            }
+        },
+    )
+}
+
+/// The page that asks for a key.
+pub(crate) fn login(wrong: Option<&str>, next: Option<&str>) -> String {
+    document(
+        "Sign in",
+        &html! {
+            main #main {
+                form.box.sign-in method="post" action="/login" {
+                    p.brand { (mark()) "Assay" }
+                    h1 { "Sign in" }
+                    @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
+                    // Password managers keep a name beside a password; a key has none of its own.
+                    input type="text" name="username" value="assay" autocomplete="username" hidden;
+                    label { "Read key"
+                        input type="password" name="key" required maxlength="200" autocomplete="current-password" placeholder="svc_ro_…" autofocus;
+                    }
+                    @if let Some(next) = next { input type="hidden" name="next" value=(next); }
+                    button.main type="submit" { "Sign in" }
+                    p.sub { code { "assay key create" } " makes a read key. This site keeps a sealed hash of it in a cookie, for as long as you use it and 12 hours more." }
+                }
+            }
+        },
+    )
+}

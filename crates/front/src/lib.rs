@@ -1,0 +1,508 @@
+//! The pages for people: rendered on the server over the port `Store` and the engine, signed in with a read key.
+//!
+//! [`Front::configure`] mounts the pages on an actix application. Every page goes through `answer`, which opens the session,
+//! counts it, looks the key up and renders the page on a thread that may block. A page is a plain function in `pages`.
+
+mod assets;
+mod error;
+mod layout;
+mod links;
+mod pages;
+mod session;
+mod view;
+
+use std::{sync::Arc, time::Duration};
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    http::{
+        Method, StatusCode,
+        header::{self, AcceptEncoding, Header as _, HeaderValue},
+    },
+    web,
+};
+use assay_access::{
+    check::PresentedKey,
+    directory::Directory,
+    limit::{Admission, InProcess, RateLimiter},
+    usage::KeyUsage,
+};
+use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_flakiness::Engine;
+use assay_listener::{
+    AdmissionControl, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, TimeLimits, observe,
+};
+use maud::html;
+use sha2::{Digest as _, Sha256};
+
+pub use self::session::{NoRandomness, Sessions};
+use self::{
+    error::FrontError,
+    pages::{Answer, PAGES, Shown},
+    view::View,
+};
+
+/// Pages a minute and session.
+const PAGES_A_MINUTE: u32 = 600;
+/// Longer than any page takes, and short enough for a person to wait.
+const LIMITS: TimeLimits = TimeLimits {
+    waiting: Duration::from_secs(2),
+    answering: Duration::from_secs(10),
+};
+/// Longest body of a form, in bytes.
+const FORM_BYTES: usize = 1_024;
+/// Longest address to return to after signing in.
+const NEXT_BYTES: usize = 4_096;
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// A page as text, or the address of another one.
+enum Rendered {
+    Page(String),
+    Elsewhere(String),
+}
+
+/// Tells the time of a request.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What the pages work with; its clones share everything.
+#[derive(Clone)]
+pub struct Front {
+    store: Arc<dyn Store>,
+    directory: Arc<Directory>,
+    engine: Arc<Engine>,
+    clock: Clock,
+    usage: Arc<KeyUsage>,
+    limiter: Arc<InProcess>,
+    admission: Arc<AdmissionControl<PresentedKey>>,
+    metrics: HttpMetrics,
+    sessions: Sessions,
+    api_url: Arc<str>,
+}
+
+impl Front {
+    /// Pages over `store`, on at most `threads` threads at a time. `api_url` is the base of the read API that the pages name.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        sessions: Sessions,
+        metrics: &MetricsRegistry,
+        threads: usize,
+        api_url: &str,
+    ) -> Self {
+        Self {
+            directory: Arc::new(Directory::new(Arc::clone(&store))),
+            store,
+            engine: Arc::default(),
+            clock,
+            usage: Arc::default(),
+            limiter: Arc::new(InProcess::new(PAGES_A_MINUTE)),
+            admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
+            metrics: HttpMetrics::of_listener("front", metrics),
+            sessions,
+            api_url: api_url.trim_end_matches('/').into(),
+        }
+    }
+
+    /// Mounts the pages.
+    pub fn configure(&self, config: &mut web::ServiceConfig) {
+        for shown in &PAGES {
+            let front = self.clone();
+            config.service(web::resource(shown.path).to(move |request: HttpRequest| {
+                let front = front.clone();
+                async move {
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = front.page(shown, &request).await;
+                        front.outcome(shown.path, answer, &request, id)
+                    })
+                    .await
+                }
+            }));
+        }
+        for asset in [assets::style(), assets::script()] {
+            let front = self.clone();
+            config.service(web::resource(&*asset.path).to(move |request: HttpRequest| {
+                let front = front.clone();
+                async move {
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = static_file(asset, &request);
+                        front.outcome("/assets", answer, &request, id)
+                    })
+                    .await
+                }
+            }));
+        }
+        let (login, logout, other) = (self.clone(), self.clone(), self.clone());
+        config.service(
+            web::resource("/login").to(move |request: HttpRequest, body: web::Payload| {
+                let front = login.clone();
+                async move {
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = front.login(&request, body).await;
+                        front.outcome("/login", answer, &request, id)
+                    })
+                    .await
+                }
+            }),
+        );
+        config.service(web::resource("/logout").to(move |request: HttpRequest| {
+            let front = logout.clone();
+            async move {
+                observe(&front.metrics, &request, async |id| {
+                    front.outcome("/logout", front.logout(&request), &request, id)
+                })
+                .await
+            }
+        }));
+        config.default_service(web::to(move |request: HttpRequest| {
+            let front = other.clone();
+            async move {
+                observe(&front.metrics, &request, async |id| {
+                    front.outcome("(no page)", Err(FrontError::NoSuchPage), &request, id)
+                })
+                .await
+            }
+        }));
+    }
+
+    /// Renders a page for the session of the request.
+    async fn page(&self, shown: &'static Shown, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(FrontError::NoSuchMethod);
+        }
+        let now = (self.clock)();
+        let session = cookies(request)
+            .and_then(|header| self.sessions.of_header(header, now))
+            .ok_or(FrontError::SignedOut)?;
+        if let Admission::Refused = self.limiter.admit(&session.key.0, now).await {
+            return Err(FrontError::TooMany);
+        }
+        let key = PresentedKey::of_hash(session.key);
+        let path: Vec<(String, String)> = request
+            .match_info()
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let query = pairs(request.query_string());
+        let front = self.clone();
+        let rendering = move || -> Result<Rendered, FrontError> {
+            let grant = front.directory.check(&key, now)?;
+            front.usage.note(&*front.store, grant.key, now);
+            let view = View {
+                store: &*front.store,
+                directory: &front.directory,
+                engine: &front.engine,
+                caller: grant.caller,
+                now,
+                path: &path,
+                query: &query,
+            };
+            Ok(match (shown.render)(&view)? {
+                Answer::Page(page) => Rendered::Page(layout::page(&page, now, &front.api_url)),
+                Answer::Elsewhere(address) => Rendered::Elsewhere(address),
+            })
+        };
+        let mut response = match self.admission.run(key, rendering).await?? {
+            Rendered::Page(html) => body(html, StatusCode::OK, request)?,
+            Rendered::Elsewhere(address) => see_other(&address),
+        };
+        if session.is_to_be_renewed(now) {
+            set_cookie(&mut response, &self.sessions.cookie(session.key, now)?);
+        }
+        Ok(response)
+    }
+
+    /// Shows the form, or checks the key that it sent.
+    async fn login(&self, request: &HttpRequest, payload: web::Payload) -> Result<HttpResponse, FrontError> {
+        match *request.method() {
+            Method::GET | Method::HEAD => {
+                let query = pairs(request.query_string());
+                let next = value(&query, "next").filter(|next| is_own_address(next));
+                body(layout::login(None, next), StatusCode::OK, request)
+            }
+            Method::POST => self.sign_in(request, payload).await,
+            _ => Err(FrontError::NoSuchMethod),
+        }
+    }
+
+    async fn sign_in(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+    ) -> Result<HttpResponse, FrontError> {
+        let now = (self.clock)();
+        let form = payload
+            .to_bytes_limited(FORM_BYTES + NEXT_BYTES)
+            .await
+            .map_err(|_| FrontError::LongForm)?
+            .map_err(|_| FrontError::LongForm)?;
+        if !is_own_form(request) {
+            return Err(FrontError::ForeignForm);
+        }
+        let peer = request.peer_addr().map(|peer| peer.ip().to_string());
+        let counted = format!("login {}", peer.unwrap_or_default());
+        if let Admission::Refused = self.limiter.admit(counted.as_bytes(), now).await {
+            return Err(FrontError::TooMany);
+        }
+        let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
+        let next = value(&fields, "next").filter(|next| is_own_address(next));
+        let checked = match PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes())
+        {
+            Ok(key) => {
+                let directory = Arc::clone(&self.directory);
+                let granted = self
+                    .admission
+                    .run(key, move || directory.check(&key, now))
+                    .await?;
+                granted.map(|_| key).map_err(FrontError::from)
+            }
+            Err(refusal) => Err(refusal.into()),
+        };
+        match checked {
+            Ok(key) => {
+                let mut response = see_other(next.unwrap_or("/"));
+                set_cookie(&mut response, &self.sessions.cookie(key.hash(), now)?);
+                Ok(response)
+            }
+            Err(error @ FrontError::Refused(_)) => {
+                let (status, _) = error.status_and_code();
+                body(layout::login(Some(&error.sentence()), next), status, request)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn logout(&self, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+        if *request.method() != Method::POST {
+            return Err(FrontError::NoSuchMethod);
+        }
+        if !is_own_form(request) {
+            return Err(FrontError::ForeignForm);
+        }
+        let mut response = see_other("/login");
+        set_cookie(&mut response, &self.sessions.ended());
+        Ok(response)
+    }
+
+    /// The answer with the headers of all answers, or the page that says what is wrong.
+    fn outcome(
+        &self,
+        route: &'static str,
+        answer: Result<HttpResponse, FrontError>,
+        request: &HttpRequest,
+        id: &RequestId,
+    ) -> Outcome {
+        let (mut response, code) = match answer {
+            Ok(response) => (response, SUCCESS),
+            Err(error) => {
+                error.log(route, id);
+                (self.failed(&error, request), error.status_and_code().1)
+            }
+        };
+        let headers = response.headers_mut();
+        for (name, text) in [
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::VARY, "Accept-Encoding, Cookie"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(text));
+        }
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(
+                header::CACHE_CONTROL,
+                HeaderValue::from_static("private, no-cache"),
+            );
+        }
+        Outcome {
+            response,
+            route,
+            code,
+        }
+    }
+
+    fn failed(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
+        let (status, _) = error.status_and_code();
+        if let FrontError::SignedOut = error {
+            let next = request.uri().path_and_query().map(ToString::to_string);
+            let next = next.filter(|next| next != "/" && next.len() <= NEXT_BYTES);
+            return see_other(&links::with_query("/login", &[("next", next.as_deref())]));
+        }
+        let page = if let FrontError::Refused(_) = error {
+            layout::login(Some(&error.sentence()), None)
+        } else if let FrontError::AmbiguousTest(files) = error {
+            layout::error(&error.sentence(), &pages::candidates(request, files))
+        } else {
+            layout::error(&error.sentence(), &html! {})
+        };
+        let mut response = body(page, status, request).unwrap_or_else(|_| HttpResponse::new(status));
+        // The session's key no longer works: the cookie ends with it.
+        if let FrontError::Refused(_) = error {
+            set_cookie(&mut response, &self.sessions.ended());
+        }
+        if let FrontError::NoSuchMethod = error {
+            let allowed = match request.path() {
+                "/login" => "GET, HEAD, POST",
+                "/logout" => "POST",
+                _ => "GET, HEAD",
+            };
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static(allowed));
+        }
+        response
+    }
+}
+
+/// A page in the content coding that the browser likes best, or 304 where the browser has it.
+fn body(html: String, status: StatusCode, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+    let coding = coding(request);
+    let digest = Sha256::digest(&html);
+    let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{tag}{}\"", coding.tag_suffix());
+    if status == StatusCode::OK && has(request, &tag) {
+        return Ok(HttpResponse::NotModified()
+            .insert_header((header::ETAG, tag))
+            .finish());
+    }
+    let mut response = HttpResponseBuilder::new(status);
+    response.insert_header(header::ContentType::html());
+    if status == StatusCode::OK {
+        response.insert_header((header::ETAG, tag));
+    }
+    if let Some(name) = coding.header() {
+        response.insert_header((header::CONTENT_ENCODING, name));
+    }
+    Ok(response.body(coding.encode(html.into_bytes())?))
+}
+
+fn static_file(asset: &'static assets::Asset, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(FrontError::NoSuchMethod);
+    }
+    let coding = coding(request);
+    let mut response = HttpResponse::Ok();
+    response
+        .insert_header((header::CONTENT_TYPE, asset.media_type))
+        .insert_header((header::CACHE_CONTROL, "public, max-age=31536000, immutable"));
+    if let Some(name) = coding.header() {
+        response.insert_header((header::CONTENT_ENCODING, name));
+    }
+    Ok(response.body(coding.encode(asset.content.as_bytes().to_vec())?))
+}
+
+fn coding(request: &HttpRequest) -> Coding {
+    AcceptEncoding::parse(request).map_or(Coding::Identity, |accepted| Coding::negotiate(&accepted))
+}
+
+/// Whether the browser has the page of this tag.
+fn has(request: &HttpRequest, tag: &str) -> bool {
+    let sent = request.headers().get(header::IF_NONE_MATCH);
+    let sent = sent.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    sent.split(',')
+        .map(|sent| sent.trim().trim_start_matches("W/"))
+        .any(|sent| sent == tag)
+}
+
+/// Sends the browser elsewhere on this site.
+fn see_other(address: &str) -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((header::LOCATION, address))
+        .finish()
+}
+
+fn set_cookie(response: &mut HttpResponse, cookie: &str) {
+    // Base64, digits and words of ours are always a header's value.
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+}
+
+fn cookies(request: &HttpRequest) -> Option<&str> {
+    request.headers().get(header::COOKIE)?.to_str().ok()
+}
+
+/// Whether a form was sent by a page of this site, as browsers say it: `Sec-Fetch-Site`, or `Origin` beside `Host`.
+fn is_own_form(request: &HttpRequest) -> bool {
+    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    match (text("sec-fetch-site"), text("origin"), text("host")) {
+        (Some(site), _, _) => site == "same-origin",
+        (None, Some(origin), Some(host)) => {
+            origin.split_once("://").is_some_and(|(_, origin)| origin == host)
+        }
+        (None, _, _) => false,
+    }
+}
+
+/// Whether an address lies on this site, so that signing in cannot lead elsewhere.
+fn is_own_address(address: &str) -> bool {
+    address.starts_with('/')
+        && !address.starts_with("//")
+        && address.len() <= NEXT_BYTES
+        && address
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// The parameters of a query or a form, in their order.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    web::Query::<Vec<(String, String)>>::from_query(text).map_or_else(|_| Vec::new(), web::Query::into_inner)
+}
+
+fn value<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    pairs
+        .iter()
+        .find(|(parameter, _)| parameter == name)
+        .map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signing_in_leads_only_to_this_site() {
+        assert!(is_own_address("/p/x?name=a%20b"));
+        for address in [
+            "//evil.example",
+            "https://evil.example",
+            "",
+            "p",
+            "/\\evil.example",
+            "/a\r\nb",
+            "/a b",
+        ] {
+            assert!(!is_own_address(address), "{address:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_another_site_is_refused() {
+        use actix_web::test::TestRequest;
+        let asked = |headers: &[(&'static str, &'static str)]| {
+            let mut request = TestRequest::post();
+            for header in headers {
+                request = request.insert_header(*header);
+            }
+            is_own_form(&request.to_http_request())
+        };
+        assert!(asked(&[("sec-fetch-site", "same-origin")]));
+        assert!(asked(&[("origin", "http://a:1"), ("host", "a:1")]));
+        for headers in [
+            &[][..],
+            &[("host", "a:1")],
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "http://a:1"),
+                ("host", "a:1"),
+            ],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-site")],
+            &[("origin", "http://b:1"), ("host", "a:1")],
+            &[("origin", "null"), ("host", "a:1")],
+        ] {
+            assert!(!asked(headers), "{headers:?}");
+        }
+    }
+}

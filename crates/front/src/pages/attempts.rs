@@ -1,0 +1,119 @@
+//! `/p/{id}/runs/{run}/test`: the attempts of a test in a run, side by side.
+
+use assay_components::{figures, name, words};
+use assay_domain::{
+    attempt::{ErrorDetail, StoredAttempt},
+    id::RunId,
+    test::FileSelector,
+};
+use assay_explain::prompt;
+use maud::{Markup, html};
+
+use super::{Answer, commit};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::{View, found},
+};
+
+/// Most characters of each text of an error that the page shows.
+const TEXT_CHARS: usize = 4_000;
+/// How many errors of an attempt the page shows.
+const ERRORS: usize = 5;
+/// How many attempts the page shows.
+const ATTEMPTS: usize = 10;
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    let selector = view.test()?;
+    let attempts = view.store.attempts(&project, id, &selector)?;
+    let attempts = found(attempts.ok_or(FrontError::RunNotFound)?)?;
+    let test = &attempts.test;
+    let shown = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
+    let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
+    let hidden = attempts.attempts.len().saturating_sub(ATTEMPTS)
+        + usize::try_from(attempts.omitted).unwrap_or(usize::MAX);
+    let body = html! {
+        h1 { (name::heading(&test.name, test.file_path.as_deref())) }
+        p.facts {
+            span { a href=(links::run(project.id, &id)) { "Run " (attempts.run.run_number) } @if let Some(branch) = &attempts.run.branch { " on " bdi { (branch) } } }
+            @if let Some(sha) = &attempts.commit_sha { span { "commit " (commit(sha)) } }
+            span { a href=(links::test(project.id, &test.name, test.file_path.as_deref())) { "Verdict and history of this test" } }
+        }
+        @if let Some(verdict) = &attempts.verdict { p.why { (figures::chip(verdict.status)) " " (verdict.explanation) "." } }
+        h2 { (words::count(attempts.attempts.len(), "attempt")) }
+        div.attempts {
+            @for (place, attempt) in shown.unwrap_or_default().iter().enumerate() {
+                @let prompt = prompt::of(&project.name, &attempts, attempt, view.now);
+                section.panel {
+                    h3 {
+                        span class={ "chip " (attempt.status.as_str()) } { (figures::ended(attempt.status)) } " "
+                        (prompt::label(attempt.retry))
+                        @if executions.is_some_and(|last| last > 0) { ", execution " (attempt.execution + 1) }
+                    }
+                    p.facts {
+                        @if let Some(duration) = attempt.duration_ms { span { (words::duration(duration)) } }
+                        @if let Some(browser) = &attempt.browser_name { span { bdi { (browser) } } }
+                        @if let Some(shard) = attempt.shard { span { "shard " (shard.index) } }
+                    }
+                    (errors(attempt))
+                    @if let Some(prompt) = &prompt {
+                        @let anchor = format!("prompt-{place}");
+                        p { button type="button" data-copy=(anchor) hidden { "Copy prompt" } }
+                        details.plain { summary { "Prompt for an assistant" } pre id=(anchor) tabindex="0" { (prompt) } }
+                    }
+                }
+            }
+        }
+        @if hidden > 0 { p.sub { "And " (words::grouped(hidden)) " more attempts; the JSON has them." } }
+    };
+    let file = match &selector.file {
+        FileSelector::Any => None,
+        FileSelector::Exactly(file) => Some(file.clone().unwrap_or_default()),
+    };
+    Ok(Page {
+        title: format!("Run {}, {}", attempts.run.run_number, project.name),
+        api: Some(links::with_query(
+            &format!(
+                "/projects/{}/runs/{id}/tests/{}",
+                project.id,
+                links::escaped(&test.name)
+            ),
+            &[("filePath", file.as_deref())],
+        )),
+        project: Some(project),
+        tab: Tab::Runs,
+        body,
+    }
+    .into())
+}
+
+fn errors(attempt: &StoredAttempt) -> Markup {
+    html! {
+        @for error in attempt.errors.iter().take(ERRORS) { (self::error(error)) }
+        @if attempt.errors.len() > ERRORS { p.sub { "And " (attempt.errors.len() - ERRORS) " more errors." } }
+    }
+}
+
+fn error(error: &ErrorDetail) -> Markup {
+    html! {
+        @if let Some(message) = &error.message { pre tabindex="0" { (cut(message)) } }
+        @if let Some(location) = &error.location {
+            p.sub { "at " code { bdi { (location.file) } @if let Some(line) = location.line { ":" (line) } } }
+        }
+        @if let Some(snippet) = &error.snippet { pre.lines tabindex="0" { (cut(snippet)) } }
+        @if let Some(stack) = &error.stack {
+            details.plain { summary { "Stack" } pre.lines tabindex="0" { (cut(stack)) } }
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    let mut cut: String = text.chars().take(TEXT_CHARS).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    cut
+}

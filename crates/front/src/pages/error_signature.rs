@@ -1,0 +1,166 @@
+//! `/p/{id}/errors/{fingerprint}`: one error signature, the tests and the runs that it hit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_components::{
+    chart::{self, PeriodBar},
+    words,
+};
+use assay_domain::{
+    id::ProjectId,
+    signature::SignatureDetail,
+    timestamp::{DAY_MS, Timestamp},
+    window::Window,
+};
+use maud::{Markup, html};
+
+use super::{Answer, choice, count, grouped, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::View,
+};
+
+/// How many tests and runs the page lists.
+const LISTED: usize = 50;
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let window = view.window()?;
+    let fingerprint = view.part("fingerprint");
+    let is_fingerprint = (1..=128).contains(&fingerprint.len())
+        && fingerprint
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if !is_fingerprint {
+        return Err(FrontError::SignatureNotFound);
+    }
+    let detail = view
+        .store
+        .signature(&project, fingerprint, &window)?
+        .ok_or(FrontError::SignatureNotFound)?;
+    let signature = &detail.signature;
+    let days = window.days.to_string();
+    let branches: BTreeSet<&str> = detail
+        .runs
+        .iter()
+        .filter_map(|run| run.branch.as_deref())
+        .collect();
+    let path = links::signature(project.id, fingerprint);
+    let body = html! {
+        h1 { bdi { (signature.title) } }
+        p.facts {
+            span.category { (signature.category) }
+            span { b { (grouped(signature.occurrence_count)) } " ×" }
+            span { (count(signature.test_count, "test")) }
+            span { (count(signature.run_count, "run")) }
+            span { "first seen " (when(signature.first_seen, view.now)) }
+            span { "last seen " (when(signature.last_seen, view.now)) }
+            @if signature.is_new { span.chip.flaky { "new" } }
+        }
+        @if detail.window_empty { p.why { "It did not occur in these " (window.days) " days; the figures are of everything that is kept." } }
+        form.controls action=(path) method="get" {
+            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
+            button type="submit" { "Apply" }
+        }
+        @if let Some(message) = &signature.message { pre tabindex="0" { (message) } }
+        (by_day(&detail, &window, view.now))
+        @if !branches.is_empty() {
+            p.facts { span { "Branches" } @for branch in branches.iter().take(LISTED) { span { b { bdi { (branch) } } } } }
+        }
+        (tests(project.id, &detail))
+        (runs(project.id, &detail, view.now))
+        p.fingerprint { "Fingerprint " code { (signature.fingerprint) } }
+    };
+    Ok(Page {
+        title: format!("Error, {}", project.name),
+        api: Some(links::with_query(
+            &format!("/projects/{}/errors/{}", project.id, links::escaped(fingerprint)),
+            &[("days", Some(days.as_str()))],
+        )),
+        project: Some(project),
+        tab: Tab::Errors,
+        body,
+    }
+    .into())
+}
+
+/// Occurrences a day. Of a signature in very many runs only the newest are known.
+fn by_day(detail: &SignatureDetail, window: &Window, now: Timestamp) -> Markup {
+    let mut days: BTreeMap<i64, u64> = BTreeMap::new();
+    for run in &detail.runs {
+        let days_ago = now.since_ms(run.started_at).div_euclid(DAY_MS);
+        *days.entry(days_ago).or_default() += run.occurrences;
+    }
+    let bars: Vec<PeriodBar> = (0..window.days)
+        .rev()
+        .map(|days_ago| {
+            let occurrences = days.get(&days_ago).copied().unwrap_or_default();
+            PeriodBar {
+                about: format!(
+                    "{}: {}",
+                    words::day(now.plus_days(-days_ago)),
+                    count(occurrences, "occurrence")
+                ),
+                value: f64::from(u32::try_from(occurrences).unwrap_or(u32::MAX)),
+            }
+        })
+        .collect();
+    html! {
+        @if !detail.window_empty {
+            figure.panel {
+                figcaption { b { "Occurrences a day" } @if detail.truncated { span { "of the newest runs" } } }
+                (chart::periods(&bars, "failed", "Occurrences day by day"))
+                p.axis { span { (words::day(now.plus_days(1 - window.days))) } span { "today" } }
+            }
+        }
+    }
+}
+
+fn tests(project: ProjectId, detail: &SignatureDetail) -> Markup {
+    html! {
+        h2 { "Tests" }
+        div.panel.wide tabindex="0" role="group" aria-label="Tests" {
+            table {
+                thead { tr { th scope="col" { "Test" } th.number scope="col" { "Occurrences" } } }
+                tbody {
+                    @for test in detail.tests.iter().take(LISTED) {
+                        tr {
+                            td { a href=(links::test(project, &test.test_name, test.file_path.as_deref())) { bdi { (test.test_name) } } @if let Some(file) = &test.file_path { span.path { bdi { (file) } } } }
+                            td.number { (grouped(test.occurrence_count)) }
+                        }
+                    }
+                }
+            }
+            (more(detail.signature.test_count))
+        }
+    }
+}
+
+fn runs(project: ProjectId, detail: &SignatureDetail, now: Timestamp) -> Markup {
+    html! {
+        h2 { "Runs" }
+        div.panel.wide tabindex="0" role="group" aria-label="Runs" {
+            table {
+                thead { tr { th scope="col" { "Run" } th scope="col" { "Test" } th scope="col" { "Ended" } th scope="col" { "Started" } } }
+                tbody {
+                    @for run in detail.runs.iter().take(LISTED) {
+                        tr {
+                            td { a href=(links::run(project, &run.run_id)) { (run.run_number) } @if let Some(branch) = &run.branch { " " bdi { (branch) } } }
+                            td { a href=(links::attempts(project, &run.run_id, &run.test_name, run.file_path.as_deref())) { bdi { (run.test_name) } } }
+                            td { (assay_components::figures::ended(run.final_status)) }
+                            td { (when(run.started_at, now)) }
+                        }
+                    }
+                }
+            }
+            (more(u64::try_from(detail.runs.len()).unwrap_or(u64::MAX)))
+        }
+    }
+}
+
+fn more(all: u64) -> Markup {
+    let more = all.saturating_sub(u64::try_from(LISTED).unwrap_or(u64::MAX));
+    html! { @if more > 0 { p.sub { "And " (grouped(more)) " more." } } }
+}

@@ -1,0 +1,99 @@
+//! `/p/{id}/errors`: the error signatures of a period.
+
+use assay_domain::signature::{Category, SignatureQuery, SignatureSort};
+use maud::html;
+
+use super::{Answer, choice, count, pager, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::{PER_PAGE, View},
+};
+
+const SORTS: [(SignatureSort, &str); 4] = [
+    (SignatureSort::Occurrences, "occurrences"),
+    (SignatureSort::Tests, "tests"),
+    (SignatureSort::LastSeen, "last seen"),
+    (SignatureSort::FirstSeen, "first seen"),
+];
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let query = SignatureQuery {
+        window: view.window()?,
+        branch: view.text("branch")?,
+        category: view.word("category")?,
+        search: view.text("search")?,
+        sort: view.word("sort")?.unwrap_or(SignatureSort::Occurrences),
+        page: view.page()?,
+        per_page: PER_PAGE,
+    };
+    let list = view.store.signatures(&project, &query)?;
+    let days = query.window.days.to_string();
+    let path = links::project(project.id, "/errors");
+    let filters = [
+        ("days", Some(days.as_str())),
+        ("branch", query.branch.as_deref()),
+        ("category", query.category.map(Category::as_str)),
+        ("search", query.search.as_deref()),
+        ("sort", Some(query.sort.as_str())),
+    ];
+    let address = |path: &str, page: u64, per_page: Option<&str>| {
+        let page = page.to_string();
+        let beyond = [("page", Some(page.as_str())), ("perPage", per_page)];
+        links::with_query(path, &[&filters[..], &beyond].concat())
+    };
+    let category = query.category.map(Category::as_str);
+    let body = html! {
+        h1 { "Errors" }
+        p.sub { "Failures that are one error, by the fingerprint of their text." }
+        form.controls role="search" action=(path) method="get" data-live {
+            label.search { span.unseen { "Search errors" } input name="search" type="search" value=[query.search.as_deref()] maxlength="200" placeholder="Search errors" autocomplete="off"; }
+            label { span { "Branch" } input name="branch" value=[query.branch.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
+            label { span { "Kind" } select name="category" { (choice("", category, "any")) @for each in Category::ALL { (choice(each.as_str(), category, each.as_str())) } } }
+            label { span { "Sort by" } select name="sort" { @for (sort, shown) in SORTS { (choice(sort.as_str(), Some(query.sort.as_str()), shown)) } } }
+            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
+            button type="submit" { "Apply" }
+        }
+        div #results {
+            p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." }
+            @if list.signatures.is_empty() { p.empty { "No error matches." } } @else {
+                ol.rows {
+                    @for signature in &list.signatures {
+                        li.row {
+                            div.card {
+                                p {
+                                    a.leaf href=(links::signature(project.id, &signature.fingerprint)) { bdi { (signature.title) } }
+                                    @if signature.is_new { " " span.chip.flaky { "new" } }
+                                }
+                                p.facts {
+                                    span.category { (signature.category) }
+                                    span { b { (super::grouped(signature.occurrence_count)) } " ×" }
+                                    span { (count(signature.test_count, "test")) }
+                                    span { (count(signature.run_count, "run")) }
+                                    @if let Some(file) = &signature.file_path { span { bdi { (file) } } }
+                                    span { "last seen " (when(signature.last_seen, view.now)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            (pager(&list.page, |page| address(&path, page, None)))
+        }
+    };
+    let api = address(
+        &format!("/projects/{}/errors", project.id),
+        list.page.page,
+        Some("50"),
+    );
+    Ok(Page {
+        title: format!("Errors, {}", project.name),
+        project: Some(project),
+        tab: Tab::Errors,
+        body,
+        api: Some(api),
+    }
+    .into())
+}

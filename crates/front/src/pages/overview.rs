@@ -1,0 +1,318 @@
+//! `/p/{id}`: what is wrong in a project.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_components::{
+    chart::{self, PeriodBar, RunBar},
+    strip, tile, words,
+};
+use assay_domain::{
+    id::ProjectId,
+    observation::History,
+    page::{Direction, PerPage},
+    run::{Outcome, RunQuery, RunRow},
+    signature::{Signature, SignatureQuery, SignatureSort},
+    test::TestName,
+    timestamp::{DAY_MS, Timestamp},
+    verdict::{Verdict, VerdictStatus},
+    window::{Days, Window},
+};
+use maud::{Markup, html};
+
+use super::{Answer, count, rows, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::View,
+};
+
+/// How many tests of a group the page lists.
+const TESTS: usize = 10;
+/// How many runs it draws.
+const RUNS: usize = 40;
+/// The days over which red runs and lost time are drawn.
+const DAYS: i64 = 14;
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let verdicts = view.verdicts(&project)?;
+    let runs = view
+        .store
+        .runs(
+            &project,
+            &RunQuery {
+                window: Window::ending(view.now, Days::Thirty),
+                branch: None,
+                sha: None,
+                status: None,
+                per_page: PerPage::Fifty,
+                position: None,
+                direction: Direction::Next,
+            },
+        )?
+        .runs;
+    let signatures = view.store.signatures(
+        &project,
+        &SignatureQuery {
+            window: Window::ending(view.now, Days::Seven),
+            branch: None,
+            category: None,
+            search: None,
+            sort: SignatureSort::FirstSeen,
+            page: 1,
+            per_page: PerPage::Ten,
+        },
+    )?;
+    let new: Vec<&Signature> = signatures
+        .signatures
+        .iter()
+        .filter(|signature| signature.is_new)
+        .collect();
+
+    let group = |status| -> Vec<&(TestName, Verdict)> {
+        let mut tests: Vec<_> = verdicts
+            .tests
+            .iter()
+            .filter(|(_, verdict)| verdict.status == status)
+            .collect();
+        tests.sort_by(|(left_name, left), (right_name, right)| {
+            let (l, r) = (&left.figures, &right.figures);
+            r.time_lost_ms
+                .cmp(&l.time_lost_ms)
+                .then_with(|| r.flake_score.total_cmp(&l.flake_score))
+                .then_with(|| left_name.cmp(right_name))
+        });
+        tests
+    };
+    let broken = group(VerdictStatus::Broken);
+    let failing = group(VerdictStatus::Failing);
+    let flaky = group(VerdictStatus::Flaky);
+    let days = Daily::of(&verdicts.history, view.now);
+    let id = project.id;
+    let list = |tests: &[&(TestName, Verdict)], status: VerdictStatus, heading: &str| {
+        html! {
+            @if !tests.is_empty() {
+                section aria-label=(heading) {
+                    h2 { (heading) }
+                    (rows::columns())
+                    (rows::rows(id, &verdicts.history, tests.get(..TESTS.min(tests.len())).unwrap_or_default()))
+                    @if tests.len() > TESTS {
+                        p.pages { a href=(links::with_query(&links::project(id, "/tests"), &[("status", Some(status.as_str()))])) { "All " (words::grouped(tests.len())) } }
+                    }
+                }
+            }
+        }
+    };
+    let body = html! {
+        h1 { (headline(broken.len(), failing.len(), flaky.len())) }
+        p.sub {
+            "The last " (DAYS) " days, " (words::count(verdicts.tests.len(), "test")) ". Stable branch " code { bdi { (verdicts.history.stable_branch) } } "."
+            @if let Some(run) = runs.first() { " Last run " a href=(links::run(id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) "." }
+        }
+        section.tiles aria-label="Summary" {
+            (tile("broken", &words::grouped(broken.len()), "broken", "their code fails, run after run"))
+            (tile("failing", &words::grouped(failing.len()), "failing now", "red in their newest runs, the cause not known yet"))
+            (tile("flaky", &words::grouped(flaky.len()), "flaky", "fail although the code is good"))
+            (tile("lost", &words::duration(days.lost_this_week), "lost this week", &format!("{} the week before", words::duration(days.lost_the_week_before))))
+        }
+        (run_chart(id, &runs))
+        div.panels { (days.red_runs()) (days.lost()) }
+        (list(&broken, VerdictStatus::Broken, "Broken"))
+        (list(&failing, VerdictStatus::Failing, "Failing now"))
+        (list(&flaky, VerdictStatus::Flaky, "Flaky, by time lost"))
+        (new_errors(id, &new, view.now))
+    };
+    Ok(Page {
+        title: project.name.clone(),
+        api: Some(format!("/projects/{id}/flaky?perPage=50&explain=true")),
+        project: Some(project),
+        tab: Tab::Overview,
+        body,
+    }
+    .into())
+}
+
+fn headline(broken: usize, failing: usize, flaky: usize) -> String {
+    let parts: Vec<String> = [(broken, "broken"), (failing, "failing now"), (flaky, "flaky")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{} {word}", words::grouped(number)))
+        .collect();
+    match (parts.as_slice(), broken + failing + flaky) {
+        ([], _) => "Nothing is broken, failing or flaky".to_owned(),
+        (_, 1) => format!("1 test is {}", parts.join(", ").trim_start_matches("1 ")),
+        _ => format!("Tests: {}", parts.join(", ")),
+    }
+}
+
+/// The newest runs, each a link.
+fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
+    let mut shown: Vec<&RunRow> = newest_first.iter().take(RUNS).collect();
+    shown.reverse();
+    let red = shown
+        .iter()
+        .filter(|run| run.status == Some(Outcome::Failed))
+        .count();
+    let label = format!(
+        "The newest {}, {red} of them red",
+        words::count(shown.len(), "run")
+    );
+    let bars: Vec<RunBar> = shown
+        .iter()
+        .map(|run| RunBar {
+            about: about(run),
+            link: Some(links::run(project, &run.id)),
+            failed: run.counts.failed,
+            recovered: run.counts.recovered,
+            red: run.status == Some(Outcome::Failed),
+        })
+        .collect();
+    html! {
+        @if let (Some(first), Some(last)) = (shown.first(), shown.last()) {
+            figure.panel {
+                figcaption {
+                    span { b { (words::count(red, "red run")) } " of the last " (shown.len()) }
+                    a href=(links::project(project, "/runs")) { "All runs" }
+                }
+                (chart::runs(&bars, &label))
+                p.axis { span { (words::day(first.started_at)) } span { (words::day(last.started_at)) } }
+                (strip::legend())
+            }
+        } @else {
+            p.panel { "No run in the last 30 days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
+        }
+    }
+}
+
+fn about(run: &RunRow) -> String {
+    let on = run
+        .branch
+        .as_ref()
+        .map(|branch| format!(", {branch}"))
+        .unwrap_or_default();
+    format!(
+        "run {}{on}, {}: {} failed, {} passed on retry, of {}",
+        run.run_number,
+        words::date_time(run.started_at),
+        run.counts.failed,
+        run.counts.recovered,
+        words::count(usize::try_from(run.counts.total).unwrap_or(usize::MAX), "test"),
+    )
+}
+
+/// What went wrong day by day.
+struct Daily {
+    /// By days before now: runs with a failed test, and runs.
+    runs: BTreeMap<i64, (usize, usize)>,
+    /// By days before now: milliseconds lost.
+    lost: BTreeMap<i64, u64>,
+    lost_this_week: u64,
+    lost_the_week_before: u64,
+    now: Timestamp,
+}
+
+impl Daily {
+    fn of(history: &History, now: Timestamp) -> Self {
+        let mut daily = Self {
+            runs: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            lost_this_week: 0,
+            lost_the_week_before: 0,
+            now,
+        };
+        let mut red: BTreeSet<i32> = BTreeSet::new();
+        let mut all: BTreeMap<i32, i64> = BTreeMap::new();
+        for run in &history.runs {
+            let days_ago = now.since_ms(run.run.started_at).div_euclid(DAY_MS);
+            all.insert(run.run.number, days_ago);
+            if run.failures.iter().any(|failure| !failure.recovered) {
+                red.insert(run.run.number);
+            }
+            let lost: u64 = run.failures.iter().filter_map(|failure| failure.lost_ms).sum();
+            *daily.lost.entry(days_ago).or_default() += lost;
+            if days_ago < 7 {
+                daily.lost_this_week += lost;
+            } else {
+                daily.lost_the_week_before += lost;
+            }
+        }
+        for (number, days_ago) in all {
+            let (red_runs, runs) = daily.runs.entry(days_ago).or_default();
+            *runs += 1;
+            *red_runs += usize::from(red.contains(&number));
+        }
+        daily
+    }
+
+    /// A chart of one figure a day, oldest first.
+    fn chart(&self, heading: &str, summary: &str, class: &str, bar: impl Fn(i64) -> (f64, String)) -> Markup {
+        let bars: Vec<PeriodBar> = (0..DAYS)
+            .rev()
+            .map(|days_ago| {
+                let (value, words) = bar(days_ago);
+                PeriodBar {
+                    about: format!("{}: {words}", words::day(self.now.plus_days(-days_ago))),
+                    value,
+                }
+            })
+            .collect();
+        html! {
+            figure.panel {
+                figcaption { b { (heading) } span { (summary) } }
+                (chart::periods(&bars, class, &format!("{heading}, day by day: {summary}")))
+                p.axis { span { (words::day(self.now.plus_days(1 - DAYS))) } span { "today" } }
+            }
+        }
+    }
+
+    fn red_runs(&self) -> Markup {
+        let (red, runs) = self.runs.values().fold((0, 0), |(red, all), (more_red, more)| {
+            (red + more_red, all + more)
+        });
+        let summary = format!("{red} of {} with a failed test", words::count(runs, "run"));
+        self.chart("Red runs a day", &summary, "failed", |days_ago| {
+            let (red, runs) = self.runs.get(&days_ago).copied().unwrap_or_default();
+            let value = u32::try_from(red).unwrap_or(u32::MAX);
+            (
+                f64::from(value),
+                format!("{red} of {}", words::count(runs, "run")),
+            )
+        })
+    }
+
+    fn lost(&self) -> Markup {
+        let summary = format!("{} this week", words::duration(self.lost_this_week));
+        self.chart("Time lost a day", &summary, "recovered", |days_ago| {
+            let lost = self.lost.get(&days_ago).copied().unwrap_or_default();
+            let seconds = u32::try_from(lost / 1_000).unwrap_or(u32::MAX);
+            (f64::from(seconds), words::duration(lost))
+        })
+    }
+}
+
+fn new_errors(project: ProjectId, new: &[&Signature], now: Timestamp) -> Markup {
+    html! {
+        @if !new.is_empty() {
+            section aria-label="New errors" {
+                h2 { "New errors of the last 7 days" }
+                ol.rows {
+                    @for signature in new {
+                        li.row {
+                            div.card {
+                                a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
+                                p.facts {
+                                    span.category { (signature.category) }
+                                    span { (count(signature.test_count, "test")) }
+                                    span { (count(signature.run_count, "run")) }
+                                    span { "first seen " (when(signature.first_seen, now)) }
+                                }
+                            }
+                        }
+                    }
+                }
+                p.pages { a href=(links::project(project, "/errors")) { "All errors" } }
+            }
+        }
+    }
+}

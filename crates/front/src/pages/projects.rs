@@ -1,0 +1,98 @@
+//! `/`: the projects.
+
+use assay_components::{
+    strip::{self, Outcome, Scale},
+    words,
+};
+use assay_domain::{
+    page::{Direction, PerPage},
+    run::{Outcome as RunOutcome, RunQuery, RunRow},
+    verdict::VerdictStatus,
+    window::{Days, Window},
+};
+use maud::html;
+
+use super::{Answer, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::View,
+};
+
+/// How many projects the page describes; of further ones it has the names.
+const DESCRIBED: usize = 20;
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let projects = view.store.projects(&view.caller)?;
+    if let [only] = projects.as_slice() {
+        return Ok(Answer::Elsewhere(links::project(only.id, "")));
+    }
+    let mut described = Vec::new();
+    for entry in projects.iter().take(DESCRIBED) {
+        let Some(project) = view.directory.project(&view.caller, entry.id, view.now)? else {
+            continue;
+        };
+        let query = RunQuery {
+            window: Window::ending(view.now, Days::Thirty),
+            branch: None,
+            sha: None,
+            status: None,
+            per_page: PerPage::TwentyFive,
+            position: None,
+            direction: Direction::Next,
+        };
+        let runs = view.store.runs(&project, &query)?.runs;
+        let verdicts = view.verdicts(&project)?;
+        described.push((entry, runs, verdicts));
+    }
+    let body = html! {
+        h1 { "Projects" }
+        @if projects.is_empty() {
+            p { "This organization has no project yet. " code { "assay project create" } " makes one." }
+        }
+        div.panels {
+            @for (entry, runs, verdicts) in &described {
+                @let status = |status| verdicts.tests.iter().filter(|(_, verdict)| verdict.status == status).count();
+                section.panel {
+                    h3 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
+                    p.facts {
+                        span { b { (words::grouped(status(VerdictStatus::Broken))) } " broken" }
+                        span { b { (words::grouped(status(VerdictStatus::Failing))) } " failing now" }
+                        span { b { (words::grouped(status(VerdictStatus::Flaky))) } " flaky" }
+                    }
+                    @let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
+                    p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
+                    p.sub {
+                        @match runs.first() {
+                            Some(run) => { "Last run " a href=(links::run(entry.id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) },
+                            None => "No run in the last 30 days",
+                        }
+                    }
+                }
+            }
+        }
+        @if projects.len() > DESCRIBED {
+            h2 { "Further projects" }
+            ul { @for entry in projects.iter().skip(DESCRIBED) { li { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } } } }
+        }
+    };
+    Ok(Page {
+        title: "Projects".to_owned(),
+        project: None,
+        tab: Tab::None,
+        body,
+        api: Some("/projects".to_owned()),
+    }
+    .into())
+}
+
+/// How a run ended: a run with recovered tests is one that passed on retry.
+fn cell(run: &RunRow) -> Option<Outcome> {
+    match run.status {
+        Some(RunOutcome::Failed) => Some(Outcome::Failed),
+        Some(RunOutcome::Passed) if run.counts.recovered > 0 => Some(Outcome::Recovered),
+        Some(RunOutcome::Passed) => Some(Outcome::Passed),
+        None => Some(Outcome::Skipped),
+    }
+}

@@ -1,0 +1,52 @@
+//! Compact rows of tests, each a link to the test's page.
+
+use assay_components::{
+    figures,
+    history::{run_places, worst},
+    name,
+    strip::{self, Outcome, Scale},
+    words,
+};
+use assay_domain::{id::ProjectId, observation::History, test::TestName, verdict::Verdict};
+use maud::{Markup, html};
+
+use crate::links;
+
+/// How many runs a row draws.
+const RUNS: usize = 24;
+
+/// The rows of these tests, in their order.
+pub(super) fn rows(project: ProjectId, history: &History, tests: &[&(TestName, Verdict)]) -> Markup {
+    let places = run_places(history);
+    let names: Vec<_> = tests
+        .iter()
+        .map(|(test, _)| (test.name.as_str(), test.file_path.as_deref()))
+        .collect();
+    let short = name::short_names(&names);
+    html! {
+        ol.rows {
+            @for ((test, verdict), short) in tests.iter().map(|pair| (&pair.0, &pair.1)).zip(&short) {
+                @let cells = worst(history, &places, verdict.test);
+                @let newest: Vec<Option<Outcome>> = cells.get(cells.len().saturating_sub(RUNS)..).unwrap_or_default().iter().map(|(_, outcome)| Some(*outcome)).collect();
+                li.row.(verdict.status.as_str()) {
+                    a href=(links::test(project, &test.name, test.file_path.as_deref())) {
+                        (figures::chip(verdict.status))
+                        (name::in_list(short, &test.name))
+                        span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }
+                        span.figure { span.unseen { "flake score " } (format!("{:.2}", verdict.figures.flake_score)) }
+                        span.figure { span.unseen { "time lost " } (verdict.figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The names of the columns.
+pub(super) fn columns() -> Markup {
+    html! {
+        p.columns aria-hidden="true" {
+            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Score" } span.figure { "Time lost" }
+        }
+    }
+}

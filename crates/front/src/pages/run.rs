@@ -1,0 +1,229 @@
+//! `/p/{id}/runs/{run}`: one run.
+
+use assay_components::{chart, figures, name, words};
+use assay_domain::{
+    attempt::ErrorDetail,
+    id::{ProjectId, RunId},
+    page::{Page as PagePlace, PerPage},
+    project::Project,
+    run::{RunDetail, RunStatus, TestEntry},
+};
+use maud::{Markup, html};
+
+use super::{Answer, commit, pager, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::View,
+};
+
+/// How many errors outside of tests the page shows.
+const REPORT_ERRORS: usize = 10;
+
+/// Which tests of the run are listed.
+const SHOWN: [(&str, &str); 3] = [
+    ("failed", "failed"),
+    ("recovered", "passed on retry"),
+    ("all", "all"),
+];
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    let asked = view.parse("show", "must be one of failed, recovered, all", |word| {
+        SHOWN
+            .into_iter()
+            .map(|(word, _)| word)
+            .find(|shown| *shown == word)
+    })?;
+    let page = view.page()?;
+    let mut run = view.store.run(&project, id)?.ok_or(FrontError::RunNotFound)?;
+    read_all(view, &project, &mut run)?;
+
+    let is_failed = |test: &&TestEntry| test.status.is_failure();
+    let is_recovered =
+        |test: &&TestEntry| !test.status.is_failure() && !test.status.is_skip() && test.attempts > 1;
+    let show = asked.unwrap_or(if run.counts.failed > 0 {
+        "failed"
+    } else if run.counts.recovered > 0 {
+        "recovered"
+    } else {
+        "all"
+    });
+    let tests: Vec<&TestEntry> = match show {
+        "failed" => run.tests.iter().filter(is_failed).collect(),
+        "recovered" => run.tests.iter().filter(is_recovered).collect(),
+        _ => run.tests.iter().collect(),
+    };
+    let place = PagePlace::of(
+        page,
+        PerPage::Fifty,
+        u64::try_from(tests.len()).unwrap_or(u64::MAX),
+    );
+    let listed: Vec<&TestEntry> = tests
+        .into_iter()
+        .skip(usize::try_from(place.offset()).unwrap_or(usize::MAX))
+        .take(usize::try_from(place.per_page).unwrap_or(usize::MAX))
+        .collect();
+    let path = links::run(project.id, &id);
+    let address = |page: Option<&str>| links::with_query(&path, &[("show", Some(show)), ("page", page)]);
+    let body = html! {
+        (head(view, &run))
+        (report_errors(&run))
+        section aria-labelledby="tests" {
+            h2 #tests { "Tests" }
+            nav.controls aria-label="Which tests" {
+                div.chips {
+                    @for (word, shown) in SHOWN {
+                        @let counted = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
+                        a href=(links::with_query(&path, &[("show", Some(word))])) aria-current=[(word == show).then_some("true")] {
+                            (shown) " " span { (words::grouped(usize::try_from(counted).unwrap_or(usize::MAX))) }
+                        }
+                    }
+                }
+            }
+            @if listed.is_empty() { p.empty { "No such test in this run." } } @else { (tests_by_file(project.id, &id, &listed)) }
+            (pager(&place, |page| address(Some(&page.to_string()))))
+        }
+    };
+    Ok(Page {
+        title: format!("Run {}, {}", run.run.run_number, project.name),
+        api: Some(format!("/projects/{}/runs/{id}", project.id)),
+        project: Some(project),
+        tab: Tab::Runs,
+        body,
+    }
+    .into())
+}
+
+/// Reads the tests that a first read of a long run leaves out.
+fn read_all(view: &View<'_>, project: &Project, run: &mut RunDetail) -> Result<(), FrontError> {
+    let Some(mut rest) = run.rest.take() else {
+        return Ok(());
+    };
+    while let Some(part) = rest.parts.pop_front() {
+        let tests = view.store.run_part(project, &rest, &part)?;
+        // The run was imported again meanwhile; a reload shows it as it is now.
+        run.tests.extend(tests.ok_or(FrontError::Overloaded)?);
+    }
+    Ok(())
+}
+
+fn head(view: &View<'_>, run: &RunDetail) -> Markup {
+    let (counts, run) = (run.counts, &run.run);
+    let ended = match run.status {
+        RunStatus::Passed => "passed",
+        RunStatus::Failed => "failed",
+        RunStatus::Incomplete => "incomplete",
+    };
+    let plain = counts.passed.saturating_sub(counts.recovered);
+    let summary = format!(
+        "{} failed, {} passed on retry, {plain} passed at once, {} skipped",
+        counts.failed, counts.recovered, counts.skipped
+    );
+    html! {
+        h1 { "Run " (run.run_number) " " span class={ "chip " (ended) } { (ended) } }
+        @if let Some(message) = &run.commit_message { p { bdi { (message.lines().next().unwrap_or_default()) } } }
+        p.facts {
+            @if let Some(branch) = &run.branch { span { "branch " b { bdi { (branch) } } } }
+            @if let Some(sha) = &run.commit_sha { span { "commit " (commit(sha)) } }
+            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (commit(revision)) } }
+            @if let Some(number) = run.pull_request_number { span { "pull request " b { (number) } @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
+            @if let Some(author) = &run.author_name { span { "by " bdi { (author) } } }
+            @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }
+            span { (when(run.started_at, view.now)) }
+            @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { "took " b { (words::duration(duration)) } } }
+            @if let Some(shards) = &run.shards {
+                span { (shards.received.len()) @if let Some(expected) = shards.expected { " of " (expected) } " shards" }
+            }
+        }
+        div.box {
+            (chart::shares(&[
+                ("failed", u64::from(counts.failed)),
+                ("recovered", u64::from(counts.recovered)),
+                ("passed", u64::from(plain)),
+                ("skipped", u64::from(counts.skipped)),
+            ], &summary))
+            p.facts {
+                span { b { (counts.failed) } " failed" }
+                span { b { (counts.recovered) } " passed on retry" }
+                span { b { (plain) } " passed at once" }
+                span { b { (counts.skipped) } " skipped" }
+                span { "of " b { (counts.total) } }
+            }
+        }
+    }
+}
+
+fn report_errors(run: &RunDetail) -> Markup {
+    let errors = &run.run.report_errors;
+    let more = errors.len().saturating_sub(REPORT_ERRORS)
+        + usize::try_from(run.run.omitted_report_errors).unwrap_or(usize::MAX);
+    html! {
+        @if !errors.is_empty() {
+            section aria-labelledby="report-errors" {
+                h2 #report-errors { "Errors outside of tests" }
+                div.box {
+                    @for error in errors.iter().take(REPORT_ERRORS) { (report_error(error)) }
+                    @if more > 0 { p.sub { "And " (words::grouped(more)) " more." } }
+                }
+            }
+        }
+    }
+}
+
+fn report_error(error: &ErrorDetail) -> Markup {
+    let text = [&error.message, &error.stack]
+        .into_iter()
+        .flatten()
+        .next()
+        .cloned()
+        .unwrap_or_default();
+    let shown: String = text.chars().take(2_000).collect();
+    html! { pre tabindex="0" { (shown) } }
+}
+
+/// The tests under their files. They come ordered by file.
+fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry]) -> Markup {
+    let names: Vec<_> = tests
+        .iter()
+        .map(|test| (test.test_name.as_str(), test.file_path.as_deref()))
+        .collect();
+    let short = name::short_names(&names);
+    let named: Vec<(&TestEntry, &name::ShortName)> = tests.iter().copied().zip(&short).collect();
+    html! {
+        @for group in named.chunk_by(|(left, _), (right, _)| left.file_path == right.file_path) {
+            @if let Some((first, _)) = group.first() {
+                h3.path { bdi { (first.file_path.as_deref().unwrap_or("(no file)")) } }
+                ol.rows {
+                    @for (test, short) in group {
+                        li.row.(test.status.as_str()) {
+                            a href=(links::attempts(project, run, &test.test_name, test.file_path.as_deref())) {
+                                span class={ "chip " (test.status.as_str()) } { (figures::ended(test.status)) }
+                                span {
+                                    (name::in_list(short, &test.test_name))
+                                    @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
+                                        span.path { bdi { (first_line(message)) } }
+                                    }
+                                }
+                                span.sub { @if let Some(browser) = &test.browser_name { bdi { (browser) } } }
+                                span.figure { @if test.attempts > 1 { (test.attempts) " ×" span.unseen { " attempts" } } }
+                                span.figure { (test.duration_ms.map_or("–".to_owned(), words::duration)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The first line of a message that has text, bounded.
+fn first_line(message: &str) -> String {
+    let line = message
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    line.trim().chars().take(160).collect()
+}

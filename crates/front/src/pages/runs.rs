@@ -1,0 +1,146 @@
+//! `/p/{id}/runs`: the runs, newest first.
+
+use assay_components::{chart, words};
+use assay_domain::{
+    id::ProjectId,
+    page::{Direction, RunPosition},
+    run::{Outcome, RunQuery, RunRow},
+    timestamp::Timestamp,
+};
+use assay_explain::cursor;
+use maud::{Markup, html};
+
+use super::{Answer, choice, commit, count, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::{PER_PAGE, View},
+};
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let window = view.window()?;
+    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
+    let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+        let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_sha.then(|| sha.to_ascii_lowercase())
+    })?;
+    let position = view.parse("cursor", "must be of a link of the list", cursor::decode)?;
+    let direction = view.parse("direction", "must be one of next, prev", |word| match word {
+        "next" => Some(Direction::Next),
+        "prev" => Some(Direction::Prev),
+        _ => None,
+    })?;
+    let query = RunQuery {
+        window,
+        branch: branch.clone(),
+        sha: sha.clone(),
+        status,
+        per_page: PER_PAGE,
+        position,
+        direction: direction
+            .filter(|_| position.is_some())
+            .unwrap_or(Direction::Next),
+    };
+    let page = view.store.runs(&project, &query)?;
+    let days = window.days.to_string();
+    let filters = [
+        ("days", Some(days.as_str())),
+        ("branch", branch.as_deref()),
+        ("sha", sha.as_deref()),
+        ("status", status.map(Outcome::as_str)),
+    ];
+    let address = |run: &RunRow, direction: &'static str| {
+        let cursor = cursor::encode(RunPosition {
+            started_at: run.started_at,
+            number: run.run_number,
+        });
+        let beyond = [("cursor", Some(cursor.as_str())), ("direction", Some(direction))];
+        links::with_query(
+            &links::project(project.id, "/runs"),
+            &[&filters[..], &beyond].concat(),
+        )
+    };
+    let body = html! {
+        h1 { "Runs" }
+        p.sub { (count(page.total, "run")) " in " (window.days) " days. Stable branch " code { bdi { (page.stable_branch) } } "." }
+        form.controls role="search" action=(links::project(project.id, "/runs")) method="get" data-live {
+            label { span { "Branch" } input name="branch" value=[branch.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
+            label { span { "Commit" } input name="sha" value=[sha.as_deref()] maxlength="40" placeholder="any" autocomplete="off"; }
+            label { span { "Ended" } select name="status" {
+                (choice("", status.map(Outcome::as_str), "any way"))
+                (choice("failed", status.map(Outcome::as_str), "red"))
+                (choice("passed", status.map(Outcome::as_str), "green"))
+            } }
+            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
+            button type="submit" { "Apply" }
+        }
+        div #results {
+            @if page.runs.is_empty() { p.empty { "No run matches." } } @else { (table(project.id, &page.runs, view.now)) }
+            nav.pages aria-label="Pages" {
+                @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
+                @if let (true, Some(last)) = (page.has_older, page.runs.last()) { a.button rel="next" href=(address(last, "next")) { "Older" } }
+            }
+        }
+    };
+    let cursor = position.map(cursor::encode);
+    let direction = match (position, query.direction) {
+        (Some(_), Direction::Prev) => Some("prev"),
+        _ => None,
+    };
+    let beyond = [
+        ("cursor", cursor.as_deref()),
+        ("direction", direction),
+        ("perPage", Some("50")),
+    ];
+    Ok(Page {
+        title: format!("Runs, {}", project.name),
+        api: Some(links::with_query(
+            &format!("/projects/{}/runs", project.id),
+            &[&filters[..], &beyond].concat(),
+        )),
+        project: Some(project),
+        tab: Tab::Runs,
+        body,
+    }
+    .into())
+}
+
+fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
+    html! {
+        ol.rows {
+            @for run in runs {
+                @let counts = run.counts;
+                @let ended = run.status.map_or("incomplete", |status| match status { Outcome::Passed => "passed", Outcome::Failed => "failed" });
+                li.row.(ended) {
+                    div.card {
+                        p {
+                            span class={ "chip " (ended) } { (ended) } " "
+                            a.leaf href=(links::run(project, &run.id)) { "Run " (run.run_number) }
+                            @if let Some(branch) = &run.branch { " on " bdi { (branch) } }
+                            @if let Some(number) = run.pull_request_number { ", pull request " (number) }
+                            @if let Some(sha) = &run.commit_sha { ", " (commit(sha)) }
+                        }
+                        p.facts {
+                            (chart::shares(&[
+                                ("failed", u64::from(counts.failed)),
+                                ("recovered", u64::from(counts.recovered)),
+                                ("passed", u64::from(counts.passed.saturating_sub(counts.recovered))),
+                                ("skipped", u64::from(counts.skipped)),
+                            ], &format!("{} failed, {} passed on retry, {} passed at once, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
+                            span { b { (counts.failed) } " failed" }
+                            @if counts.recovered > 0 { span { b { (counts.recovered) } " on retry" } }
+                            span { "of " b { (words::grouped(usize::try_from(counts.total).unwrap_or(usize::MAX))) } }
+                            span { (when(run.started_at, now)) }
+                            @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
+                            @if let Some(shards) = run.shards {
+                                span { (shards.received) @if let Some(expected) = shards.expected { " of " (expected) } " shards" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `/p/{id}/test`: a test's verdict, its evidence and its history.
+
+use std::collections::BTreeMap;
+
+use assay_components::{
+    chart::{self, PeriodBar},
+    figures, name,
+    strip::{self, Outcome},
+    words,
+};
+use assay_domain::{
+    history::{Occurrence, TestHistory},
+    id::{ProjectId, RunId},
+    test::{TestLookup, TestName},
+    verdict::StoredVerdict,
+};
+use maud::{Markup, html};
+
+use super::{Answer, choice, when};
+use crate::{
+    error::FrontError,
+    layout::{Page, Tab},
+    links,
+    view::{View, found},
+};
+
+/// How many runs a strip shows.
+const CELLS: usize = 60;
+/// How many strips the page shows.
+const STRIPS: usize = 8;
+/// How many durations it draws.
+const DURATIONS: usize = 80;
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let selector = view.test()?;
+    let window = view.window()?;
+    let history = found(view.store.history(&project, &selector, &window)?)?;
+    let verdict = match view.store.verdict(&project, &selector)? {
+        TestLookup::Found(verdict) => verdict.stored,
+        TestLookup::Missing | TestLookup::Ambiguous(_) => None,
+    };
+    let test = &history.test;
+    let days = window.days.to_string();
+    let body = html! {
+        h1 { (name::heading(&test.name, test.file_path.as_deref())) }
+        (self::verdict(project.id, verdict.as_ref(), &history, view))
+        section aria-labelledby="history" {
+            h2 #history { "History" }
+            form.controls action=(links::project(project.id, "/test")) method="get" {
+                input type="hidden" name="name" value=(test.name);
+                input type="hidden" name="file" value=(test.file_path.as_deref().unwrap_or_default());
+                label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
+                button type="submit" { "Apply" }
+            }
+            @if history.occurrences.is_empty() {
+                p.empty { "It did not run in these " (window.days) " days." }
+            } @else {
+                div.box { (strips(project.id, test, &history)) (strip::legend()) }
+                (durations(&history.occurrences))
+            }
+        }
+    };
+    let api = links::with_query(
+        &format!("/projects/{}/tests/{}", project.id, links::escaped(&test.name)),
+        &[
+            ("days", Some(days.as_str())),
+            ("filePath", Some(test.file_path.as_deref().unwrap_or_default())),
+        ],
+    );
+    Ok(Page {
+        title: format!("Test, {}", project.name),
+        api: Some(api),
+        project: Some(project),
+        tab: Tab::Tests,
+        body,
+    }
+    .into())
+}
+
+fn verdict(
+    project: ProjectId,
+    verdict: Option<&StoredVerdict>,
+    history: &TestHistory,
+    view: &View<'_>,
+) -> Markup {
+    let Some(verdict) = verdict else {
+        return html! { p.why { "There is no verdict on this test yet." } };
+    };
+    let numbers: BTreeMap<String, i32> = history
+        .occurrences
+        .iter()
+        .map(|occurrence| (occurrence.run_id.to_string(), occurrence.run_number))
+        .collect();
+    let run = |id: &str| {
+        html! {
+            @match id.parse::<RunId>() {
+                Ok(run) => a href=(links::run(project, &run)) { @match numbers.get(id) { Some(number) => { "run " (number) }, None => "an earlier run" } },
+                Err(_) => (id),
+            }
+        }
+    };
+    html! {
+        p.why { (figures::chip(verdict.status)) " " (verdict.explanation) "." }
+        div.box {
+            (figures::metrics(&verdict.figures, verdict.last.as_ref().map(|(_, last)| (last.status, last.started_at))))
+            p.sub { "Judged " (when(verdict.evaluated_at, view.now)) "." }
+        }
+        @if !verdict.failing_on.is_empty() {
+            p.facts {
+                span { "Fails now on" }
+                @for on in &verdict.failing_on { span { b { bdi { (on.branch.as_deref().unwrap_or("runs without a branch")) } } " (" (words::count(usize::try_from(on.streak).unwrap_or(usize::MAX), "run")) ")" } }
+            }
+        }
+        @if !verdict.evidence.signals.is_empty() {
+            section aria-labelledby="evidence" {
+                h2 #evidence { "Evidence" }
+                div.panel { (figures::evidence(&verdict.evidence, &run)) }
+            }
+        }
+    }
+}
+
+/// Strips by branch, the stable one first, and by variant where there are several.
+fn strips(project: ProjectId, test: &TestName, history: &TestHistory) -> Markup {
+    let mut branches: BTreeMap<(bool, Option<&str>), Vec<&Occurrence>> = BTreeMap::new();
+    let mut variants: BTreeMap<&str, Vec<&Occurrence>> = BTreeMap::new();
+    for occurrence in &history.occurrences {
+        let branch = occurrence.branch.as_deref();
+        let is_other = branch != Some(history.stable_branch.as_str());
+        branches.entry((is_other, branch)).or_default().push(occurrence);
+        let variant = occurrence.suite.as_deref().unwrap_or("(default)");
+        variants.entry(variant).or_default().push(occurrence);
+    }
+    let mut by_branch: Vec<_> = branches.into_iter().collect();
+    // Branches with the newest runs first, after the stable one.
+    by_branch.sort_by_key(|((is_other, _), occurrences)| {
+        (
+            *is_other,
+            std::cmp::Reverse(occurrences.first().map(|occurrence| occurrence.started_at)),
+        )
+    });
+    let hidden = by_branch.len().saturating_sub(STRIPS);
+    html! {
+        div.strips {
+            @for ((is_other, branch), occurrences) in by_branch.iter().take(STRIPS) {
+                div.branch {
+                    p.label { span.on { bdi { (branch.unwrap_or("no branch")) } } @if !is_other { span.stable { "stable" } } }
+                    (cells(project, test, occurrences))
+                }
+            }
+            @if hidden > 0 { p.sub { "And " (words::count(hidden, "branch")) } }
+            @if variants.len() > 1 {
+                @for (variant, occurrences) in variants.iter().take(STRIPS) {
+                    div.branch {
+                        p.label { span.on { bdi { (variant) } } span.stable { "variant" } }
+                        (cells(project, test, occurrences))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A strip as a list: each run in words, its shape and colour by its class.
+fn cells(project: ProjectId, test: &TestName, newest_first: &[&Occurrence]) -> Markup {
+    let mut shown: Vec<&&Occurrence> = newest_first.iter().take(CELLS).collect();
+    shown.reverse();
+    html! {
+        div.scroll tabindex="0" role="group" aria-label="Runs, the newest on the right" {
+            ol.cells {
+                @for occurrence in shown {
+                    @let outcome = outcome(occurrence);
+                    @let words = format!("run {}, {}, {}", occurrence.run_number, occurrence.branch.as_deref().unwrap_or("no branch"), outcome.words());
+                    li { a.(outcome.class()) title=(words) href=(links::attempts(project, &occurrence.run_id, &test.name, test.file_path.as_deref())) { (words) } }
+                }
+            }
+        }
+    }
+}
+
+fn outcome(occurrence: &Occurrence) -> Outcome {
+    if occurrence.status.is_failure() {
+        Outcome::Failed
+    } else if occurrence.status.is_skip() {
+        Outcome::Skipped
+    } else if occurrence.any_failed_attempt {
+        Outcome::Recovered
+    } else {
+        Outcome::Passed
+    }
+}
+
+fn durations(newest_first: &[Occurrence]) -> Markup {
+    let timed: Vec<(&Occurrence, u64)> = newest_first
+        .iter()
+        .take(DURATIONS)
+        .filter_map(|occurrence| Some((occurrence, occurrence.duration_ms?)))
+        .collect();
+    let lost: u64 = newest_first
+        .iter()
+        .filter_map(|occurrence| occurrence.lost_ms)
+        .sum();
+    let mut sorted: Vec<u64> = timed.iter().map(|(_, ms)| *ms).collect();
+    sorted.sort_unstable();
+    let median = sorted.get(sorted.len() / 2).copied();
+    let bars: Vec<PeriodBar> = timed
+        .iter()
+        .rev()
+        .map(|(occurrence, ms)| PeriodBar {
+            about: format!(
+                "run {}, {}: {}",
+                occurrence.run_number,
+                words::date_time(occurrence.started_at),
+                words::duration(*ms)
+            ),
+            value: f64::from(u32::try_from(*ms).unwrap_or(u32::MAX)),
+        })
+        .collect();
+    html! {
+        @if let Some(median) = median {
+            figure.panel {
+                figcaption {
+                    b { "Durations" }
+                    span { "median " (words::duration(median)) ", at most " (words::duration(sorted.last().copied().unwrap_or_default())) "; lost in failed attempts: " (words::duration(lost)) }
+                }
+                (chart::periods(&bars, "passed", &format!("Durations of the newest {}", words::count(bars.len(), "run"))))
+            }
+        }
+    }
+}

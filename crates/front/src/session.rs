@@ -1,0 +1,188 @@
+//! The session: a sealed cookie that holds the hash of a read key and the time of its last use.
+//!
+//! Nothing of a session is stored. The key's text is kept nowhere; its hash is looked up for every page, so that a
+//! revocation ends the session.
+
+use std::sync::Arc;
+
+use assay_domain::{key::KeyHash, timestamp::Timestamp};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    digest::{SHA256, digest},
+    error::Unspecified,
+    rand::{SecureRandom, SystemRandom},
+};
+
+/// A session without a page for this long is over.
+const IDLE_MS: i64 = 12 * 3_600_000;
+/// How old the time in a cookie gets before a page renews it.
+const RENEWED_AFTER_MS: i64 = 10 * 60_000;
+/// What is sealed for one purpose must not be opened for another.
+const PURPOSE: &[u8] = b"assay session 1";
+const HASH_BYTES: usize = 32;
+const TIME_BYTES: usize = 8;
+
+/// Seals and opens sessions.
+#[derive(Clone)]
+pub struct Sessions {
+    key: Arc<LessSafeKey>,
+    random: SystemRandom,
+    cookie: &'static str,
+    is_secure: bool,
+}
+
+/// The system has no random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system has no random numbers")]
+pub struct NoRandomness;
+
+impl From<Unspecified> for NoRandomness {
+    fn from(_: Unspecified) -> Self {
+        Self
+    }
+}
+
+/// What a cookie holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Session {
+    pub(crate) key: KeyHash,
+    used_at: Timestamp,
+}
+
+impl Sessions {
+    /// Sessions under a secret of any length: processes with the same secret share their sessions. `is_secure` says whether
+    /// browsers reach the pages over TLS.
+    ///
+    /// # Errors
+    /// Where the system has no random numbers.
+    pub fn new(secret: Option<&str>, is_secure: bool) -> Result<Self, NoRandomness> {
+        let random = SystemRandom::new();
+        let mut bytes = [0; HASH_BYTES];
+        match secret {
+            Some(secret) => bytes.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref()),
+            None => random.fill(&mut bytes)?,
+        }
+        Ok(Self {
+            key: Arc::new(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes)?)),
+            random,
+            // A browser accepts the prefix only over TLS, and then from no other host and path.
+            cookie: if is_secure { "__Host-assay" } else { "assay" },
+            is_secure,
+        })
+    }
+
+    /// The value of the `Set-Cookie` header for a session that is used at `now`.
+    pub(crate) fn cookie(&self, key: KeyHash, now: Timestamp) -> Result<String, NoRandomness> {
+        let mut sealed = [&key.0[..], &now.unix_ms().to_be_bytes()].concat();
+        let mut nonce = [0; NONCE_LEN];
+        self.random.fill(&mut nonce)?;
+        self.key.seal_in_place_append_tag(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::from(PURPOSE),
+            &mut sealed,
+        )?;
+        let value = URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat());
+        Ok(self.set_cookie(&value, IDLE_MS / 1_000))
+    }
+
+    /// The value of the `Set-Cookie` header that ends a session.
+    pub(crate) fn ended(&self) -> String {
+        self.set_cookie("", 0)
+    }
+
+    fn set_cookie(&self, value: &str, seconds: i64) -> String {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!(
+            "{}={value}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Strict{secure}",
+            self.cookie
+        )
+    }
+
+    /// The session of a `Cookie` header, if it holds one that has not ended at `now`.
+    pub(crate) fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
+        let mut values = header.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let (_, value) = values.find(|(name, _)| *name == self.cookie)?;
+        let mut bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = self.key.open_in_place(nonce, Aad::from(PURPOSE), sealed).ok()?;
+        let (hash, time) = opened.split_first_chunk::<HASH_BYTES>()?;
+        let time: [u8; TIME_BYTES] = time.try_into().ok()?;
+        let session = Session {
+            key: KeyHash(*hash),
+            used_at: Timestamp::from_unix_ms(i64::from_be_bytes(time)),
+        };
+        (now.since_ms(session.used_at) < IDLE_MS).then_some(session)
+    }
+}
+
+impl Session {
+    /// Whether a page at `now` sets the cookie again, so that a session in use does not end.
+    pub(crate) const fn is_to_be_renewed(&self, now: Timestamp) -> bool {
+        now.since_ms(self.used_at) > RENEWED_AFTER_MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+    const KEY: KeyHash = KeyHash([7; 32]);
+
+    fn sent(set_cookie: &str) -> String {
+        set_cookie.split(';').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_session_is_opened_under_its_secret_alone() {
+        let sessions = Sessions::new(Some("a"), false).unwrap();
+        let cookie = sent(&sessions.cookie(KEY, NOW).unwrap());
+        let opened = sessions.of_header(&format!("x=y; {cookie}"), NOW).unwrap();
+        assert_eq!(opened.key, KEY);
+        let same = Sessions::new(Some("a"), false).unwrap();
+        assert!(same.of_header(&cookie, NOW).is_some());
+        for other in [
+            Sessions::new(Some("b"), false).unwrap(),
+            Sessions::new(None, false).unwrap(),
+        ] {
+            assert_eq!(other.of_header(&cookie, NOW), None);
+        }
+    }
+
+    #[test]
+    fn a_cookie_that_was_changed_is_none() {
+        let sessions = Sessions::new(Some("a"), false).unwrap();
+        let cookie = sent(&sessions.cookie(KEY, NOW).unwrap());
+        for place in "assay=".len()..cookie.len() {
+            let mut changed = cookie.clone().into_bytes();
+            changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            // The last character of unpadded base64 has bits that mean nothing; it is refused where one of them is set.
+            assert_eq!(sessions.of_header(&changed, NOW), None, "{place}");
+        }
+        for text in ["", "assay", "assay=", "assay=AAAA", "other=1"] {
+            assert_eq!(sessions.of_header(text, NOW), None);
+        }
+    }
+
+    #[test]
+    fn a_session_ends_after_twelve_idle_hours_and_is_renewed_in_use() {
+        let sessions = Sessions::new(None, true).unwrap();
+        let set = sessions.cookie(KEY, NOW).unwrap();
+        assert!(
+            set.starts_with("__Host-assay=") && set.ends_with("; Secure"),
+            "{set}"
+        );
+        let cookie = sent(&set);
+        let opened = |ms| sessions.of_header(&cookie, NOW.plus_ms(ms));
+        assert!(
+            opened(IDLE_MS - 1)
+                .unwrap()
+                .is_to_be_renewed(NOW.plus_ms(IDLE_MS - 1))
+        );
+        assert_eq!(opened(IDLE_MS), None);
+        assert!(!opened(1_000).unwrap().is_to_be_renewed(NOW.plus_ms(1_000)));
+    }
+}

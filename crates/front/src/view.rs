@@ -1,0 +1,187 @@
+//! One request for a page of somebody who is signed in: who asks for what, and where to look.
+
+use std::sync::Arc;
+
+use assay_access::directory::Directory;
+use assay_domain::{
+    id::ProjectId,
+    observation::History,
+    page::PerPage,
+    project::{Caller, Project},
+    store::{Store, StoreError, in_snapshot},
+    test::{FileSelector, TestLookup, TestName, TestSelector},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Verdict},
+    window::{Days, Window},
+};
+use assay_flakiness::Engine;
+
+use crate::error::FrontError;
+
+/// Longest text of a search or a filter, in characters.
+const TEXT_CHARS: usize = 200;
+/// Longest name of a test, in characters, with room for what an import cuts at.
+const NAME_CHARS: usize = 20_000;
+
+/// One request for a page.
+pub(crate) struct View<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) directory: &'a Directory,
+    pub(crate) engine: &'a Engine,
+    pub(crate) caller: Caller,
+    /// The time of the request, the same for everything on its page.
+    pub(crate) now: Timestamp,
+    /// Parts of the path by name.
+    pub(crate) path: &'a [(String, String)],
+    pub(crate) query: &'a [(String, String)],
+}
+
+impl View<'_> {
+    /// A part of the path.
+    pub(crate) fn part(&self, name: &str) -> &str {
+        let mut parts = self.path.iter();
+        parts
+            .find(|(part, _)| part == name)
+            .map_or("", |(_, value)| value.as_str())
+    }
+
+    /// The project of the path, if the caller may see it.
+    pub(crate) fn project(&self) -> Result<Project, FrontError> {
+        let id: ProjectId = self
+            .part("project")
+            .parse()
+            .map_err(|_| FrontError::ProjectNotFound)?;
+        self.directory
+            .project(&self.caller, id, self.now)?
+            .ok_or(FrontError::ProjectNotFound)
+    }
+
+    /// A parameter that may stand once. An empty one counts as absent: a form sends its empty fields.
+    fn one(&self, name: &'static str) -> Result<Option<&str>, FrontError> {
+        let mut values = self
+            .query
+            .iter()
+            .filter(|(parameter, _)| parameter == name)
+            .map(|(_, value)| value.as_str());
+        match (values.next(), values.next()) {
+            (Some(_), Some(_)) => Err(FrontError::BadParameter {
+                name,
+                rule: "must be given once",
+            }),
+            (Some(value), None) if value.contains('\0') => Err(FrontError::BadParameter {
+                name,
+                rule: "must be percent-encoded UTF-8 without NUL",
+            }),
+            (value, _) => Ok(value),
+        }
+    }
+
+    /// A parameter that `read` reads.
+    pub(crate) fn parse<T>(
+        &self,
+        name: &'static str,
+        rule: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, FrontError> {
+        match self.one(name)?.filter(|value| !value.is_empty()) {
+            None => Ok(None),
+            Some(value) => read(value)
+                .map(Some)
+                .ok_or(FrontError::BadParameter { name, rule }),
+        }
+    }
+
+    /// A text of at most 200 characters.
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, FrontError> {
+        self.parse(name, "must be 1 to 200 characters long", |text| {
+            (text.chars().count() <= TEXT_CHARS).then(|| text.to_owned())
+        })
+    }
+
+    /// A word of a closed set.
+    pub(crate) fn word<T: std::str::FromStr>(&self, name: &'static str) -> Result<Option<T>, FrontError> {
+        self.parse(name, "must be one of the words that the page offers", |word| {
+            word.parse().ok()
+        })
+    }
+
+    /// `page`: a whole number from 1.
+    pub(crate) fn page(&self) -> Result<u64, FrontError> {
+        let page = self.parse("page", "must be a whole number from 1", |page| {
+            page.parse().ok().filter(|page| *page >= 1)
+        })?;
+        Ok(page.unwrap_or(1))
+    }
+
+    /// `days`: 7, 30 (the default) or 90, as far as the plan keeps results.
+    pub(crate) fn window(&self) -> Result<Window, FrontError> {
+        let days = self.parse("days", "must be one of 7, 30, 90 that the plan keeps", |days| {
+            Days::within(self.caller.plan, days.parse().ok()?)
+        })?;
+        let longest = Days::within(self.caller.plan, 30).unwrap_or(Days::Seven);
+        Ok(Window::ending(self.now, days.unwrap_or(longest)))
+    }
+
+    /// The periods that the plan keeps.
+    pub(crate) fn periods(&self) -> impl Iterator<Item = i64> {
+        let plan = self.caller.plan;
+        [7, 30, 90]
+            .into_iter()
+            .filter(move |days| Days::within(plan, *days).is_some())
+    }
+
+    /// The test that `name` and `file` name.
+    pub(crate) fn test(&self) -> Result<TestSelector, FrontError> {
+        let name = self.one("name")?.unwrap_or_default();
+        if name.chars().count() > NAME_CHARS {
+            return Err(FrontError::TestNotFound);
+        }
+        Ok(TestSelector {
+            name: name.to_owned(),
+            file: match self.one("file")? {
+                None => FileSelector::Any,
+                Some("") => FileSelector::Exactly(None),
+                Some(file) => FileSelector::Exactly(Some(file.to_owned())),
+            },
+        })
+    }
+
+    /// The verdicts on every test of the engine's window, as of one state of the project.
+    pub(crate) fn verdicts(&self, project: &Project) -> Result<Verdicts, FrontError> {
+        let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
+        Ok(in_snapshot(self.store, project, |snapshot| {
+            let history = snapshot.observations(from, self.now)?;
+            let verdicts = self.engine.verdicts(&history, self.now);
+            let tests: Vec<_> = verdicts.iter().map(|verdict| verdict.test).collect();
+            let names = snapshot.test_names(&tests)?;
+            if names.len() != verdicts.len() {
+                return Err(StoreError::Corrupt {
+                    what: "list of test names",
+                    value: format!("{} names of {} tests", names.len(), verdicts.len()),
+                });
+            }
+            Ok(Verdicts {
+                history,
+                tests: names.into_iter().zip(verdicts).collect(),
+            })
+        })?)
+    }
+}
+
+/// The verdicts on every test of the engine's window.
+pub(crate) struct Verdicts {
+    pub(crate) history: Arc<History>,
+    pub(crate) tests: Vec<(TestName, Verdict)>,
+}
+
+/// The one test that a look-up found.
+pub(crate) fn found<T>(lookup: TestLookup<T>) -> Result<T, FrontError> {
+    match lookup {
+        TestLookup::Found(found) => Ok(found),
+        TestLookup::Missing => Err(FrontError::TestNotFound),
+        TestLookup::Ambiguous(files) => Err(FrontError::AmbiguousTest(files)),
+    }
+}
+
+/// How many rows a list of the read API has that shows the same as a page of ours.
+pub(crate) const PER_PAGE: PerPage = PerPage::Fifty;
