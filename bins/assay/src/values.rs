@@ -60,19 +60,27 @@ pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
         Format::Trx => "Visual Studio test results",
         Format::Allure => "A folder of Allure results",
         Format::Testng => "TestNG's own results",
+        Format::Cucumber => "Cucumber's JSON",
+        Format::Robot => "Robot Framework's output.xml",
+        Format::Mocha => "Mocha's JSON",
+        Format::Mochawesome => "mochawesome's JSON",
+        Format::Karate => "Karate's summary: features without their scenarios",
+        Format::Nunit => "NUnit's XML, versions 2 and 3",
+        Format::Xunit => "xUnit.net's XML",
+        Format::PytestJson => "pytest-json-report's JSON",
+        Format::Rspec => "RSpec's JSON",
+        Format::Tap => "Test Anything Protocol",
+        Format::Dart => "Events of dart test and flutter test",
+        Format::Libtest => "Events of Rust's libtest",
+        Format::Ctest => "CTest's Test.xml",
     };
     let auto = PossibleValue::new("auto").help("By each file's content");
     let named = Format::ALL.iter().map(|format| {
         let word = PossibleValue::new(format.as_str()).help(help(*format));
-        match format {
-            Format::Jest => word.alias("vitest"),
-            Format::Playwright
-            | Format::Junit
-            | Format::Ctrf
-            | Format::Go
-            | Format::Trx
-            | Format::Allure
-            | Format::Testng => word,
+        if *format == Format::Jest {
+            word.alias("vitest")
+        } else {
+            word
         }
     });
     PossibleValuesParser::new([auto].into_iter().chain(more).chain(named))

@@ -1,12 +1,15 @@
 //! Which format a text is of, by its content.
 
-use crate::{json, report::Format};
+use crate::{json, report::Format, tap};
 
 /// The format of a text, or what else it seems to be.
 pub(crate) fn detect(text: &str) -> Result<Format, String> {
     let head = text.trim_start_matches('\u{feff}').trim_start();
     if head.is_empty() {
         return Err("the file is empty: its reporter crashed or never ran".to_owned());
+    }
+    if tap::begins(head) {
+        return Ok(Format::Tap);
     }
     let xml = if head.starts_with(['{', '[']) {
         None
@@ -28,6 +31,9 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if let Some((_, format)) = xml {
         return Ok(format);
     }
+    if tap::is_among_other_text(head) {
+        return Ok(Format::Tap);
+    }
     if let Some(hint) = hint.or_else(|| other(head)) {
         return Err(hint.to_owned());
     }
@@ -41,22 +47,42 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
 }
 
 /// What can be read, for messages.
-pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results or an Allure results folder";
+pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure \
+                                results folder, or the own format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
+                                mochawesome, RSpec, pytest-json-report, TAP, Dart, libtest, CTest or Karate";
 
 /// The XML format by its outermost element, and where that begins; text before it, such as log lines, is skipped.
 fn xml(text: &str) -> Option<(usize, Format)> {
-    text.match_indices('<').find_map(|(at, _)| {
+    let mut is_first = true;
+    elements(text).find_map(|(at, name)| {
+        // Other XML has elements of these names, too, within something else.
+        let as_root = |is_report: bool, format| (is_first && is_report).then_some((at, format));
+        let beginning = || text.get(at..).unwrap_or_default();
+        let found = match name {
+            "testsuites" | "testsuite" | "testcase" => Some((at, Format::Junit)),
+            "TestRun" => Some((at, Format::Trx)),
+            "testng-results" => Some((at, Format::Testng)),
+            "robot" => as_root(beginning().contains("<suite"), Format::Robot),
+            "test-run" | "test-results" => as_root(true, Format::Nunit),
+            "assemblies" => as_root(beginning().contains("<assembly"), Format::Xunit),
+            "assembly" => as_root(beginning().contains("test-framework"), Format::Xunit),
+            "Site" => as_root(beginning().contains("<Testing"), Format::Ctest),
+            _ => None,
+        };
+        is_first = false;
+        found
+    })
+}
+
+/// The elements that begin in a text, with their names without a namespace's prefix.
+fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.match_indices('<').filter_map(|(at, _)| {
         let name = text
             .get(at + 1..)?
             .split(|c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<'))
             .next()?;
-        // A namespace prefix may stand before a name.
-        match name.rsplit(':').next().unwrap_or_default() {
-            "testsuites" | "testsuite" | "testcase" => Some((at, Format::Junit)),
-            "TestRun" => Some((at, Format::Trx)),
-            "testng-results" => Some((at, Format::Testng)),
-            _ => None,
-        }
+        let name = name.rsplit(':').next().unwrap_or_default();
+        name.starts_with(char::is_alphabetic).then_some((at, name))
     })
 }
 
@@ -106,6 +132,21 @@ const TELLING: &[&str] = &[
     "befores",
     "afters",
     "children",
+    "elements",
+    "uri",
+    "keyword",
+    "featureSummary",
+    "root",
+    "summary_line",
+    "protocolVersion",
+    "runnerVersion",
+    "testID",
+    "time",
+    "suite",
+    "test",
+    "$report_type",
+    "test_count",
+    "exec_time",
 ];
 
 /// The keys seen so far that matter.
@@ -140,6 +181,22 @@ impl<'a> Seen<'a> {
             Some(Format::Ctrf)
         } else if has("testResults") {
             Some(Format::Jest)
+        } else if has("elements") && (has("uri") || has("keyword")) {
+            Some(Format::Cucumber)
+        } else if has("stats") && has("results") {
+            Some(Format::Mochawesome)
+        } else if has("stats") && has("tests") && (has("passes") || has("failures")) {
+            Some(Format::Mocha)
+        } else if has("featureSummary") {
+            Some(Format::Karate)
+        } else if has("exitcode") && (has("collectors") || has("tests") || has("root")) {
+            Some(Format::PytestJson)
+        } else if has("examples") && (has("summary") || has("summary_line")) {
+            Some(Format::Rspec)
+        } else if is_dart(&has) {
+            Some(Format::Dart)
+        } else if has("type") && has("event") && (has("test_count") || has("exec_time")) {
+            Some(Format::Libtest)
         } else if has("Action") && (has("Package") || has("ImportPath") || has("Test")) {
             Some(Format::Go)
         } else if has("uuid") && has("status") && (has("historyId") || has("fullName") || has("start")) {
@@ -151,18 +208,8 @@ impl<'a> Seen<'a> {
 
     fn hint(&self) -> Option<&'static str> {
         let has = |key: &str| self.outer.contains(&key);
-        if has("stats") && (has("passes") || has("failures")) {
-            Some(
-                "this is Mocha's JSON, which keeps no attempts; write mocha-junit-reporter's XML or CTRF instead",
-            )
-        } else if has("stats") && has("results") {
-            Some("this is mochawesome's JSON; write mocha-junit-reporter's XML or CTRF instead")
-        } else if has("examples") && has("summary") {
-            Some("this is RSpec's JSON; write RspecJunitFormatter's XML instead")
-        } else if has("type") && has("event") {
-            Some("this is libtest's JSON; use the JUnit XML of a nextest profile instead")
-        } else if has("collectors") || (has("exitcode") && has("tests")) {
-            Some("this is pytest-json-report's; write `--junitxml` or CTRF instead")
+        if has("$report_type") {
+            Some("this is pytest-reportlog's; write `--junitxml` or use pytest-json-report instead")
         } else if has("uuid") && (has("befores") || has("afters") || has("children")) {
             Some("this is an Allure container, which holds no results; import the folder that it lies in")
         } else {
@@ -171,15 +218,30 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// Whether an event's keys are those of Dart's runner.
+fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
+    let begins = has("protocolVersion") && has("runnerVersion");
+    let goes_on = has("type") && (has("testID") || (has("time") && (has("suite") || has("test"))));
+    begins || goes_on
+}
+
 /// What a text without any report in it seems to be.
 fn other(text: &str) -> Option<&'static str> {
     if text.starts_with("PK") {
         Some("this is an archive; a Playwright blob report is imported as the JSON of each shard instead")
-    } else if text.starts_with("TAP version") || text.starts_with("1..") || text.starts_with("ok 1") {
-        Some("this is TAP, which tells neither times nor files; write JUnit XML instead")
     } else if text.starts_with("=== RUN") || text.starts_with("--- ") {
         Some("this is the text of `go test -v`; use `go test -json` instead")
     } else {
-        None
+        match elements(text).next().map(|(_, name)| name)? {
+            "TestLog" | "TestResult" => {
+                Some("this is Boost.Test's own XML; run it with --log_format=JUNIT instead")
+            }
+            "TestCase" => Some("this is Qt Test's own XML; run it with -o FILE,junitxml instead"),
+            "Site" => {
+                Some("this file of CTest's holds no tests; import Test.xml beside it, or use --output-junit")
+            }
+            "testResults" => Some("these are JMeter's samples and no tests"),
+            _ => None,
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Errors and failures as most formats tell them: a message and a stack.
 
-use assay_domain::attempt::{AttemptStatus, ErrorDetail};
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    timestamp::Timestamp,
+};
 
 use crate::{frame::Parts, input::Input, limits, text};
 
@@ -44,6 +47,27 @@ impl Input<'_> {
     }
 }
 
+/// An attempt that ended so. Only a failure has errors, and it is a time-out where an error says so.
+pub(crate) fn attempt(
+    ended: AttemptStatus,
+    errors: Vec<ErrorDetail>,
+    duration_ms: Option<u64>,
+    started_at: Option<Timestamp>,
+) -> Attempt {
+    let status = if ended == AttemptStatus::Failed {
+        status(&errors)
+    } else {
+        ended
+    };
+    Attempt {
+        status,
+        duration_ms,
+        started_at,
+        browser: None,
+        errors: if status.is_failure() { errors } else { Vec::new() },
+    }
+}
+
 /// Failed, or timed out where the message is that of a known tool's own time limit for a test.
 pub(crate) fn status(errors: &[ErrorDetail]) -> AttemptStatus {
     let timed_out = errors
@@ -65,7 +89,7 @@ pub(crate) fn is_time_limit(message: &str) -> bool {
     let line = text::bounded(line, limits::NAME);
     let has = |part: &str| line.contains(part);
     // In this order: nextest, JUnit 4, JUnit 5, Playwright, Jest (two), Vitest, Mocha, pytest-timeout (two),
-    // Robot Framework.
+    // Robot Framework, Cucumber, NUnit, xUnit.net.
     line.starts_with("test timeout")
         || has("TestTimedOutException")
         || (has("TimeoutException") && has("timed out after"))
@@ -77,6 +101,9 @@ pub(crate) fn is_time_limit(message: &str) -> bool {
         || has("Failed: Timeout >")
         || has("Failed: Timeout (>")
         || (line.starts_with("Test timeout ") && line.ends_with(" exceeded."))
+        || has("function timed out, ensure the ")
+        || has("Test exceeded Timeout value of ")
+        || has("Test execution timed out after ")
 }
 
 #[cfg(test)]
@@ -94,6 +121,8 @@ mod tests {
             "org.junit.runners.model.TestTimedOutException: test timed out after 5 milliseconds",
             "\n test timeout",
             "Test timeout 1 second exceeded.",
+            "Error: function timed out, ensure the promise resolves within 200 milliseconds",
+            "Test exceeded Timeout value of 200ms",
         ] {
             assert!(is_time_limit(message), "{message}");
         }

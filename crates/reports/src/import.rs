@@ -6,17 +6,17 @@ use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    allure, ctrf,
+    allure, ctest, ctrf, cucumber, dart,
     decode::{self, Room},
-    detect, doubles,
+    detect, doubles, events,
     files::KnownFiles,
     go,
     input::Input,
-    jest, junit, limits,
+    jest, junit, karate, libtest, limits,
     merge::{Piece, merge},
-    paths, playwright,
+    mocha, nunit, paths, playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile},
-    testng, trx, xml,
+    robot, rspec, tap, testng, trx, xml, xunit,
 };
 
 /// How to read an import.
@@ -240,6 +240,19 @@ fn read_one(input: &Input<'_>, format: Format) -> Result<First, ReadError> {
         Format::Go => go::read(input).map(plain),
         Format::Trx => xml::read::<trx::Run<'_>>(input).map(plain),
         Format::Testng => xml::read::<testng::Run<'_>>(input).map(plain),
+        Format::Cucumber => cucumber::read(input).map(json),
+        Format::Mocha => mocha::read(input).map(json),
+        Format::Mochawesome => mocha::read_mochawesome(input).map(json),
+        Format::Karate => karate::read(input).map(json),
+        Format::PytestJson => pytest_json::read(input).map(json),
+        Format::Rspec => rspec::read(input).map(json),
+        Format::Robot => xml::read::<robot::Run<'_>>(input).map(plain),
+        Format::Nunit => xml::read::<nunit::Run<'_>>(input).map(plain),
+        Format::Xunit => xml::read::<xunit::Run<'_>>(input).map(plain),
+        Format::Ctest => xml::read::<ctest::Run<'_>>(input).map(plain),
+        Format::Tap => tap::read(input).map(plain),
+        Format::Dart => events::read::<dart::Run>(input).map(plain),
+        Format::Libtest => events::read::<libtest::Run>(input).map(plain),
         Format::Allure => allure::read(input).map(|(report, history)| (report, Some(history), None)),
     }
 }
@@ -261,7 +274,20 @@ fn group(piece: &Piece) -> Option<String> {
         | Format::Jest
         | Format::Go
         | Format::Trx
-        | Format::Testng => {
+        | Format::Testng
+        | Format::Cucumber
+        | Format::Robot
+        | Format::Mocha
+        | Format::Mochawesome
+        | Format::Karate
+        | Format::Nunit
+        | Format::Xunit
+        | Format::PytestJson
+        | Format::Rspec
+        | Format::Tap
+        | Format::Dart
+        | Format::Libtest
+        | Format::Ctest => {
             let key = piece.report.run_key.as_ref()?;
             piece.report.shard.map(|_| format!("shards {key}"))
         }

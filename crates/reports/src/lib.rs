@@ -5,10 +5,14 @@
 
 mod allure;
 mod collect;
+mod ctest;
 mod ctrf;
+mod cucumber;
+mod dart;
 mod decode;
 mod detect;
 mod doubles;
+mod events;
 mod failure;
 mod files;
 mod frame;
@@ -18,17 +22,26 @@ mod input;
 mod jest;
 mod json;
 mod junit;
+mod karate;
+mod libtest;
 mod limits;
 mod location;
 mod merge;
+mod mocha;
+mod nunit;
 mod paths;
 mod playwright;
+mod pytest_json;
 mod report;
+mod robot;
+mod rspec;
+mod tap;
 mod testng;
 mod text;
 mod time;
 mod trx;
 mod xml;
+mod xunit;
 
 pub mod ci;
 

@@ -34,6 +34,7 @@ impl Input<'_> {
         let found = QUOTED
             .captures(line)
             .or_else(|| PLAIN.captures(line))
+            .or_else(|| DART.captures(line))
             .or_else(|| WORDED.captures(line))?;
         self.own((
             found.name("file")?.as_str(),
@@ -175,6 +176,9 @@ static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?P<file>(?:file://)?(?:[A-Za-z]:[\\/])?[^\s"'`()\[\]<>|:,=]+\.(?:{SUFFIXES})):(?:line )?(?P<line>\d{{1,9}})(?::(?P<column>\d{{1,9}}))?"#
     ))
 });
+/// Dart: `test/orders_test.dart 10:9  main.<fn>`. A library's file is `package:matcher`.
+static DART: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(?P<file>[^\s:]+\.dart) (?P<line>\d{1,9}):(?P<column>\d{1,9})(?:\s|$)"));
 /// Perl and bats: `at t/orders.t line 3`, `in test file a.bats, line 3`.
 static WORDED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
@@ -251,6 +255,10 @@ mod tests {
                 "suite/orders.bats:4:0",
             ),
             ("#   at t/orders.t line 12.", "t/orders.t:12:0"),
+            (
+                "package:matcher/expect.dart 5:1  expect\ntest/orders_test.dart 10:9  main.<fn>",
+                "test/orders_test.dart:10:9",
+            ),
         ] {
             assert_eq!(located(stack).as_deref(), Some(expected), "{stack}");
         }

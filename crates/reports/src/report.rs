@@ -1,7 +1,7 @@
 //! The neutral report that every format is read into.
 
 use assay_domain::{
-    attempt::{Attempt, ErrorDetail},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     execution::{Executions, TestOutcome},
     recording::{RunContext, ShardIndex},
     run::RunState,
@@ -39,6 +39,32 @@ pub enum Format {
     Allure,
     /// TestNG's own results.
     Testng,
+    /// Cucumber's JSON.
+    Cucumber,
+    /// Robot Framework's `output.xml`.
+    Robot,
+    /// Mocha's JSON.
+    Mocha,
+    /// mochawesome's JSON.
+    Mochawesome,
+    /// Karate's summary.
+    Karate,
+    /// NUnit's XML, versions 2 and 3.
+    Nunit,
+    /// xUnit.net's XML.
+    Xunit,
+    /// pytest-json-report's JSON.
+    PytestJson,
+    /// RSpec's JSON.
+    Rspec,
+    /// The Test Anything Protocol.
+    Tap,
+    /// The events of `dart test` and `flutter test`.
+    Dart,
+    /// The events of Rust's libtest.
+    Libtest,
+    /// CTest's `Test.xml`.
+    Ctest,
 }
 
 impl Format {
@@ -52,6 +78,19 @@ impl Format {
         Self::Trx,
         Self::Allure,
         Self::Testng,
+        Self::Cucumber,
+        Self::Robot,
+        Self::Mocha,
+        Self::Mochawesome,
+        Self::Karate,
+        Self::Nunit,
+        Self::Xunit,
+        Self::PytestJson,
+        Self::Rspec,
+        Self::Tap,
+        Self::Dart,
+        Self::Libtest,
+        Self::Ctest,
     ];
 
     /// Its word on the command line.
@@ -65,6 +104,19 @@ impl Format {
             Self::Trx => "trx",
             Self::Allure => "allure",
             Self::Testng => "testng",
+            Self::Cucumber => "cucumber",
+            Self::Robot => "robot",
+            Self::Mocha => "mocha",
+            Self::Mochawesome => "mochawesome",
+            Self::Karate => "karate",
+            Self::Nunit => "nunit",
+            Self::Xunit => "xunit",
+            Self::PytestJson => "pytest-json",
+            Self::Rspec => "rspec",
+            Self::Tap => "tap",
+            Self::Dart => "dart",
+            Self::Libtest => "libtest",
+            Self::Ctest => "ctest",
         }
     }
 }
@@ -93,7 +145,9 @@ impl std::str::FromStr for Format {
 
 /// A word that names no format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected one of playwright, junit, ctrf, jest, vitest, go, trx, allure, testng")]
+#[error(
+    "expected one of playwright, junit, ctrf, jest, vitest, go, trx, allure, testng, cucumber, robot, mocha, mochawesome, karate, nunit, xunit, pytest-json, rspec, tap, dart, libtest, ctest"
+)]
 pub struct UnknownFormat;
 
 /// One shard's results (or an unsharded run's), whatever wrote them.
@@ -141,6 +195,14 @@ impl Report {
     /// Whether it holds neither a test nor an error.
     pub(crate) const fn is_without_results(&self) -> bool {
         self.tests.is_empty() && self.errors.is_empty()
+    }
+
+    /// Marks the run as interrupted where an attempt was.
+    pub(crate) fn interrupted_by_tests(&mut self) {
+        let mut attempts = self.tests.iter().flat_map(|test| &test.attempts);
+        if attempts.any(|attempt| attempt.status == AttemptStatus::Interrupted) {
+            self.state = RunState::Interrupted;
+        }
     }
 
     /// Notes that the file was cut off in a line, if it was.

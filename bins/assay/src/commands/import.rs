@@ -41,7 +41,8 @@ Examples:
 /// Store the test report of a run
 ///
 /// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and Allure
-/// results. What CI's environment variables tell is the default of the flags; flags go before variables, and those
+/// results, and the own formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, RSpec, pytest-json-report, TAP,
+/// Dart, libtest and CTest. What CI's environment variables tell is the default of the flags; flags go before variables, and those
 /// before what the report says of itself. The same report under the same run key again changes nothing; a changed
 /// one replaces the earlier.
 #[derive(Debug, Args)]

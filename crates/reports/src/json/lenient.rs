@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use super::room;
@@ -43,6 +43,35 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_any(List::<Option<T>, T>(PhantomData))
+}
+
+/// A list, or one element in its place.
+#[derive(Debug)]
+pub(crate) struct Listed<T>(pub(crate) Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Listed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ListedVisitor(PhantomData))
+    }
+}
+
+struct ListedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ListedVisitor<T> {
+    type Value = Listed<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Listed<T>, A::Error> {
+        List::<Option<T>, T>(PhantomData).visit_seq(elements).map(Listed)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Listed<T>, A::Error> {
+        let only = T::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Listed(vec![only]))
+    }
 }
 
 /// A list of texts; an element that is none is an empty one, so that the others keep their places.

@@ -7,11 +7,11 @@ mod walk;
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use self::walk::{length, mend};
 pub(crate) use self::{
-    lenient::{flag, list, number, ordinal, text, texts},
+    lenient::{Listed, flag, list, number, ordinal, text, texts},
     walk::keys,
 };
 use crate::{input::Input, report::ReadError};
@@ -42,11 +42,37 @@ pub(crate) struct Shape {
 /// Parses the report in a file: skips text before it (log lines, a byte-order mark) and behind it, and keeps the whole
 /// elements of one that was cut off.
 pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<Parsed<T>, ReadError> {
-    room::within(input.text.len(), || parse_report(input, shape))
+    room::within(input.text.len(), || parse_report(input, shape, |_, at| at))
 }
 
-fn parse_report<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<Parsed<T>, ReadError> {
-    let Some(start) = start(input.text, shape.key) else {
+/// Parses a report that is a list of objects with the key, or one such object. Otherwise as [`parse`].
+pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<Parsed<Vec<T>>, ReadError>
+where
+    T: for<'de> Deserialize<'de>,
+{
+    room::within(input.text.len(), || {
+        let parsed = parse_report::<Listed<T>>(input, shape, list_around)?;
+        Ok(Parsed {
+            value: parsed.value.0,
+            cut_at: parsed.cut_at,
+            another_at: parsed.another_at,
+        })
+    })
+}
+
+/// Where the list begins whose first element begins at a byte of the text; that byte where there is no list.
+fn list_around(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or_default().trim_end();
+    before.strip_suffix('[').map_or(at, str::len)
+}
+
+/// Parses the report that begins where `beginning` puts it for the first object that has the key.
+fn parse_report<T: DeserializeOwned>(
+    input: &Input<'_>,
+    shape: Shape,
+    beginning: fn(&str, usize) -> usize,
+) -> Result<Parsed<T>, ReadError> {
+    let Some(start) = start(input.text, shape.key).map(|at| beginning(input.text, at)) else {
         let problem = format!("no JSON object with the key `{}` in it", shape.key);
         return Err(input.broken(1, shape.format, problem));
     };
@@ -62,7 +88,7 @@ fn parse_report<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<
         Ok((value, length)) => Ok(Parsed {
             value,
             cut_at: None,
-            another_at: another(&text, length, shape.key).map(|at| start + at),
+            another_at: another(&text, length, shape.key).map(|at| start + beginning(&text, at)),
         }),
         Err(error) if error.is_eof() => {
             let cut = 1 + input.text.matches('\n').count();

@@ -36,7 +36,7 @@ pub(super) fn of_playwright(
 }
 
 /// The error of a case that says what happened only in its output, as CTest does.
-pub(super) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> {
+pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> {
     let output = output.replace("[NON-XML-CHAR-0x1B]", "\u{1b}");
     let stack = text::stack(&output)?;
     let message = text::message(&told_in(&stack));

@@ -14,6 +14,8 @@ mod span;
 mod suite;
 mod vitest;
 
+pub(crate) use self::errors::of_output as error_of_output;
+
 use std::borrow::Cow;
 
 use assay_domain::{attempt::ErrorDetail, recording::RunContext, run::RunState};

@@ -22,23 +22,31 @@ fn what_is_no_report_is_named_with_a_way_out() {
             "PK\u{3}\u{4}report.jsonl",
             "a Playwright blob report is imported as the JSON of each shard",
         ),
-        ("TAP version 13\nok 1 - a", "this is TAP"),
         ("=== RUN   TestA", "use `go test -json` instead"),
         (
-            r#"{"stats": {}, "tests": [], "passes": []}"#,
-            "this is Mocha's JSON",
+            r#"{"pytest_version": "9.2.0", "$report_type": "SessionStart"}"#,
+            "write `--junitxml` or use pytest-json-report instead",
         ),
         (
-            r#"{"stats": {}, "results": [{"uuid": "a"}]}"#,
-            "this is mochawesome's JSON",
+            "<TestLog><TestSuite name='a'/></TestLog>",
+            "run it with --log_format=JUNIT instead",
         ),
         (
-            r#"{"version": "3", "examples": [], "summary": {}}"#,
-            "this is RSpec's JSON",
+            "<?xml version='1.0'?><TestCase name='a'/>",
+            "run it with -o FILE,junitxml instead",
+        ),
+        ("<Site><Build/></Site>", "import Test.xml beside it"),
+        (
+            "<robot name='arm'><link name='base'/></robot>",
+            "expected Playwright JSON",
         ),
         (
-            r#"{"type": "suite", "event": "started"}"#,
-            "this is libtest's JSON",
+            "<assembly xmlns='x'><id>bin</id></assembly>",
+            "expected Playwright JSON",
+        ),
+        (
+            r#"{"type": "log", "event": "started"}"#,
+            "expected Playwright JSON",
         ),
         (
             r#"{"uuid": "a", "children": [], "befores": []}"#,
@@ -81,6 +89,28 @@ fn formats_are_recognised_by_content_and_not_by_name() {
             r#"{"uuid": "a", "historyId": "h", "status": "passed"}"#,
             Format::Allure,
         ),
+        (r#"{"stats": {}, "tests": [], "passes": []}"#, Format::Mocha),
+        (
+            r#"{"stats": {}, "results": [{"uuid": "a"}]}"#,
+            Format::Mochawesome,
+        ),
+        (
+            r#"{"version": "3", "examples": [], "summary": {}}"#,
+            Format::Rspec,
+        ),
+        (
+            r#"{"type": "suite", "event": "started", "test_count": 1}"#,
+            Format::Libtest,
+        ),
+        ("TAP version 13\nok 1 - a", Format::Tap),
+        ("1..0 # skip", Format::Tap),
+        ("npm test\nok 1 - a\n1..1", Format::Tap),
+        (r#"[{"uri": "a.feature", "elements": []}]"#, Format::Cucumber),
+        (
+            "<testsuites><testsuite><properties><robot><suite/></robot></properties></testsuite></testsuites>",
+            Format::Junit,
+        ),
+        ("<log><test-run/></log><testsuites/>", Format::Junit),
     ] {
         assert_eq!(looks_like_report(text.as_bytes()), Some(format), "{text}");
     }

@@ -14,6 +14,7 @@ mod hostile;
 mod identity;
 mod junit;
 mod others;
+mod own;
 mod playwright;
 mod properties;
 mod render;

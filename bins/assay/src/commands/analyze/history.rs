@@ -327,9 +327,12 @@ const fn richness(format: Format) -> u8 {
         Format::Allure => 2,
         Format::Jest => 3,
         Format::Go => 4,
-        Format::Trx => 5,
-        Format::Testng => 6,
-        Format::Junit => 7,
+        Format::Trx | Format::Nunit | Format::Xunit => 5,
+        Format::Testng | Format::Dart | Format::Libtest => 6,
+        Format::Robot | Format::Cucumber | Format::Ctest => 7,
+        Format::PytestJson | Format::Rspec | Format::Mocha | Format::Mochawesome => 8,
+        Format::Junit => 9,
+        Format::Tap | Format::Karate => 10,
     }
 }
 

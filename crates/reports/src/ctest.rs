@@ -1,0 +1,208 @@
+//! CTest's `Test.xml`, which it writes for CDash.
+
+use std::{borrow::Cow, collections::HashMap, io::Read as _};
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use flate2::read::ZlibDecoder;
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    junit, limits,
+    report::{Format, Report},
+    text, time,
+    xml::{Document, Tag, append},
+};
+
+/// A file while it is read.
+#[derive(Default)]
+pub(crate) struct Run<'a> {
+    start: Cow<'a, str>,
+    end: Cow<'a, str>,
+    test: Option<Test<'a>>,
+    /// The name of the measurement that is open; empty for the output.
+    measurement: Cow<'a, str>,
+    tests: Vec<Test<'a>>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    Test,
+    Start,
+    End,
+    Name,
+    Path,
+    Value,
+    Other,
+}
+
+#[derive(Default)]
+struct Test<'a> {
+    status: Cow<'a, str>,
+    name: Cow<'a, str>,
+    path: Cow<'a, str>,
+    exit_code: Cow<'a, str>,
+    exit_value: Cow<'a, str>,
+    completion: Cow<'a, str>,
+    /// Seconds.
+    time: Cow<'a, str>,
+    output: Cow<'a, str>,
+    /// The output is packed and written in base 64.
+    is_packed: bool,
+}
+
+impl<'a> Document<'a> for Run<'a> {
+    type Open = Open;
+
+    const FORMAT: &'static str = "CTest";
+    const ROOTS: &'static [&'static str] = &["Site"];
+
+    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
+        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+        match (tag.name, &mut self.test) {
+            // The list of tests holds elements of the same name without a status.
+            ("Test", None) if tag.attribute("Status").is_some() => {
+                self.test = Some(Test {
+                    status: value("Status"),
+                    ..Test::default()
+                });
+                Open::Test
+            }
+            ("StartTestTime", None) => Open::Start,
+            ("EndTestTime", None) => Open::End,
+            ("Name", Some(_)) => Open::Name,
+            ("Path", Some(_)) => Open::Path,
+            ("NamedMeasurement" | "Measurement", Some(_)) => {
+                self.measurement = value("name");
+                Open::Other
+            }
+            ("Value", Some(test)) => {
+                test.is_packed |= self.measurement.is_empty() && value("encoding") == "base64";
+                Open::Value
+            }
+            _ => Open::Other,
+        }
+    }
+
+    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+        let target = match (open, &mut self.test) {
+            (Open::Start, _) => &mut self.start,
+            (Open::End, _) => &mut self.end,
+            (Open::Name, Some(test)) => &mut test.name,
+            (Open::Path, Some(test)) => &mut test.path,
+            (Open::Value, Some(test)) => match &*self.measurement {
+                "" => &mut test.output,
+                "Exit Code" => &mut test.exit_code,
+                "Exit Value" => &mut test.exit_value,
+                "Completion Status" => &mut test.completion,
+                "Execution Time" => &mut test.time,
+                _ => return,
+            },
+            _ => return,
+        };
+        append(target, text);
+    }
+
+    fn closed(&mut self, open: Open) {
+        if open == Open::Test {
+            self.tests.extend(self.test.take());
+        }
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len()
+    }
+
+    fn finish(self, input: &Input<'a>) -> Report {
+        let mut report = Report::empty(Format::Ctest);
+        report.widen(time::lenient(&self.start), None);
+        report.widen(time::lenient(&self.end), None);
+        let mut paths_of: HashMap<&str, Vec<&str>> = HashMap::new();
+        for test in &self.tests {
+            let paths = paths_of.entry(test.name.trim()).or_default();
+            if paths.len() < 2 && !paths.contains(&test.path.trim()) {
+                paths.push(test.path.trim());
+            }
+        }
+        let mut tests = Collector::default();
+        for test in &self.tests {
+            let name = test.name.trim();
+            let is_shared = paths_of.get(name).is_some_and(|paths| paths.len() > 1);
+            let folder = if is_shared { test.path.trim() } else { "" };
+            let test_name = TestName {
+                name: text::joined([folder, name]),
+                file_path: None,
+            };
+            tests.add(test_name, vec![test.attempt(input)]);
+        }
+        report.tests = tests.finish();
+        report
+    }
+}
+
+impl Test<'_> {
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let exit_code = self.exit_code.trim();
+        let ended = match self.status.trim() {
+            "passed" => AttemptStatus::Passed,
+            // CTest fails where the program of a test is missing, and not where a test is skipped.
+            "notrun" if !self.lacks_program() => AttemptStatus::Skipped,
+            _ if exit_code == "Timeout" => AttemptStatus::TimedOut,
+            _ => AttemptStatus::Failed,
+        };
+        let errors = if ended.is_failure() {
+            self.error(input, exit_code).into_iter().collect()
+        } else {
+            Vec::new()
+        };
+        failure::attempt(ended, errors, time::seconds_to_ms(&self.time), None)
+    }
+
+    fn lacks_program(&self) -> bool {
+        let completion = self.completion.trim();
+        completion.starts_with("Unable to find executable") || completion == "Required Files Missing"
+    }
+
+    fn error(&self, input: &Input<'_>, exit_code: &str) -> Option<ErrorDetail> {
+        let told = match exit_code {
+            "" => None,
+            "Failed" => Some(format!("Failed with exit value {}", self.exit_value.trim())),
+            other => Some(other.to_owned()),
+        };
+        let of_output = junit::error_of_output(input, &self.text());
+        match (of_output, told) {
+            // A signal or time limit says more than the last line of the output.
+            (Some(error), Some(told)) if exit_code != "Failed" => Some(ErrorDetail {
+                stack: error.stack.or_else(|| error.message.clone()),
+                message: Some(told),
+                ..error
+            }),
+            (Some(error), _) => Some(error),
+            (None, told) => input.error(told.as_deref(), None, None),
+        }
+    }
+
+    /// The output; what of it is packed is unpacked as far as an error keeps it.
+    fn text(&self) -> Cow<'_, str> {
+        if !self.is_packed {
+            return Cow::Borrowed(&self.output);
+        }
+        let packed: String = self.output.split_whitespace().collect();
+        let Ok(packed) = BASE64.decode(packed) else {
+            return Cow::Borrowed("");
+        };
+        let mut unpacked = Vec::new();
+        let most = u64::try_from(4 * limits::STACK).unwrap_or(u64::MAX);
+        // What a broken archive holds before its end is still worth keeping.
+        let _broken = ZlibDecoder::new(packed.as_slice())
+            .take(most)
+            .read_to_end(&mut unpacked);
+        Cow::Owned(String::from_utf8_lossy(&unpacked).into_owned())
+    }
+}

@@ -1,0 +1,246 @@
+//! Cucumber's JSON, as its implementations for JavaScript, Java and Ruby write it: a list of features.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    json::{self, Shape},
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// The report of one run.
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let shape = Shape {
+        format: "Cucumber JSON",
+        key: "elements",
+        whole: "elements",
+    };
+    let parsed = json::parse_list::<Feature>(input, shape)?;
+    let mut report = Report::empty(Format::Cucumber);
+    let mut tests = Collector::default();
+    for feature in &parsed.value {
+        for (test, attempts) in feature.executions(input) {
+            for attempt in &attempts {
+                report.widen(attempt.started_at, attempt.duration_ms);
+            }
+            tests.add(test, attempts);
+        }
+    }
+    report.tests = tests.finish();
+    report.cut_off(parsed.cut_at);
+    Ok((report, parsed.another_at))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Feature {
+    #[serde(deserialize_with = "json::text")]
+    id: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    uri: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    elements: Vec<Element>,
+}
+
+/// A scenario, or the background that the next scenario begins with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Element {
+    #[serde(deserialize_with = "json::text")]
+    id: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(rename = "type", deserialize_with = "json::text")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "json::ordinal")]
+    line: Option<u32>,
+    #[serde(deserialize_with = "json::text")]
+    start_timestamp: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    before: Vec<Step>,
+    #[serde(deserialize_with = "json::list")]
+    steps: Vec<Step>,
+    #[serde(deserialize_with = "json::list")]
+    after: Vec<Step>,
+}
+
+/// A step, or a hook around one or around a scenario.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Step {
+    #[serde(deserialize_with = "json::text")]
+    keyword: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    result: Outcome,
+    #[serde(deserialize_with = "json::list")]
+    before: Vec<Hook>,
+    #[serde(deserialize_with = "json::list")]
+    after: Vec<Hook>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Hook {
+    result: Outcome,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Outcome {
+    #[serde(deserialize_with = "json::text")]
+    status: Option<String>,
+    /// Nanoseconds.
+    #[serde(deserialize_with = "json::number")]
+    duration: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    error_message: Option<String>,
+}
+
+impl Feature {
+    /// The executions of its scenarios in the order of the report.
+    fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
+        let file_path = self.file(input);
+        let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
+        let mut lines: HashMap<String, Vec<Option<u32>>> = HashMap::new();
+        let mut background: &[Step] = &[];
+        let mut last: Option<(&str, Option<u32>)> = None;
+        for element in &self.elements {
+            if element.kind.as_deref() == Some("background") {
+                background = &element.steps;
+                continue;
+            }
+            let attempt = element.attempt(input, std::mem::take(&mut background));
+            let id = element.id.as_deref().unwrap_or_default();
+            // Ruby writes every attempt of a scenario, one behind the other.
+            if last.is_some_and(|last| last == (id, element.line) && element.line.is_some())
+                && let Some((_, attempts)) = executions.last_mut()
+            {
+                attempts.push(attempt);
+                continue;
+            }
+            last = Some((id, element.line));
+            let name = self.name_of(element);
+            let same = lines.entry(name.clone()).or_default();
+            let place = same.iter().position(|line| *line == element.line);
+            let place = place.unwrap_or_else(|| {
+                same.push(element.line);
+                same.len() - 1
+            });
+            // The examples of an outline share its name unless a value stands in it.
+            let name = match place {
+                0 => name,
+                place => text::identifying(&format!("{name} [{}]", place + 1)).into_owned(),
+            };
+            let file_path = file_path.clone();
+            executions.push((TestName { name, file_path }, vec![attempt]));
+        }
+        executions
+    }
+
+    /// Feature > rule > scenario. Only the ids hold the rule.
+    fn name_of(&self, element: &Element) -> String {
+        let (feature, scenario) = (
+            self.name.as_deref().unwrap_or_default(),
+            element.name.as_deref().unwrap_or_default(),
+        );
+        let slug = scenario.to_lowercase().replace(' ', "-");
+        let id = element.id.as_deref().unwrap_or_default();
+        let rule = self
+            .id
+            .as_deref()
+            .and_then(|feature| id.strip_prefix(feature)?.strip_prefix(';'))
+            .and_then(|rest| rest.strip_suffix(slug.as_str())?.strip_suffix(';'))
+            .unwrap_or_default();
+        text::joined([feature, rule, scenario])
+    }
+
+    fn file(&self, input: &Input<'_>) -> Option<String> {
+        let uri = self.uri.as_deref().filter(|uri| !uri.trim().is_empty())?;
+        if let Some(path) = uri.strip_prefix("classpath:") {
+            let known = input.known_files.and_then(|files| files.of_path(path));
+            return Some(known.map_or_else(|| input.stored_path(path), str::to_owned));
+        }
+        // Java's `file:src/test/…` is no address.
+        let path = match uri.strip_prefix("file:") {
+            Some(path) if !path.starts_with('/') => path,
+            _ => uri,
+        };
+        Some(input.stored_path(path)).filter(|path| !path.is_empty())
+    }
+}
+
+impl Element {
+    fn attempt(&self, input: &Input<'_>, background: &[Step]) -> Attempt {
+        let steps: Vec<&Step> = [&*self.before, background, &*self.steps, &*self.after]
+            .into_iter()
+            .flatten()
+            .collect();
+        let outcomes: Vec<&Outcome> = steps.iter().flat_map(|step| step.outcomes()).collect();
+        let has = |statuses: &[&str]| {
+            outcomes
+                .iter()
+                .any(|outcome| statuses.contains(&outcome.status()))
+        };
+        let ended = if has(&["failed", "ambiguous", "undefined"]) {
+            AttemptStatus::Failed
+        } else if has(&["skipped", "pending"]) {
+            AttemptStatus::Skipped
+        } else {
+            AttemptStatus::Passed
+        };
+        let errors = steps.iter().flat_map(|step| step.errors(input)).collect();
+        let durations: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.duration).collect();
+        let duration = (!durations.is_empty()).then(|| durations.iter().sum::<f64>() / 1e6);
+        failure::attempt(
+            ended,
+            errors,
+            duration.and_then(time::duration_ms),
+            self.start_timestamp.as_deref().and_then(time::lenient),
+        )
+    }
+}
+
+impl Step {
+    fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        let before = self.before.iter().map(|hook| &hook.result);
+        let after = self.after.iter().map(|hook| &hook.result);
+        before.chain([&self.result]).chain(after)
+    }
+
+    fn errors<'s>(&'s self, input: &'s Input<'_>) -> impl Iterator<Item = ErrorDetail> + 's {
+        self.outcomes().filter_map(|outcome| {
+            let step = || {
+                let keyword = self.keyword.as_deref().unwrap_or_default();
+                format!("{keyword}{}", self.name.as_deref().unwrap_or_default())
+            };
+            match outcome.status() {
+                "failed" => input.error_of_stack(outcome.error_message.as_deref().unwrap_or_default(), None),
+                "undefined" => input.error(Some(&format!("Undefined step: {}", step())), None, None),
+                "ambiguous" => {
+                    let told = outcome.error_message.as_deref();
+                    let bare = format!("Ambiguous step: {}", step());
+                    input.error(Some(told.unwrap_or(&bare)), None, None)
+                }
+                _ => None,
+            }
+        })
+    }
+}
+
+impl Outcome {
+    fn status(&self) -> &str {
+        self.status.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,280 @@
+//! The JSON events of `dart test` and `flutter test`.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    run::RunState,
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    events::Events,
+    failure,
+    input::Input,
+    json, limits,
+    report::{Format, Report},
+    text, time,
+};
+
+/// A file while it is read.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    suites: HashMap<u64, Suite>,
+    /// Full names of groups, which hold those of the groups around them.
+    groups: HashMap<u64, String>,
+    running: HashMap<u64, Test>,
+    tests: Collector,
+    errors: Vec<ErrorDetail>,
+    success: Option<bool>,
+    failed: bool,
+}
+
+/// An event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Event {
+    #[serde(rename = "type", deserialize_with = "json::text")]
+    kind: Option<String>,
+    /// Milliseconds since the start.
+    #[serde(deserialize_with = "json::number")]
+    time: Option<f64>,
+    suite: Option<Suite>,
+    group: Option<Group>,
+    test: Option<Test>,
+    #[serde(rename = "testID", deserialize_with = "json::number")]
+    test_id: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    result: Option<String>,
+    #[serde(deserialize_with = "json::flag")]
+    skipped: Option<bool>,
+    #[serde(deserialize_with = "json::flag")]
+    hidden: Option<bool>,
+    #[serde(deserialize_with = "json::text")]
+    error: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    stack_trace: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    message: Option<String>,
+    #[serde(deserialize_with = "json::flag")]
+    success: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Suite {
+    #[serde(deserialize_with = "json::number")]
+    id: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    platform: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    path: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Group {
+    #[serde(deserialize_with = "json::number")]
+    id: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Test {
+    #[serde(deserialize_with = "json::number")]
+    id: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(rename = "suiteID", deserialize_with = "json::number")]
+    suite_id: Option<f64>,
+    #[serde(rename = "groupIDs", deserialize_with = "json::list")]
+    group_ids: Vec<f64>,
+    #[serde(skip)]
+    began: Option<f64>,
+    #[serde(skip)]
+    errors: Vec<ErrorDetail>,
+    /// Attempts that were followed by another.
+    #[serde(skip)]
+    attempts: Vec<Attempt>,
+}
+
+impl Events for Run {
+    type Event = Event;
+
+    const FORMAT: &'static str = "dart test JSON";
+
+    fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
+        let running = event.test_id.and_then(id);
+        match event.kind.as_deref() {
+            Some("suite") => {
+                let suite = event.suite.unwrap_or_default();
+                self.suites.extend(suite.id.and_then(id).map(|id| (id, suite)));
+            }
+            Some("group") => {
+                let group = event.group.unwrap_or_default();
+                let name = group.name.unwrap_or_default();
+                self.groups.extend(group.id.and_then(id).map(|id| (id, name)));
+            }
+            Some("testStart") => {
+                let mut test = event.test.unwrap_or_default();
+                test.began = event.time;
+                self.running.extend(test.id.and_then(id).map(|id| (id, test)));
+            }
+            Some("error") => {
+                let error = input.error(event.error.as_deref(), event.stack_trace.as_deref(), None);
+                if let Some(test) = running.and_then(|id| self.running.get_mut(&id))
+                    && test.errors.len() <= limits::ERRORS
+                {
+                    test.errors.extend(error);
+                }
+            }
+            // The runner says so before it runs a test again.
+            Some("print")
+                if event
+                    .message
+                    .as_deref()
+                    .is_some_and(|said| said.starts_with("Retry: ")) =>
+            {
+                if let Some(test) = running.and_then(|id| self.running.get_mut(&id))
+                    && test.attempts.len() < limits::ATTEMPTS
+                {
+                    let errors = std::mem::take(&mut test.errors);
+                    test.attempts
+                        .push(failure::attempt(AttemptStatus::Failed, errors, None, None));
+                }
+            }
+            Some("testDone") => {
+                let test = running.and_then(|id| self.running.remove(&id));
+                if let Some(test) = test {
+                    self.ended(input, test, &event);
+                }
+            }
+            Some("done") => self.success = event.success.or(Some(false)),
+            Some("start" | "allSuites" | "print" | "debug") => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len().max(self.running.len())
+    }
+
+    fn finish(mut self, input: &Input<'_>) -> Report {
+        let mut report = Report::empty(Format::Dart);
+        let mut running: Vec<(u64, Test)> = std::mem::take(&mut self.running).into_iter().collect();
+        running.sort_unstable_by_key(|(id, _)| *id);
+        for (_, test) in running.into_iter().filter(|(_, test)| !test.is_loading()) {
+            let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
+            self.add(input, test, attempt);
+        }
+        report.tests = self.tests.finish();
+        report.errors = self.errors;
+        match self.success {
+            None => report.state = RunState::Interrupted,
+            Some(false) if !self.failed && report.errors.is_empty() => {
+                let unsaid = "The run failed although no test did. The report does not say why.";
+                report.errors.extend(input.error(Some(unsaid), None, None));
+            }
+            Some(_) => {}
+        }
+        report
+    }
+}
+
+impl Run {
+    fn ended(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
+        let ended = match done.result.as_deref() {
+            Some("success") if done.skipped == Some(true) => AttemptStatus::Skipped,
+            Some("success") => AttemptStatus::Passed,
+            _ => AttemptStatus::Failed,
+        };
+        self.failed |= ended.is_failure();
+        let is_set_up = matches!(test.name.as_deref(), Some(name) if name.ends_with("(setUpAll)") || name.ends_with("(tearDownAll)"));
+        if done.hidden == Some(true) || test.is_loading() || is_set_up {
+            // What is no test counts where it failed.
+            if ended.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
+                let name = test.name.clone().unwrap_or_default();
+                let errors = std::mem::take(&mut test.errors).into_iter();
+                self.errors.extend(errors.map(|error| {
+                    let message = error.message.as_deref().unwrap_or_default();
+                    ErrorDetail {
+                        message: text::message(&format!("{name}: {message}")),
+                        ..error
+                    }
+                }));
+            }
+            return;
+        }
+        let duration = test.began.zip(done.time).map(|(began, ended)| ended - began);
+        let errors = std::mem::take(&mut test.errors);
+        let attempt = failure::attempt(ended, errors, duration.and_then(time::duration_ms), None);
+        self.add(input, test, attempt);
+    }
+
+    fn add(&mut self, input: &Input<'_>, test: Test, last: Attempt) {
+        let suite = test.suite_id.and_then(id).and_then(|id| self.suites.get(&id));
+        let platform = suite
+            .and_then(|suite| suite.platform.as_deref())
+            .unwrap_or_default();
+        // `vm` is where every test runs unless another platform is asked for.
+        let browser = if platform == "vm" { "" } else { platform };
+        let path = suite.and_then(|suite| suite.path.as_deref()).unwrap_or_default();
+        let name = TestName {
+            name: self.name_of(&test, browser),
+            file_path: (!path.is_empty()).then(|| input.stored_path(path)),
+        };
+        let mut attempts = test.attempts;
+        attempts.push(last);
+        for attempt in &mut attempts {
+            attempt.browser = text::title(browser);
+        }
+        self.tests.add(name, attempts);
+    }
+
+    /// Platform > groups > test. Every name begins with that of the group around it.
+    fn name_of(&self, test: &Test, browser: &str) -> String {
+        let full = test.name.as_deref().unwrap_or_default();
+        let mut parts = vec![browser];
+        let mut around = "";
+        let groups = test
+            .group_ids
+            .iter()
+            .filter_map(|group| self.groups.get(&id(*group)?));
+        for group in groups.take(limits::DEPTH) {
+            parts.push(within(group, around));
+            around = group;
+        }
+        parts.push(within(full, around));
+        text::joined(parts)
+    }
+}
+
+impl Test {
+    /// The runner shows the loading of a file as a test.
+    fn is_loading(&self) -> bool {
+        self.group_ids.is_empty()
+            && self
+                .name
+                .as_deref()
+                .is_some_and(|name| name.starts_with("loading "))
+    }
+}
+
+fn within<'a>(name: &'a str, around: &str) -> &'a str {
+    name.strip_prefix(around).unwrap_or(name).trim_start()
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates"
+)]
+fn id(number: f64) -> Option<u64> {
+    (number >= 0.0).then_some(number as u64)
+}

@@ -1,0 +1,60 @@
+//! Reports of one JSON event a line, among other output.
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    input::Input,
+    json, limits,
+    report::{ReadError, Report},
+};
+
+/// A format of such events while it is read.
+pub(crate) trait Events: Default {
+    /// An event.
+    type Event: DeserializeOwned;
+
+    /// What messages call the format.
+    const FORMAT: &'static str;
+
+    /// Reads an event. Returns whether it is one of the format.
+    fn event(&mut self, input: &Input<'_>, event: Self::Event) -> bool;
+
+    /// How many tests were read so far.
+    fn results(&self) -> usize;
+
+    /// The report of everything that was read.
+    fn finish(self, input: &Input<'_>) -> Report;
+}
+
+/// Reads a file. Lines that are no events are other output. Fails where no line is an event.
+pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
+    let mut reading = E::default();
+    let mut events = 0_usize;
+    let mut cut_at = None;
+    for (number, line) in input.text.lines().enumerate() {
+        // Flutter writes some events in a list of one.
+        let line = line.trim().trim_start_matches('[');
+        if !line.starts_with('{') {
+            continue;
+        }
+        match json::first_value::<E::Event>(line) {
+            Ok(event) => events += usize::from(reading.event(input, event)),
+            Err(error) if error.is_eof() => cut_at = Some(number + 1),
+            Err(_) => {}
+        }
+        if reading.results() > limits::TESTS {
+            return Err(ReadError::TooLarge {
+                file: input.name.to_owned(),
+                what: "the number of tests",
+                limit: format!("{} (line {})", limits::TESTS, number + 1),
+            });
+        }
+    }
+    if events == 0 {
+        return Err(input.broken(1, E::FORMAT, "expected an event on each line, found none"));
+    }
+    let mut report = reading.finish(input);
+    // Only the last line can be cut off: a line that ends too early elsewhere is other output.
+    report.cut_off(cut_at.filter(|line| *line == input.text.lines().count()));
+    Ok(report)
+}

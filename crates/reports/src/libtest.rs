@@ -1,0 +1,202 @@
+//! The JSON of Rust's libtest, and cargo-nextest's in the same form.
+
+use std::collections::HashSet;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    run::RunState,
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    events::Events,
+    failure,
+    input::Input,
+    json, limits,
+    report::{Format, Report},
+    text, time,
+};
+
+/// A file while it is read.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    tests: Collector,
+    /// A suite began and has not ended.
+    in_suite: bool,
+    /// Tests of the suite that began and have not ended, in their order.
+    running: Vec<String>,
+    ended: HashSet<String>,
+    errors: Vec<ErrorDetail>,
+    interrupted: bool,
+}
+
+/// An event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Event {
+    #[serde(rename = "type", deserialize_with = "json::text")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    event: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    /// Seconds.
+    #[serde(deserialize_with = "json::number")]
+    exec_time: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    stdout: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    message: Option<String>,
+}
+
+impl Events for Run {
+    type Event = Event;
+
+    const FORMAT: &'static str = "libtest JSON";
+
+    fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
+        let (kind, what) = (event.kind.as_deref(), event.event.as_deref());
+        match (kind, what) {
+            (Some("suite"), Some("started")) => {
+                self.suite_ended();
+                self.in_suite = true;
+            }
+            (Some("suite"), Some(_)) => {
+                self.in_suite = false;
+                self.running.clear();
+                self.ended.clear();
+            }
+            (Some("test" | "bench"), Some(what)) => {
+                let name = event.name.clone().unwrap_or_default();
+                if what == "started" {
+                    if self.running.len() <= limits::TESTS {
+                        self.running.push(name);
+                    }
+                } else if what != "timeout" {
+                    // `timeout` only notes that a test is slow.
+                    let (test, attempts) = event.test(input, what);
+                    self.ended.insert(name);
+                    self.tests.add(test, attempts);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len()
+    }
+
+    fn finish(mut self, _input: &Input<'_>) -> Report {
+        self.suite_ended();
+        let mut report = Report::empty(Format::Libtest);
+        report.tests = self.tests.finish();
+        report.errors = self.errors;
+        if self.interrupted {
+            report.state = RunState::Interrupted;
+        }
+        report
+    }
+}
+
+impl Run {
+    /// A suite without an end: its program was ended by one of the tests that ran.
+    fn suite_ended(&mut self) {
+        if !std::mem::take(&mut self.in_suite) {
+            return;
+        }
+        self.interrupted = true;
+        let running: Vec<String> = std::mem::take(&mut self.running)
+            .into_iter()
+            .filter(|name| !self.ended.contains(name))
+            .collect();
+        self.ended.clear();
+        for name in &running {
+            let (test, _) = named(name);
+            self.tests.add(
+                test,
+                vec![failure::attempt(
+                    AttemptStatus::Interrupted,
+                    Vec::new(),
+                    None,
+                    None,
+                )],
+            );
+        }
+        if self.errors.len() < limits::REPORT_ERRORS {
+            let list: Vec<&str> = running.iter().take(limits::ERRORS).map(String::as_str).collect();
+            let message = format!(
+                "A test program ended before its tests did. These were running: {}",
+                list.join(", ")
+            );
+            self.errors.push(ErrorDetail {
+                message: text::message(&message),
+                ..ErrorDetail::default()
+            });
+        }
+    }
+}
+
+impl Event {
+    fn test(&self, input: &Input<'_>, what: &str) -> (TestName, Vec<Attempt>) {
+        let ended = match what {
+            "ok" | "bench" => AttemptStatus::Passed,
+            "ignored" => AttemptStatus::Skipped,
+            _ => AttemptStatus::Failed,
+        };
+        let output = self.stdout.as_deref().unwrap_or_default();
+        let panic = text::clean(panic_in(output)).into_owned();
+        let message = self.message.as_deref().or(Some(panic.as_str()));
+        let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
+        let errors = if ended == AttemptStatus::Failed {
+            input.error(message, stack, None).into_iter().collect()
+        } else {
+            Vec::new()
+        };
+        let duration = self
+            .exec_time
+            .and_then(|seconds| time::duration_ms(seconds * 1000.0));
+        let (test, retries) = named(self.name.as_deref().unwrap_or_default());
+        let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
+        let last = failure::attempt(ended, errors, duration, None);
+        (test, earlier.chain([last]).collect())
+    }
+}
+
+/// The test of a name, and how many attempts came before. nextest writes `crate::binary$module::test#2` where libtest
+/// writes `module::test`.
+fn named(name: &str) -> (TestName, usize) {
+    let (binary, name) = name.split_once('$').unwrap_or(("", name));
+    let (name, attempt) = match name.rsplit_once('#') {
+        Some((name, number)) if !binary.is_empty() => (name, number.parse().unwrap_or(1_usize)),
+        _ => (name, 1),
+    };
+    let test = TestName {
+        name: text::joined([binary, name]),
+        file_path: None,
+    };
+    (test, attempt.saturating_sub(1).min(limits::COUNTED_ATTEMPTS))
+}
+
+/// What a panic says, without the output before it and the backtrace behind it; the last line where there is none.
+fn panic_in(output: &str) -> &str {
+    let Some(begin) = output.find("panicked at ") else {
+        return output
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default();
+    };
+    // Its first line tells the thread and the place.
+    let told = output.get(begin..).unwrap_or_default();
+    let told = told.split_once('\n').map_or(told, |(_, told)| told);
+    let end = ["\nstack backtrace:", "\nnote: "]
+        .iter()
+        .filter_map(|mark| told.find(mark))
+        .min()
+        .unwrap_or(told.len());
+    told.get(..end).unwrap_or(told)
+}

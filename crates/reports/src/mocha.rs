@@ -1,0 +1,300 @@
+//! Mocha's own JSON, and mochawesome's.
+
+use std::collections::HashSet;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    json::{self, Shape},
+    limits,
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// The report of a run by Mocha's reporter `json`.
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let shape = Shape {
+        format: "Mocha JSON",
+        key: "stats",
+        whole: "tests",
+    };
+    let parsed = json::parse::<Run>(input, shape)?;
+    let run = parsed.value;
+    let mut report = Report::empty(Format::Mocha);
+    run.stats.widen(&mut report);
+    let pending: HashSet<(&str, &str)> = run.pending.iter().map(PlainTest::identity).collect();
+    let mut tests = Collector::default();
+    for test in &run.tests {
+        let error = test.err.error(input);
+        let ended = if error.is_some() {
+            AttemptStatus::Failed
+        } else if pending.contains(&test.identity()) {
+            AttemptStatus::Skipped
+        } else {
+            AttemptStatus::Passed
+        };
+        let duration = test.duration.and_then(time::duration_ms);
+        let last = failure::attempt(ended, error.into_iter().collect(), duration, None);
+        let file_path = stored_file(input, test.file.as_deref());
+        let name = text::joined([test
+            .full_title
+            .as_deref()
+            .or(test.title.as_deref())
+            .unwrap_or_default()]);
+        tests.add(
+            TestName { name, file_path },
+            with_retries(last, test.current_retry),
+        );
+    }
+    // A hook that failed is among the failures and no test.
+    let known: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
+    for hook in run
+        .failures
+        .iter()
+        .filter(|test| !known.contains(&test.identity()))
+    {
+        let title = hook.full_title.as_deref().unwrap_or_default();
+        report
+            .errors
+            .extend(hook.err.error(input).map(|error| of_hook(title, error)));
+    }
+    report.tests = tests.finish();
+    report.cut_off(parsed.cut_at);
+    Ok((report, parsed.another_at))
+}
+
+/// The report of a run by mochawesome.
+pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let shape = Shape {
+        format: "mochawesome JSON",
+        key: "results",
+        whole: "tests",
+    };
+    let parsed = json::parse::<AwesomeRun>(input, shape)?;
+    let run = parsed.value;
+    let mut report = Report::empty(Format::Mochawesome);
+    run.stats.widen(&mut report);
+    let mut tests = Collector::default();
+    for suite in &run.results {
+        suite.read(input, &mut Vec::new(), None, &mut tests, &mut report.errors);
+    }
+    report.tests = tests.finish();
+    report.cut_off(parsed.cut_at);
+    Ok((report, parsed.another_at))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Run {
+    stats: Stats,
+    #[serde(deserialize_with = "json::list")]
+    tests: Vec<PlainTest>,
+    #[serde(deserialize_with = "json::list")]
+    pending: Vec<PlainTest>,
+    #[serde(deserialize_with = "json::list")]
+    failures: Vec<PlainTest>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Stats {
+    #[serde(deserialize_with = "json::text")]
+    start: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    end: Option<String>,
+}
+
+impl Stats {
+    fn widen(&self, report: &mut Report) {
+        for time in [&self.start, &self.end].into_iter().flatten() {
+            report.widen(time::lenient(time), None);
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PlainTest {
+    #[serde(deserialize_with = "json::text")]
+    title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    full_title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    file: Option<String>,
+    #[serde(deserialize_with = "json::number")]
+    duration: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    current_retry: Option<f64>,
+    err: Thrown,
+}
+
+impl PlainTest {
+    fn identity(&self) -> (&str, &str) {
+        let title = self.full_title.as_deref().or(self.title.as_deref());
+        (
+            title.unwrap_or_default(),
+            self.file.as_deref().unwrap_or_default(),
+        )
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Thrown {
+    #[serde(deserialize_with = "json::text")]
+    message: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    stack: Option<String>,
+    /// Mochawesome's word for the stack.
+    #[serde(deserialize_with = "json::text")]
+    estack: Option<String>,
+}
+
+impl Thrown {
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        match self.stack.as_deref().or(self.estack.as_deref()) {
+            Some(stack) => input.error_of_stack(stack, None),
+            None => input.error(self.message.as_deref(), None, None),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AwesomeRun {
+    stats: Stats,
+    #[serde(deserialize_with = "json::list")]
+    results: Vec<Suite>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Suite {
+    #[serde(deserialize_with = "json::text")]
+    title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    full_file: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    file: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    before_hooks: Vec<AwesomeTest>,
+    #[serde(deserialize_with = "json::list")]
+    after_hooks: Vec<AwesomeTest>,
+    #[serde(deserialize_with = "json::list")]
+    tests: Vec<AwesomeTest>,
+    #[serde(deserialize_with = "json::list")]
+    suites: Vec<Suite>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AwesomeTest {
+    #[serde(deserialize_with = "json::text")]
+    title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    full_title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    state: Option<String>,
+    #[serde(deserialize_with = "json::flag")]
+    pending: Option<bool>,
+    #[serde(deserialize_with = "json::flag")]
+    timed_out: Option<bool>,
+    #[serde(deserialize_with = "json::number")]
+    duration: Option<f64>,
+    err: Thrown,
+}
+
+impl Suite {
+    /// Reads a suite with everything in it; its depth is bounded by the JSON parser's.
+    fn read<'s>(
+        &'s self,
+        input: &Input<'_>,
+        titles: &mut Vec<&'s str>,
+        file: Option<&'s str>,
+        tests: &mut Collector,
+        errors: &mut Vec<ErrorDetail>,
+    ) {
+        titles.push(self.title.as_deref().unwrap_or_default());
+        let written = |file: &&str| !file.trim().is_empty();
+        let own = self.full_file.as_deref().filter(written);
+        let file = own.or(self.file.as_deref().filter(written)).or(file);
+        for test in &self.tests {
+            let title = test.title.as_deref().unwrap_or_default();
+            // Mocha's own reporters join titles with spaces, too.
+            let composed = || {
+                let parts = titles
+                    .iter()
+                    .copied()
+                    .chain([title])
+                    .filter(|part| !part.is_empty());
+                parts.collect::<Vec<_>>().join(" ")
+            };
+            let name = test.full_title.clone().unwrap_or_else(composed);
+            let test_name = TestName {
+                name: text::joined([name.as_str()]),
+                file_path: stored_file(input, file),
+            };
+            tests.add(test_name, vec![test.attempt(input)]);
+        }
+        for hook in self.before_hooks.iter().chain(&self.after_hooks) {
+            let title = hook
+                .full_title
+                .as_deref()
+                .or(hook.title.as_deref())
+                .unwrap_or_default();
+            if hook.state.as_deref() == Some("failed") && errors.len() <= limits::REPORT_ERRORS {
+                errors.extend(hook.err.error(input).map(|error| of_hook(title, error)));
+            }
+        }
+        for suite in &self.suites {
+            suite.read(input, titles, file, tests, errors);
+        }
+        titles.pop();
+    }
+}
+
+impl AwesomeTest {
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let ended = match self.state.as_deref() {
+            Some("failed") if self.timed_out == Some(true) => AttemptStatus::TimedOut,
+            Some("failed") => AttemptStatus::Failed,
+            Some("passed") if self.pending != Some(true) => AttemptStatus::Passed,
+            _ => AttemptStatus::Skipped,
+        };
+        let duration = self.duration.filter(|_| ended != AttemptStatus::Skipped);
+        let errors = self.err.error(input).into_iter().collect();
+        failure::attempt(ended, errors, duration.and_then(time::duration_ms), None)
+    }
+}
+
+/// The attempts of a test of which Mocha gives the number of retries before the last.
+fn with_retries(last: Attempt, retries: Option<f64>) -> Vec<Attempt> {
+    let retries = retries
+        .and_then(time::duration_ms)
+        .and_then(|count| usize::try_from(count).ok())
+        .unwrap_or(0)
+        .min(limits::COUNTED_ATTEMPTS);
+    let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
+    earlier.chain([last]).collect()
+}
+
+fn stored_file(input: &Input<'_>, file: Option<&str>) -> Option<String> {
+    let file = file.filter(|file| !file.trim().is_empty())?;
+    Some(input.stored_path(file)).filter(|file| !file.is_empty())
+}
+
+/// The error of a hook, which belongs to no test.
+fn of_hook(title: &str, error: ErrorDetail) -> ErrorDetail {
+    let message = error.message.unwrap_or_default();
+    ErrorDetail {
+        message: text::message(&format!("{title}: {message}")),
+        ..error
+    }
+}

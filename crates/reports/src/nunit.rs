@@ -1,0 +1,255 @@
+//! NUnit's XML: `test-run` of version 3, `test-results` of version 2.
+
+use std::borrow::Cow;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+    timestamp::Timestamp,
+};
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    junit::names,
+    limits,
+    report::{Format, Report},
+    text, time,
+    xml::{Document, Tag, append},
+};
+
+/// A file while it is read.
+#[derive(Default)]
+pub(crate) struct Run<'a> {
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    /// The suites that are open, each with its own failure.
+    suites: Vec<Suite<'a>>,
+    case: Option<Case<'a>>,
+    cases: Vec<Case<'a>>,
+    /// Names of suites that failed outside of their tests, and why.
+    broken: Vec<(Cow<'a, str>, Failure<'a>)>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    Suite,
+    Case,
+    /// A failure, or an assertion beside others that failed.
+    Failure,
+    Message,
+    Stack,
+    Other,
+}
+
+#[derive(Default)]
+struct Suite<'a> {
+    name: Cow<'a, str>,
+    /// Where the suite's own failure lies: its set-up or tear-down, a child, its parent.
+    site: Cow<'a, str>,
+    failure: Option<Failure<'a>>,
+    has_cases: bool,
+}
+
+#[derive(Default)]
+struct Case<'a> {
+    name: Cow<'a, str>,
+    full_name: Cow<'a, str>,
+    result: Cow<'a, str>,
+    label: Cow<'a, str>,
+    start: Cow<'a, str>,
+    /// Seconds.
+    duration: Cow<'a, str>,
+    failures: Vec<Failure<'a>>,
+}
+
+#[derive(Default)]
+struct Failure<'a> {
+    message: Cow<'a, str>,
+    stack: Cow<'a, str>,
+}
+
+impl<'a> Document<'a> for Run<'a> {
+    type Open = Open;
+
+    const FORMAT: &'static str = "NUnit";
+    const ROOTS: &'static [&'static str] = &["test-run", "test-results"];
+    // A level of a namespace takes two elements in version 2.
+    const DEPTH: usize = 4 * limits::DEPTH;
+
+    fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Open>) -> Open {
+        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+        match tag.name {
+            "test-run" => {
+                self.started_at = time::lenient(&value("start-time"));
+                self.finished_at = time::lenient(&value("end-time"));
+                Open::Other
+            }
+            "test-results" => {
+                self.started_at = time::lenient(&format!("{}T{}", value("date"), value("time")));
+                Open::Other
+            }
+            "test-suite" => {
+                self.suites.push(Suite {
+                    name: tag.attribute("fullname").unwrap_or_else(|| value("name")),
+                    site: value("site"),
+                    ..Suite::default()
+                });
+                Open::Suite
+            }
+            "test-case" => {
+                let name = value("name");
+                self.case = Some(Case {
+                    full_name: tag.attribute("fullname").unwrap_or_else(|| name.clone()),
+                    name,
+                    result: value("result"),
+                    label: value("label"),
+                    start: value("start-time"),
+                    duration: tag.attribute("duration").unwrap_or_else(|| value("time")),
+                    failures: Vec::new(),
+                });
+                Open::Case
+            }
+            "failure" if matches!(around, Some(Open::Case | Open::Suite)) => self.failed(),
+            "assertion" if self.case.is_some() && value("result") != "Passed" => self.failed(),
+            "message" if around == Some(Open::Failure) => Open::Message,
+            "stack-trace" if around == Some(Open::Failure) => Open::Stack,
+            _ => Open::Other,
+        }
+    }
+
+    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+        let failure = match &mut self.case {
+            Some(case) => case.failures.last_mut(),
+            None => self.suites.last_mut().and_then(|suite| suite.failure.as_mut()),
+        };
+        match (open, failure) {
+            (Open::Message, Some(failure)) => append(&mut failure.message, text),
+            (Open::Stack, Some(failure)) => append(&mut failure.stack, text),
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, open: Open) {
+        match open {
+            Open::Case => {
+                self.cases.extend(self.case.take());
+                if let Some(suite) = self.suites.last_mut() {
+                    suite.has_cases = true;
+                }
+            }
+            Open::Suite => self.suite_ended(),
+            Open::Failure | Open::Message | Open::Stack | Open::Other => {}
+        }
+    }
+
+    fn results(&self) -> usize {
+        self.cases.len()
+    }
+
+    fn finish(self, input: &Input<'a>) -> Report {
+        let mut report = Report::empty(Format::Nunit);
+        report.widen(self.started_at, None);
+        report.widen(self.finished_at, None);
+        let mut tests = Collector::default();
+        for case in &self.cases {
+            let attempt = case.attempt(input);
+            report.widen(attempt.started_at, attempt.duration_ms);
+            tests.add(case.test(input), vec![attempt]);
+        }
+        report.tests = tests.finish();
+        report.interrupted_by_tests();
+        for (suite, failure) in &self.broken {
+            let error = failure.error(input).map(|error| {
+                let message = error.message.as_deref().unwrap_or_default();
+                ErrorDetail {
+                    message: text::message(&format!("{suite}: {message}")),
+                    ..error
+                }
+            });
+            report.errors.extend(error);
+        }
+        report
+    }
+}
+
+impl Run<'_> {
+    fn failed(&mut self) -> Open {
+        match (&mut self.case, self.suites.last_mut()) {
+            (Some(case), _) if case.failures.len() <= limits::ERRORS => {
+                case.failures.push(Failure::default())
+            }
+            (None, Some(suite)) => suite.failure = Some(Failure::default()),
+            _ => return Open::Other,
+        }
+        Open::Failure
+    }
+
+    /// A suite's failed set-up fails its tests in the file. Its failed tear-down does not, and neither does an assembly
+    /// that did not load.
+    fn suite_ended(&mut self) {
+        let Some(suite) = self.suites.pop() else { return };
+        if let Some(around) = self.suites.last_mut() {
+            around.has_cases |= suite.has_cases;
+        }
+        let is_own = suite.site == "TearDown" || !suite.has_cases;
+        if let Some(failure) = suite.failure.filter(|_| is_own)
+            && self.broken.len() < limits::REPORT_ERRORS
+        {
+            self.broken.push((suite.name, failure));
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Class > method with its arguments, as TRX has them.
+    fn test(&self, input: &Input<'_>) -> TestName {
+        let full = &*self.full_name;
+        let own = full
+            .strip_suffix(&*self.name)
+            .and_then(|class| class.strip_suffix('.'))
+            .map(|class| (class, &*self.name));
+        // Arguments may hold dots.
+        let end = full.find(['(', '<']).unwrap_or(full.len());
+        let cut = || {
+            let dot = full.get(..end)?.rfind('.')?;
+            Some((full.get(..dot)?, full.get(dot + 1..)?))
+        };
+        let (class, name) = own.or_else(cut).unwrap_or(("", full));
+        let known = input.known_files.and_then(|files| files.of_dotted(class));
+        TestName {
+            name: text::joined(names::class_and_name(class, name)),
+            file_path: known.map(str::to_owned),
+        }
+    }
+
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let ended = match (&*self.result, &*self.label) {
+            (_, "Cancelled") | ("Cancelled", _) => AttemptStatus::Interrupted,
+            ("Passed" | "Success" | "Warning", _) => AttemptStatus::Passed,
+            ("Skipped" | "Ignored" | "Inconclusive" | "NotRunnable", _) if self.failures.is_empty() => {
+                AttemptStatus::Skipped
+            }
+            _ => AttemptStatus::Failed,
+        };
+        // Several assertions of one test are repeated, joined, in its failure.
+        let several = match self.failures.as_slice() {
+            [_, _, _, ..] => self.failures.get(1..).unwrap_or_default(),
+            all => all.get(..1).unwrap_or_default(),
+        };
+        let errors = several
+            .iter()
+            .filter_map(|failure| failure.error(input))
+            .collect();
+        let start = time::lenient(&self.start);
+        failure::attempt(ended, errors, time::seconds_to_ms(&self.duration), start)
+    }
+}
+
+impl Failure<'_> {
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        input.error(Some(self.message.trim()), Some(self.stack.trim()), None)
+    }
+}

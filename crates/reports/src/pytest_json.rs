@@ -1,0 +1,206 @@
+//! The JSON of pytest-json-report.
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    json::{self, Shape},
+    paths,
+    playwright::UNEXPECTED_PASS,
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// The report of one run.
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let shape = Shape {
+        format: "pytest-json-report",
+        key: "exitcode",
+        whole: "tests",
+    };
+    let parsed = json::parse::<Run>(input, shape)?;
+    let run = parsed.value;
+    let mut report = Report::empty(Format::PytestJson);
+    let finished_at = run.created.and_then(time::from_epoch);
+    let duration_ms = run
+        .duration
+        .and_then(|seconds| time::duration_ms(seconds * 1000.0));
+    let started_at = finished_at
+        .zip(duration_ms)
+        .and_then(|(end, duration)| Some(end.plus_ms(-i64::try_from(duration).ok()?)));
+    report.widen(
+        started_at.or(finished_at),
+        duration_ms.filter(|_| started_at.is_some()),
+    );
+    let mut tests = Collector::default();
+    for test in &run.tests {
+        tests.add(test.name(input), test.attempts(input));
+    }
+    report.tests = tests.finish();
+    for collector in &run.collectors {
+        if collector.outcome.as_deref() == Some("failed") {
+            let whole = collector.longrepr.as_deref().unwrap_or_default();
+            let raised = whole.lines().rev().find_map(|line| line.strip_prefix("E  "));
+            let node = collector.nodeid.as_deref().unwrap_or_default();
+            let message = raised.map(|raised| format!("{node}: {}", raised.trim()));
+            report
+                .errors
+                .extend(input.error(message.as_deref().or(Some(node)), Some(whole), None));
+        }
+    }
+    report.cut_off(parsed.cut_at);
+    Ok((report, parsed.another_at))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Run {
+    /// When the report was written, in seconds since 1970.
+    #[serde(deserialize_with = "json::number")]
+    created: Option<f64>,
+    /// Seconds.
+    #[serde(deserialize_with = "json::number")]
+    duration: Option<f64>,
+    #[serde(deserialize_with = "json::list")]
+    collectors: Vec<NodeCollector>,
+    #[serde(deserialize_with = "json::list")]
+    tests: Vec<Test>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeCollector {
+    #[serde(deserialize_with = "json::text")]
+    nodeid: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    outcome: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    longrepr: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Test {
+    #[serde(deserialize_with = "json::text")]
+    nodeid: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    outcome: Option<String>,
+    setup: Option<Phase>,
+    call: Option<Phase>,
+    teardown: Option<Phase>,
+}
+
+/// What happened in the set-up of a test, in itself or in its tear-down.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Phase {
+    #[serde(deserialize_with = "json::text")]
+    outcome: Option<String>,
+    /// Seconds.
+    #[serde(deserialize_with = "json::number")]
+    duration: Option<f64>,
+    crash: Option<Crash>,
+    #[serde(deserialize_with = "json::text")]
+    longrepr: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Crash {
+    #[serde(deserialize_with = "json::text")]
+    path: Option<String>,
+    #[serde(deserialize_with = "json::ordinal")]
+    lineno: Option<u32>,
+    #[serde(deserialize_with = "json::text")]
+    message: Option<String>,
+}
+
+impl Test {
+    /// As pytest's JUnit XML names it: dotted module and classes > function.
+    fn name(&self, input: &Input<'_>) -> TestName {
+        let node = self.nodeid.as_deref().unwrap_or_default();
+        // A parameter may hold the separator.
+        let (path, parameter) = node.split_at(node.find('[').unwrap_or(node.len()));
+        let mut parts = path.split("::");
+        let file = parts.next().unwrap_or_default();
+        let mut titles: Vec<&str> = parts.collect();
+        let function = format!("{}{parameter}", titles.pop().unwrap_or_default());
+        let module = file.strip_suffix(".py").unwrap_or(file).replace('/', ".");
+        let class = std::iter::once(module.as_str())
+            .chain(titles)
+            .collect::<Vec<_>>()
+            .join(".");
+        let file_path = (!file.is_empty()).then(|| input.stored_path(file));
+        TestName {
+            name: text::joined([class.as_str(), function.as_str()]),
+            file_path: file_path.filter(|path| !path.is_empty()),
+        }
+    }
+
+    fn phases(&self) -> impl Iterator<Item = &Phase> {
+        [&self.setup, &self.call, &self.teardown].into_iter().flatten()
+    }
+
+    /// Of reruns the report keeps the last attempt, and only where that passed does it say that there was another.
+    fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
+        let outcome = self.outcome.as_deref().unwrap_or_default();
+        let has = |wanted: &str| {
+            self.phases()
+                .any(|phase| phase.outcome.as_deref() == Some(wanted))
+        };
+        let ended = match outcome {
+            "passed" => AttemptStatus::Passed,
+            "skipped" | "xfailed" => AttemptStatus::Skipped,
+            "failed" | "error" => AttemptStatus::Failed,
+            // `xpassed`, `rerun`, and what plug-ins add, such as `subtests passed`.
+            _ if has("failed") => AttemptStatus::Failed,
+            _ if has("skipped") => AttemptStatus::Skipped,
+            _ => AttemptStatus::Passed,
+        };
+        let errors: Vec<ErrorDetail> = self.phases().filter_map(|phase| phase.error(input)).collect();
+        let durations: Vec<f64> = self.phases().filter_map(|phase| phase.duration).collect();
+        let seconds = (!durations.is_empty()).then(|| durations.iter().sum::<f64>());
+        let duration = seconds.and_then(|seconds| time::duration_ms(seconds * 1000.0));
+        let last = failure::attempt(ended, errors, duration, None);
+        let earlier =
+            (outcome == "rerun").then(|| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
+        earlier.into_iter().chain([last]).collect()
+    }
+}
+
+impl Phase {
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        if self.outcome.as_deref() != Some("failed") {
+            return None;
+        }
+        let crash = self.crash.as_ref();
+        let stack = self.longrepr.as_deref();
+        let message = crash.and_then(|crash| crash.message.as_deref());
+        let is_strict_pass =
+            message.is_none() && stack.is_some_and(|stack| stack.starts_with("[XPASS(strict)]"));
+        let message = if is_strict_pass {
+            Some(UNEXPECTED_PASS)
+        } else {
+            message
+        };
+        let mut error = input.error(message, stack, None)?;
+        // The innermost frame, which may be a library's, stands in for one that the stack does not hold.
+        error.location = error.location.or_else(|| {
+            let crash = crash?;
+            let file = input.stored_path(crash.path.as_deref()?);
+            let line = crash.lineno;
+            (!paths::is_absolute(&file)).then_some(Location {
+                file,
+                line,
+                column: None,
+            })
+        });
+        Some(error)
+    }
+}

@@ -1,0 +1,271 @@
+//! Robot Framework's `output.xml`, of versions 3 to 7.
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    test::TestName,
+    timestamp::Timestamp,
+};
+use regex::Regex;
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    limits,
+    report::{Format, Report},
+    text, time,
+    xml::{Document, Tag, append},
+};
+
+/// A file while it is read.
+#[derive(Default)]
+pub(crate) struct Run<'a> {
+    suites: Vec<Suite<'a>>,
+    test: Option<Test<'a>>,
+    status: Status<'a>,
+    tests: Vec<Test<'a>>,
+    /// The suites whose tear-down failed, and their messages.
+    broken: Vec<(String, Cow<'a, str>)>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    Root,
+    Suite,
+    Test,
+    /// The status of a suite or test, not of a keyword.
+    Status,
+    Other,
+}
+
+#[derive(Default)]
+struct Suite<'a> {
+    name: Cow<'a, str>,
+    source: Cow<'a, str>,
+}
+
+#[derive(Default)]
+struct Test<'a> {
+    /// The names of the suites around it, joined with dots as Robot Framework joins them.
+    suites: String,
+    name: Cow<'a, str>,
+    source: Cow<'a, str>,
+    line: Option<u32>,
+    status: Status<'a>,
+}
+
+#[derive(Default)]
+struct Status<'a> {
+    word: Cow<'a, str>,
+    start: Cow<'a, str>,
+    end: Cow<'a, str>,
+    /// Seconds, from version 7 on.
+    elapsed: Cow<'a, str>,
+    message: Cow<'a, str>,
+}
+
+impl<'a> Document<'a> for Run<'a> {
+    type Open = Open;
+
+    const FORMAT: &'static str = "Robot Framework";
+    const ROOTS: &'static [&'static str] = &["robot"];
+    // Keywords call each other a hundred deep, with an element or two around each.
+    const DEPTH: usize = 1_000;
+
+    fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Open>) -> Open {
+        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+        match (around, tag.name) {
+            (None, _) => Open::Root,
+            (Some(Open::Root | Open::Suite), "suite") => {
+                let source = value("source");
+                self.suites.push(Suite {
+                    name: value("name"),
+                    source,
+                });
+                Open::Suite
+            }
+            (Some(Open::Suite), "test") => {
+                let suites: Vec<&str> = self.suites.iter().map(|suite| &*suite.name).collect();
+                self.test = Some(Test {
+                    suites: suites.join("."),
+                    name: value("name"),
+                    source: self
+                        .suites
+                        .last()
+                        .map(|suite| suite.source.clone())
+                        .unwrap_or_default(),
+                    line: value("line").trim().parse().ok(),
+                    status: Status::default(),
+                });
+                Open::Test
+            }
+            (Some(Open::Suite | Open::Test), "status") => {
+                self.status = Status {
+                    word: value("status"),
+                    start: tag.attribute("start").unwrap_or_else(|| value("starttime")),
+                    end: value("endtime"),
+                    elapsed: value("elapsed"),
+                    message: Cow::Borrowed(""),
+                };
+                Open::Status
+            }
+            _ => Open::Other,
+        }
+    }
+
+    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+        if open == Open::Status {
+            append(&mut self.status.message, text);
+        }
+    }
+
+    fn closed(&mut self, open: Open) {
+        match open {
+            Open::Status => {
+                let status = std::mem::take(&mut self.status);
+                match &mut self.test {
+                    Some(test) => test.status = status,
+                    None => self.suite_ended(status),
+                }
+            }
+            Open::Test => self.tests.extend(self.test.take()),
+            Open::Suite => {
+                self.suites.pop();
+            }
+            Open::Root | Open::Other => {}
+        }
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len()
+    }
+
+    fn finish(self, input: &Input<'a>) -> Report {
+        let mut report = Report::empty(Format::Robot);
+        let mut tests = Collector::default();
+        for test in &self.tests {
+            let attempts = test.attempts(input);
+            for attempt in &attempts {
+                report.widen(attempt.started_at, attempt.duration_ms);
+            }
+            tests.add(test.name(input), attempts);
+        }
+        report.tests = tests.finish();
+        report.interrupted_by_tests();
+        for (suite, message) in &self.broken {
+            let message = format!("{suite}: {}", message.trim());
+            report.errors.extend(input.error(Some(&message), None, None));
+        }
+        report
+    }
+}
+
+impl<'a> Run<'a> {
+    /// A suite's failed set-up fails its tests in the file, its failed tear-down does not.
+    fn suite_ended(&mut self, status: Status<'a>) {
+        let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
+        if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
+            let names: Vec<&str> = self.suites.iter().map(|suite| &*suite.name).collect();
+            self.broken.push((names.join("."), status.message));
+        }
+    }
+}
+
+impl Test<'_> {
+    fn name(&self, input: &Input<'_>) -> TestName {
+        let file = (!self.source.trim().is_empty()).then(|| input.stored_path(&self.source));
+        TestName {
+            name: text::joined([self.suites.as_str(), &*self.name]),
+            file_path: file.filter(|file| !file.is_empty()),
+        }
+    }
+
+    /// The attempts: the last, and those that `rebot --merge` put into its message.
+    fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
+        let message = self.status.message.trim();
+        let merged = merged_attempts(message);
+        if merged.is_empty() {
+            return vec![self.attempt(input, &self.status.word, message, true)];
+        }
+        let last = merged.len() - 1;
+        let attempts = merged.iter().enumerate();
+        attempts
+            .map(|(place, (word, message))| self.attempt(input, word, message, place == last))
+            .collect()
+    }
+
+    /// An attempt; only the last one's times are in the file.
+    fn attempt(&self, input: &Input<'_>, word: &str, message: &str, is_last: bool) -> Attempt {
+        let ended = match word {
+            "PASS" => AttemptStatus::Passed,
+            "SKIP" | "NOT RUN" | "NOT_RUN" => AttemptStatus::Skipped,
+            "FAIL" => AttemptStatus::Failed,
+            _ => AttemptStatus::Interrupted,
+        };
+        let error = input.error(Some(message), None, None).map(|error| ErrorDetail {
+            location: error.location.or_else(|| {
+                let file = (!self.source.trim().is_empty()).then(|| input.stored_path(&self.source))?;
+                let (line, column) = (Some(self.line?), None);
+                Some(Location { file, line, column })
+            }),
+            ..error
+        });
+        let errors = error.into_iter().collect();
+        let (start, end) = (moment(&self.status.start), moment(&self.status.end));
+        let duration =
+            time::seconds_to_ms(&self.status.elapsed).or_else(|| u64::try_from(end?.since_ms(start?)).ok());
+        if is_last {
+            failure::attempt(ended, errors, duration, start)
+        } else {
+            failure::attempt(ended, errors, None, None)
+        }
+    }
+}
+
+/// Status and message of each attempt that `rebot --merge` told of, the oldest first; none where nothing was merged.
+fn merged_attempts(message: &str) -> Vec<(String, String)> {
+    if !message.starts_with("*HTML*") || !message.contains("re-executed and results merged") {
+        return Vec::new();
+    }
+    let sections = message.split("<hr>").take(2 * limits::COUNTED_ATTEMPTS);
+    let mut attempts: Vec<(String, String)> = sections
+        .filter_map(|section| {
+            let status = MERGED_STATUS.captures(section)?.get(1)?.as_str().to_owned();
+            let message = MERGED_MESSAGE
+                .find(section)
+                .and_then(|heading| section.get(heading.end()..))
+                .map(|html| {
+                    let html = html.trim_end().trim_end_matches("<br>").replace("<br>", "\n");
+                    html.replace("&lt;", "<")
+                        .replace("&gt;", ">")
+                        .replace("&amp;", "&")
+                });
+            Some((status, message.unwrap_or_default()))
+        })
+        .collect();
+    attempts.reverse();
+    attempts
+}
+
+static MERGED_STATUS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?:New|Old) status:(?:</span>)?\s*(?:<[^>]*>)?\s*(PASS|FAIL|SKIP|NOT RUN)"));
+static MERGED_MESSAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:New|Old) message:(?:</span>)?\s?"));
+
+fn pattern(text: &str) -> Regex {
+    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
+    Regex::new(text).expect("a valid pattern")
+}
+
+/// `20261123 11:52:55.940`, as written until version 6, or what everybody writes.
+fn moment(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    let (day, hour) = match text.split_once(' ') {
+        Some((day, hour)) if day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()) => (day, hour),
+        _ => return time::lenient(text),
+    };
+    let (year, month, day) = (day.get(..4)?, day.get(4..6)?, day.get(6..)?);
+    time::lenient(&format!("{year}-{month}-{day}T{hour}"))
+}

@@ -1,0 +1,136 @@
+//! RSpec's JSON.
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus},
+    test::TestName,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    json::{self, Shape},
+    report::{Format, ReadError, Report},
+    text, time,
+};
+
+/// The report of one run.
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let shape = Shape {
+        format: "RSpec JSON",
+        key: "examples",
+        whole: "examples",
+    };
+    let parsed = json::parse::<Run>(input, shape)?;
+    let run = parsed.value;
+    let mut report = Report::empty(Format::Rspec);
+    let mut tests = Collector::default();
+    for example in &run.examples {
+        let attempt = example.attempt(input);
+        tests.add(example.test(input), vec![attempt]);
+    }
+    report.tests = tests.finish();
+    if run.summary.errors_outside_of_examples_count.unwrap_or(0.0) > 0.0 {
+        let said = run
+            .messages
+            .iter()
+            .filter(|message| message.contains("error occurred"));
+        report.errors = said
+            .filter_map(|message| input.error(Some(message), None, None))
+            .collect();
+        if report.errors.is_empty() {
+            let unsaid = "An error occurred outside of the examples. The report does not say which.";
+            report.errors.extend(input.error(Some(unsaid), None, None));
+        }
+    }
+    report.cut_off(parsed.cut_at);
+    Ok((report, parsed.another_at))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Run {
+    #[serde(deserialize_with = "json::texts")]
+    messages: Vec<String>,
+    #[serde(deserialize_with = "json::list")]
+    examples: Vec<Example>,
+    summary: Summary,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Summary {
+    #[serde(deserialize_with = "json::number")]
+    errors_outside_of_examples_count: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Example {
+    #[serde(deserialize_with = "json::text")]
+    description: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    full_description: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    status: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    file_path: Option<String>,
+    /// Seconds.
+    #[serde(deserialize_with = "json::number")]
+    run_time: Option<f64>,
+    exception: Option<Exception>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Exception {
+    #[serde(deserialize_with = "json::text")]
+    class: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    message: Option<String>,
+    #[serde(deserialize_with = "json::texts")]
+    backtrace: Vec<String>,
+}
+
+impl Example {
+    fn test(&self, input: &Input<'_>) -> TestName {
+        let name = self
+            .full_description
+            .as_deref()
+            .or(self.description.as_deref())
+            .unwrap_or_default();
+        let path = self.file_path.as_deref().unwrap_or_default();
+        let file = (!path.is_empty()).then(|| input.stored_path(path));
+        // As RspecJunitFormatter names the class.
+        let class = path.trim_start_matches("./").replace('/', ".");
+        let class = class.strip_suffix(".rb").unwrap_or(&class);
+        TestName {
+            name: text::joined([class, name]),
+            file_path: file.filter(|file| !file.is_empty()),
+        }
+    }
+
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let ended = match self.status.as_deref() {
+            Some("passed") => AttemptStatus::Passed,
+            Some("pending") => AttemptStatus::Skipped,
+            _ => AttemptStatus::Failed,
+        };
+        let error = self.exception.as_ref().and_then(|exception| {
+            let stack = exception.backtrace.join("\n");
+            let message = exception
+                .message
+                .as_deref()
+                .filter(|message| !message.trim().is_empty());
+            input.error(message.or(exception.class.as_deref()), Some(&stack), None)
+        });
+        let duration = self.run_time.map(|seconds| seconds * 1000.0);
+        failure::attempt(
+            ended,
+            error.into_iter().collect(),
+            duration.and_then(time::duration_ms),
+            None,
+        )
+    }
+}

@@ -1,0 +1,192 @@
+//! What stands behind a result: a block of YAML, comments, indented text.
+
+use assay_domain::attempt::{ErrorDetail, Location};
+
+use crate::{input::Input, limits, paths};
+
+/// The lines behind a result, as far as they are kept.
+#[derive(Debug, Default)]
+pub(super) struct Diagnostics {
+    text: String,
+    /// The byte where a block of YAML begins.
+    yaml: Option<usize>,
+}
+
+impl Diagnostics {
+    pub(super) fn push(&mut self, line: &str) {
+        if self.text.len() < 2 * limits::STACK {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+
+    pub(super) const fn begin_yaml(&mut self) {
+        if self.yaml.is_none() {
+            self.yaml = Some(self.text.len());
+        }
+    }
+
+    pub(super) fn read(&self) -> Found<'_> {
+        let (plain, yaml) = self.text.split_at(self.yaml.unwrap_or(self.text.len()));
+        Found {
+            plain,
+            fields: fields(yaml),
+        }
+    }
+}
+
+/// Diagnostics in parts.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    plain: &'a str,
+    fields: Vec<(&'a str, String)>,
+}
+
+impl Found<'_> {
+    fn field(&self, names: &[&str]) -> Option<&str> {
+        let found = names
+            .iter()
+            .find_map(|name| self.fields.iter().find(|(field, _)| field == name));
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.trim().is_empty())
+    }
+
+    /// How long the test took.
+    pub(super) fn duration_ms(&self) -> Option<f64> {
+        self.field(&["duration_ms"])?.trim().parse().ok()
+    }
+
+    /// Whether Node's runner ended the test.
+    pub(super) fn is_timeout(&self) -> bool {
+        self.field(&["failureType"]) == Some("testTimeoutFailure")
+    }
+
+    /// The error, if anything is told of it.
+    pub(super) fn errors(&self, input: &Input<'_>) -> Vec<ErrorDetail> {
+        let message = self.field(&["error", "message"]);
+        let stack = self.field(&["stack"]);
+        let plain = Some(self.plain.trim_end()).filter(|plain| !plain.trim().is_empty());
+        let error = match (message, plain) {
+            // Node writes what a file printed before it failed to load as comments.
+            (Some("test failed"), Some(plain)) => input.error_of_stack(&dedented(plain), None),
+            (Some(message), _) => {
+                let frames = stack.map(|stack| with_frames(message, stack));
+                input.error(Some(message), frames.as_deref(), None)
+            }
+            (None, Some(plain)) => of_plain(input, plain),
+            (None, None) => input.error(stack, None, None),
+        };
+        let located = error.map(|error| ErrorDetail {
+            location: error.location.or_else(|| self.location(input)),
+            ..error
+        });
+        located.into_iter().collect()
+    }
+
+    /// `/src/a.test.mjs:7:5`, the place of the test.
+    fn location(&self, input: &Input<'_>) -> Option<Location> {
+        let place = self.field(&["location"])?;
+        let (rest, column) = place.rsplit_once(':')?;
+        let (file, line) = rest.rsplit_once(':')?;
+        let file = input.stored_path(file);
+        if input.root.is_some() && paths::is_absolute(&file) {
+            return None;
+        }
+        Some(Location {
+            file,
+            line: Some(line.parse().ok()?),
+            column: column.parse().ok(),
+        })
+    }
+}
+
+/// Node leaves the `at ` of frames out.
+fn with_frames(message: &str, stack: &str) -> String {
+    let frames = stack.lines().map(|line| {
+        let line = line.trim();
+        if line.starts_with("at ") {
+            format!("    {line}")
+        } else {
+            format!("    at {line}")
+        }
+    });
+    let frames: Vec<String> = frames.collect();
+    format!("{message}\n{}", frames.join("\n"))
+}
+
+/// Mocha's indented message and stack, or Perl's comments.
+fn of_plain(input: &Input<'_>, plain: &str) -> Option<ErrorDetail> {
+    let text = dedented(plain);
+    // Mocha writes the message, and then the stack, which begins with it.
+    let twice = text.lines().next().and_then(|first| {
+        let at = text.find(&format!(": {first}"))?;
+        let line = text.get(..at)?.rfind('\n')? + 1;
+        text.get(line..)
+    });
+    input.error_of_stack(twice.unwrap_or(&text), None)
+}
+
+fn dedented(text: &str) -> String {
+    crate::frame::dedent(text)
+}
+
+/// The fields of the outermost level of a YAML block, without a library: tools write no more than plain, quoted and
+/// block texts there.
+fn fields(yaml: &str) -> Vec<(&str, String)> {
+    let mut fields: Vec<(&str, String)> = Vec::new();
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let outer = yaml
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .map_or(0, indent);
+    let mut is_block = false;
+    for line in yaml.lines() {
+        let own = indent(line);
+        let content = line.trim();
+        if own > outer || content.is_empty() {
+            if let Some((_, value)) = fields.last_mut().filter(|_| is_block) {
+                value.push_str(line.get((outer + 2).min(own)..).unwrap_or_default());
+                value.push('\n');
+            }
+            continue;
+        }
+        let Some((key, value)) = content.split_once(':') else {
+            is_block = false;
+            continue;
+        };
+        let value = value.trim();
+        is_block = matches!(value, "|" | "|-" | ">" | ">-" | "|+");
+        let value = if is_block { "" } else { unquoted(value) };
+        fields.push((key, value.replace("''", "'")));
+    }
+    for (_, value) in &mut fields {
+        value.truncate(value.trim_end().len());
+    }
+    fields
+}
+
+fn unquoted(value: &str) -> &str {
+    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    inside('\'').or_else(|| inside('"')).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outermost_fields_are_read() {
+        let yaml = "duration_ms: 4.5\nerror: |-\n  first\n    second\n\n  third\nexpected:\n  sku: 'A1'\ncode: 'it''s'\nstack: |-\n  a (b.js:1:2)\n";
+        assert_eq!(
+            fields(yaml),
+            [
+                ("duration_ms", "4.5".to_owned()),
+                ("error", "first\n  second\n\nthird".to_owned()),
+                ("expected", String::new()),
+                ("code", "it's".to_owned()),
+                ("stack", "a (b.js:1:2)".to_owned()),
+            ]
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! The Test Anything Protocol, versions 12 to 14, with the subtests and diagnostics of Node, node-tap, Mocha and Perl.
+
+mod diagnostics;
+mod line;
+
+use assay_domain::{
+    attempt::{AttemptStatus, ErrorDetail},
+    run::RunState,
+    test::TestName,
+};
+
+use self::{
+    diagnostics::Diagnostics,
+    line::{Line, Outcome, is_result, is_summary, plan},
+};
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    limits, paths,
+    report::{Format, ReadError, Report},
+    text,
+};
+
+/// What messages call the format.
+const FORMAT: &str = "TAP";
+
+/// Reads a file. An error when it holds neither a result nor a plan.
+pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    let mut reading = Reading::default();
+    let mut yaml: Option<usize> = None;
+    for (number, line) in input.text.lines().enumerate() {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if let Some(begun) = yaml {
+            if line.trim() == "..." && indent == begun {
+                yaml = None;
+            } else {
+                reading.note(line.get(begun.min(indent)..).unwrap_or_default());
+            }
+            continue;
+        }
+        if line.trim() == "---" && reading.awaits_notes() {
+            yaml = Some(indent);
+            reading.begin_yaml();
+            continue;
+        }
+        reading.line(line, indent);
+        if reading.results > limits::TESTS {
+            return Err(ReadError::TooLarge {
+                file: input.name.to_owned(),
+                what: "the number of tests",
+                limit: format!("{} (line {})", limits::TESTS, number + 1),
+            });
+        }
+    }
+    if reading.results == 0 && reading.planned.is_none() && reading.bailed.is_none() {
+        return Err(input.broken(1, FORMAT, "expected `ok` or `not ok` on a line, found none"));
+    }
+    Ok(reading.finish(input))
+}
+
+/// Whether a text surely begins with the protocol.
+pub(crate) fn begins(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.starts_with("TAP version 1") || plan(first.trim_end()).is_some() || is_result(first)
+}
+
+/// Whether a text holds results of the protocol among other text.
+pub(crate) fn is_among_other_text(text: &str) -> bool {
+    text.lines().any(is_result) && text.lines().any(|line| plan(line.trim_end()).is_some())
+}
+
+/// A result with those of its subtests.
+#[derive(Debug, Default)]
+struct TestPoint {
+    title: String,
+    outcome: Option<Outcome>,
+    duration_ms: Option<f64>,
+    notes: Diagnostics,
+    subtests: Vec<TestPoint>,
+}
+
+/// A file while it is read.
+#[derive(Debug, Default)]
+struct Reading {
+    /// The results that are read, by the depth at which they are: those of a subtest stand before its own.
+    levels: Vec<Vec<TestPoint>>,
+    /// The depth of the latest result, whose diagnostics follow it.
+    latest: Option<usize>,
+    results: usize,
+    /// What all plans of the outermost level say together.
+    planned: Option<u64>,
+    seen: u64,
+    bailed: Option<String>,
+    /// Comments since the latest result: Node writes the output of a file that fails to load there.
+    comments: Diagnostics,
+    /// The script that prove named.
+    script: String,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str, indent: usize) {
+        // Subtests are indented by four; what is not of the protocol belongs to the result before it.
+        let depth = indent / 4;
+        match Line::of(line.trim()) {
+            Line::Result(outcome, title, duration_ms) if depth < limits::DEPTH => {
+                self.result(depth, outcome, title, duration_ms);
+            }
+            Line::Plan(count) => {
+                if depth == 0 {
+                    self.planned = Some(self.planned.unwrap_or(0).saturating_add(count));
+                }
+            }
+            Line::BailOut(reason) => self.bailed = Some(reason.to_owned()),
+            Line::Script(script) if depth == 0 => {
+                self.script = script.to_owned();
+                self.latest = None;
+            }
+            Line::Subtest => self.latest = None,
+            Line::Comment(comment) if is_summary(comment) => self.latest = None,
+            Line::Comment(comment) => match self.latest {
+                Some(_) => self.note(comment),
+                None => self.comments.push(comment),
+            },
+            Line::Other if self.latest.is_some() => self.note(line.trim_end()),
+            Line::Version | Line::Script(_) | Line::Other | Line::Result(..) => {}
+        }
+    }
+
+    fn result(&mut self, depth: usize, outcome: Outcome, title: &str, duration_ms: Option<f64>) {
+        let subtests: Vec<TestPoint> = self
+            .levels
+            .drain((depth + 1).min(self.levels.len())..)
+            .flatten()
+            .collect();
+        while self.levels.len() <= depth {
+            self.levels.push(Vec::new());
+        }
+        let title = title.replace("\\#", "#");
+        let title = if depth == 0 && !self.script.is_empty() {
+            format!("{}{}{title}", self.script, text::JOINT)
+        } else {
+            title
+        };
+        let point = TestPoint {
+            title,
+            outcome: Some(outcome),
+            duration_ms,
+            // Of a passing result, what was printed before it is of no interest.
+            notes: std::mem::take(&mut self.comments),
+            subtests,
+        };
+        if let Some(level) = self.levels.get_mut(depth) {
+            level.push(point);
+        }
+        self.results += 1;
+        self.seen += u64::from(depth == 0);
+        self.latest = Some(depth);
+    }
+
+    /// Whether a block of diagnostics may begin: only behind a result.
+    fn awaits_notes(&self) -> bool {
+        self.latest.is_some()
+    }
+
+    fn latest(&mut self) -> Option<&mut TestPoint> {
+        self.levels.get_mut(self.latest?)?.last_mut()
+    }
+
+    fn begin_yaml(&mut self) {
+        if let Some(point) = self.latest() {
+            point.notes.begin_yaml();
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        if let Some(point) = self.latest() {
+            point.notes.push(line);
+        }
+    }
+
+    fn finish(mut self, input: &Input<'_>) -> Report {
+        let mut report = Report::empty(Format::Tap);
+        let mut tests = Collector::default();
+        for point in std::mem::take(&mut self.levels).into_iter().flatten() {
+            point.collect(input, &mut Vec::new(), &mut tests, &mut report.errors);
+        }
+        report.tests = tests.finish();
+        if let Some(reason) = &self.bailed {
+            report.state = RunState::Interrupted;
+            let message = format!("Bail out! {reason}");
+            report
+                .errors
+                .extend(input.error(Some(message.trim()), None, None));
+        } else {
+            let said = match self.planned {
+                Some(planned) if planned == self.seen => None,
+                Some(planned) => Some(format!("it plans {planned} results and holds {}", self.seen)),
+                None => Some("it has no plan".to_owned()),
+            };
+            if let Some(said) = said {
+                report.state = RunState::Interrupted;
+                report.warnings.push(format!(
+                    "{}: the report is incomplete: {said}; what it holds was read",
+                    input.name
+                ));
+            }
+        }
+        report
+    }
+}
+
+impl TestPoint {
+    /// Adds the tests in it. A result with subtests counts only where it failed and none of them did.
+    fn collect(
+        self,
+        input: &Input<'_>,
+        around: &mut Vec<String>,
+        tests: &mut Collector,
+        errors: &mut Vec<ErrorDetail>,
+    ) -> bool {
+        let Self {
+            title,
+            outcome,
+            duration_ms,
+            notes,
+            subtests,
+        } = self;
+        let ended = outcome.map_or(AttemptStatus::Failed, Outcome::status);
+        let failed = ended.is_failure();
+        let has_subtests = !subtests.is_empty();
+        let mut any_failed = false;
+        around.push(title);
+        for subtest in subtests {
+            any_failed |= subtest.collect(input, around, tests, errors);
+        }
+        if !has_subtests || (failed && !any_failed) {
+            let path = around.last().filter(|title| paths::is_absolute(title));
+            let found = notes.read();
+            if let (Some(path), true, [_]) = (path, failed, around.as_slice()) {
+                // Node names a file that does not load as a test.
+                if errors.len() < limits::REPORT_ERRORS {
+                    let file = input.stored_path(path);
+                    errors.extend(found.errors(input).into_iter().map(|error| ErrorDetail {
+                        message: text::message(&format!(
+                            "{file}: {}",
+                            error.message.as_deref().unwrap_or_default()
+                        )),
+                        ..error
+                    }));
+                }
+            } else {
+                let name = TestName {
+                    name: text::joined(around.iter().map(String::as_str)),
+                    file_path: None,
+                };
+                let errors = if failed { found.errors(input) } else { Vec::new() };
+                let ended = if failed && found.is_timeout() {
+                    AttemptStatus::TimedOut
+                } else {
+                    ended
+                };
+                let duration = found.duration_ms().or(duration_ms);
+                let duration = duration.and_then(crate::time::duration_ms);
+                tests.add(name, vec![failure::attempt(ended, errors, duration, None)]);
+            }
+        }
+        around.pop();
+        failed || any_failed
+    }
+}

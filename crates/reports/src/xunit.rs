@@ -1,0 +1,206 @@
+//! xUnit.net's XML, version 2 and 3.
+
+use std::borrow::Cow;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    test::TestName,
+};
+
+use crate::{
+    collect::Collector,
+    failure,
+    input::Input,
+    junit::names,
+    limits,
+    report::{Format, Report},
+    text, time,
+    xml::{Document, Tag, append},
+};
+
+/// A file while it is read.
+#[derive(Default)]
+pub(crate) struct Run<'a> {
+    /// Start of each assembly and its seconds.
+    assemblies: Vec<(String, Cow<'a, str>)>,
+    test: Option<Test<'a>>,
+    tests: Vec<Test<'a>>,
+    /// An error outside of the tests while it is read, with its kind and name.
+    error: Option<(String, Failure<'a>)>,
+    errors: Vec<(String, Failure<'a>)>,
+}
+
+/// What an open element means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    Test,
+    Error,
+    Message,
+    Stack,
+    Other,
+}
+
+#[derive(Default)]
+struct Test<'a> {
+    name: Cow<'a, str>,
+    class: Cow<'a, str>,
+    method: Cow<'a, str>,
+    /// Seconds.
+    time: Cow<'a, str>,
+    result: Cow<'a, str>,
+    failure: Failure<'a>,
+}
+
+#[derive(Default)]
+struct Failure<'a> {
+    kind: Cow<'a, str>,
+    message: Cow<'a, str>,
+    stack: Cow<'a, str>,
+}
+
+impl<'a> Document<'a> for Run<'a> {
+    type Open = Open;
+
+    const FORMAT: &'static str = "xUnit.net";
+    const ROOTS: &'static [&'static str] = &["assemblies", "assembly"];
+
+    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
+        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+        match tag.name {
+            "assembly" if self.assemblies.len() < limits::TESTS => {
+                let start = format!("{}T{}", value("run-date"), value("run-time"));
+                let start = tag.attribute("start-rtf").map_or(start, Cow::into_owned);
+                self.assemblies.push((start, value("time")));
+                Open::Other
+            }
+            "test" => {
+                self.test = Some(Test {
+                    name: value("name"),
+                    class: value("type"),
+                    method: value("method"),
+                    time: value("time"),
+                    result: value("result"),
+                    failure: Failure::default(),
+                });
+                Open::Test
+            }
+            "error" if self.test.is_none() => {
+                let name = [value("type"), value("name")].join(" ").trim().to_owned();
+                self.error = Some((name, Failure::default()));
+                Open::Error
+            }
+            "failure" => {
+                if let Some(failure) = self.failure() {
+                    failure.kind = value("exception-type");
+                }
+                Open::Other
+            }
+            "message" => Open::Message,
+            "stack-trace" => Open::Stack,
+            _ => Open::Other,
+        }
+    }
+
+    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+        let Some(failure) = self.failure() else { return };
+        match open {
+            Open::Message => append(&mut failure.message, text),
+            Open::Stack => append(&mut failure.stack, text),
+            Open::Test | Open::Error | Open::Other => {}
+        }
+    }
+
+    fn closed(&mut self, open: Open) {
+        match open {
+            Open::Test => self.tests.extend(self.test.take()),
+            Open::Error => {
+                let error = self.error.take();
+                self.errors
+                    .extend(error.filter(|_| self.errors.len() < limits::REPORT_ERRORS));
+            }
+            Open::Message | Open::Stack | Open::Other => {}
+        }
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len()
+    }
+
+    fn finish(self, input: &Input<'a>) -> Report {
+        let mut report = Report::empty(Format::Xunit);
+        for (start, seconds) in &self.assemblies {
+            report.widen(time::lenient(start), time::seconds_to_ms(seconds));
+        }
+        let mut tests = Collector::default();
+        for test in &self.tests {
+            tests.add(test.name(input), vec![test.attempt(input)]);
+        }
+        report.tests = tests.finish();
+        for (name, failure) in &self.errors {
+            let error = failure.error(input).map(|error| {
+                let message = error.message.as_deref().unwrap_or_default();
+                ErrorDetail {
+                    message: text::message(&format!("{name}: {message}")),
+                    ..error
+                }
+            });
+            report.errors.extend(error);
+        }
+        report
+    }
+}
+
+impl<'a> Run<'a> {
+    fn failure(&mut self) -> Option<&mut Failure<'a>> {
+        match &mut self.test {
+            Some(test) => Some(&mut test.failure),
+            None => self.error.as_mut().map(|(_, failure)| failure),
+        }
+    }
+}
+
+impl Test<'_> {
+    fn name(&self, input: &Input<'_>) -> TestName {
+        let name = if self.name.trim().is_empty() {
+            &*self.method
+        } else {
+            &*self.name
+        };
+        // The display name of a test begins with its class unless the test has a name of its own.
+        let own = name
+            .strip_prefix(&*self.class)
+            .and_then(|rest| rest.strip_prefix('.'));
+        let parts = match own {
+            Some(own) => [&*self.class, own],
+            None => names::class_and_name(&self.class, name),
+        };
+        let known = input.known_files.and_then(|files| files.of_dotted(&self.class));
+        TestName {
+            name: text::joined(parts),
+            file_path: known.map(str::to_owned),
+        }
+    }
+
+    fn attempt(&self, input: &Input<'_>) -> Attempt {
+        let ended = match &*self.result {
+            "Pass" => AttemptStatus::Passed,
+            "Skip" | "NotRun" => AttemptStatus::Skipped,
+            _ => AttemptStatus::Failed,
+        };
+        let error = self.failure.error(input);
+        failure::attempt(
+            ended,
+            error.into_iter().collect(),
+            time::seconds_to_ms(&self.time),
+            None,
+        )
+    }
+}
+
+impl Failure<'_> {
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        let message = Some(self.message.trim()).filter(|message| !message.is_empty());
+        let kind = Some(self.kind.trim()).filter(|kind| !kind.is_empty());
+        input.error(message.or(kind), Some(self.stack.trim()), None)
+    }
+}
