@@ -1,5 +1,6 @@
 //! The commands of the documentation, run as they stand.
 
+mod ci;
 mod dependencies;
 mod deployment;
 mod json;
@@ -128,7 +129,7 @@ fn commands(script: &str) -> usize {
 #[test]
 fn every_block_of_every_page_says_what_it_is() {
     let root = root();
-    let pages = [root.clone(), root.join("docs")]
+    let pages = [root.clone(), root.join("docs"), root.join("docs/ci")]
         .into_iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
     let mut seen = 0;

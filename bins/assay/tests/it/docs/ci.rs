@@ -1,0 +1,394 @@
+//! The pages about CI services: every command of a job runs under that service's variables, with a test command that writes a
+//! report, and what arrives names the service and its build.
+
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path};
+
+use serde_json::Value;
+
+use super::{blocks, root};
+use crate::{
+    junit,
+    receiver::{Receiver, stored},
+    upload::Job,
+    world::said,
+};
+
+/// Names and values.
+type Variables = &'static [(&'static str, &'static str)];
+
+/// A page, its service, and the variables that this sets for a job.
+const PAGES: [(&str, &str, Variables); 8] = [
+    (
+        "github-actions.md",
+        "github-actions",
+        &[
+            ("GITHUB_ACTIONS", "true"),
+            ("GITHUB_RUN_ID", "812"),
+            ("GITHUB_RUN_ATTEMPT", "1"),
+            ("GITHUB_JOB", "test"),
+            ("GITHUB_REF_NAME", "main"),
+            ("GITHUB_SHA", "c0ffee"),
+            ("RUNNER_NAME", "runner-1"),
+        ],
+    ),
+    (
+        "gitlab.md",
+        "gitlab-ci",
+        &[
+            ("GITLAB_CI", "true"),
+            ("CI_PIPELINE_ID", "812"),
+            ("CI_JOB_NAME", "test 2/3"),
+            ("CI_JOB_GROUP_NAME", "test"),
+            ("CI_NODE_INDEX", "2"),
+            ("CI_NODE_TOTAL", "3"),
+            ("CI_COMMIT_BRANCH", "main"),
+            ("CI_COMMIT_SHA", "c0ffee"),
+        ],
+    ),
+    (
+        "jenkins.md",
+        "jenkins",
+        &[
+            ("JENKINS_URL", "http://ci/"),
+            ("BUILD_TAG", "jenkins-shop-812"),
+            ("STAGE_NAME", "Test"),
+            ("BRANCH_NAME", "main"),
+            ("GIT_COMMIT", "c0ffee"),
+        ],
+    ),
+    (
+        "circleci.md",
+        "circleci",
+        &[
+            ("CIRCLECI", "true"),
+            ("CIRCLE_WORKFLOW_ID", "812"),
+            ("CIRCLE_JOB", "test"),
+            ("CIRCLE_BRANCH", "main"),
+            ("CIRCLE_SHA1", "c0ffee"),
+            ("CIRCLE_NODE_INDEX", "1"),
+            ("CIRCLE_NODE_TOTAL", "3"),
+        ],
+    ),
+    (
+        "buildkite.md",
+        "buildkite",
+        &[
+            ("BUILDKITE", "true"),
+            ("BUILDKITE_BUILD_ID", "812"),
+            ("BUILDKITE_STEP_KEY", "test"),
+            ("BUILDKITE_BRANCH", "main"),
+            ("BUILDKITE_COMMIT", "c0ffee"),
+            ("BUILDKITE_PARALLEL_JOB", "1"),
+            ("BUILDKITE_PARALLEL_JOB_COUNT", "3"),
+        ],
+    ),
+    (
+        "azure-pipelines.md",
+        "azure-pipelines",
+        &[
+            ("TF_BUILD", "True"),
+            ("BUILD_BUILDID", "812"),
+            ("SYSTEM_PHASENAME", "test"),
+            ("SYSTEM_JOBPOSITIONINPHASE", "2"),
+            ("SYSTEM_TOTALJOBSINPHASE", "3"),
+            ("BUILD_SOURCEBRANCH", "refs/heads/main"),
+            ("BUILD_SOURCEVERSION", "c0ffee"),
+        ],
+    ),
+    (
+        "bitbucket.md",
+        "bitbucket-pipelines",
+        &[
+            ("BITBUCKET_BUILD_NUMBER", "812"),
+            ("BITBUCKET_BRANCH", "main"),
+            ("BITBUCKET_COMMIT", "c0ffee"),
+            ("BITBUCKET_PARALLEL_STEP", "1"),
+            ("BITBUCKET_PARALLEL_STEP_COUNT", "3"),
+        ],
+    ),
+    (
+        "teamcity.md",
+        "teamcity",
+        &[
+            ("TEAMCITY_VERSION", "2026.1"),
+            ("TEAMCITY_BUILD_ID", "812"),
+            ("TEAMCITY_BUILD_BRANCH", "main"),
+            ("BUILD_VCS_NUMBER", "c0ffee"),
+        ],
+    ),
+];
+
+/// What the pages' matrices and shards set.
+const OF_THE_JOB: [(&str, &str); 6] = [
+    ("OS", "ubuntu-latest"),
+    ("PYTHON", "3.13"),
+    ("SHARD", "2/3"),
+    ("BATCH", "2"),
+    ("WHOLE", "812"),
+    ("ASSAY_KEY_WEB", crate::upload::KEY),
+];
+
+/// The commands of a page that a job runs, each with its section: the lines of blocks that call `assay run` or `assay upload`,
+/// without the words of the service's own language around them.
+fn commands(page: &Path) -> Vec<(String, String)> {
+    let (mut commands, mut section, mut in_block) = (Vec::new(), String::new(), false);
+    for line in fs::read_to_string(page).unwrap().lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            heading.clone_into(&mut section);
+        }
+        in_block ^= line.starts_with("```");
+        let found = ["assay run ", "assay upload "]
+            .iter()
+            .find_map(|words| line.find(words));
+        let Some(at) = found.filter(|_| in_block) else {
+            continue;
+        };
+        let (before, command) = line.split_at(at);
+        let command = match before.chars().last() {
+            // Jenkins' `sh '…'`.
+            Some('\'') => command.split('\'').next().unwrap(),
+            _ => command,
+        };
+        // Buildkite's way to write `$`.
+        commands.push((section.clone(), command.replace("$$", "$")));
+    }
+    commands
+}
+
+/// Whether a service sets this variable for parallel jobs only, and not for those of a matrix.
+fn is_of_parallel_jobs_only(variable: &str) -> bool {
+    variable.starts_with("CIRCLE_NODE_") || variable.starts_with("BUILDKITE_PARALLEL_")
+}
+
+/// Puts programs on a path of their own: `pytest` writes the report that it is asked for.
+fn install(folder: &Path) -> String {
+    let bin = folder.join("bin");
+    fs::create_dir(&bin).unwrap();
+    let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
+    let pytest = format!(
+        "#!/bin/sh\nfor word in \"$@\"; do case $word in --junitxml=*) file=${{word#--junitxml=}}; mkdir -p \"$(dirname \"$file\")\"\n\
+         cat > \"$file\" <<'XML'\n{report}XML\n;; esac; done\n"
+    );
+    fs::write(bin.join("pytest"), pytest).unwrap();
+    fs::set_permissions(bin.join("pytest"), fs::Permissions::from_mode(0o755)).unwrap();
+    let programs = assay_testkit::program("assay")
+        .parent()
+        .unwrap()
+        .display()
+        .to_string();
+    format!("{}:{programs}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+/// Runs a command of a job, and returns the fields that arrive.
+fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, String>, Value) {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write(
+        "junit.xml",
+        &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]),
+    );
+    let plain = job.command(&[]);
+    let mut shell = std::process::Command::new("bash");
+    shell
+        .args(["-euo", "pipefail", "-c", command])
+        .env_clear()
+        .current_dir(job.folder.path());
+    shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.env("PATH", install(job.folder.path()));
+    let output = shell
+        .envs(variables.iter().copied())
+        .envs(OF_THE_JOB)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command}: {}", said(&output));
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1, "{command}");
+    let parts = requests[0].parts().into_iter();
+    let fields: BTreeMap<_, _> = parts
+        .filter(|part| part.1.is_none())
+        .map(|part| (part.0, part.2))
+        .collect();
+    let ci = serde_json::from_str(&fields["ci"]).unwrap();
+    (fields, ci)
+}
+
+#[test]
+fn every_command_of_every_page_runs_under_its_services_variables() {
+    for (page, provider, variables) in PAGES {
+        let commands = commands(&root().join("docs/ci").join(page));
+        assert!(commands.len() >= 5, "{page}: {commands:?}");
+        for (section, command) in commands {
+            let variables: Vec<_> = variables
+                .iter()
+                .copied()
+                .filter(|(name, _)| section != "Matrix" || !is_of_parallel_jobs_only(name))
+                .collect();
+            let (fields, ci) = arrived(&command, &variables);
+            assert_eq!(ci["provider"], provider, "{page}");
+            assert_eq!(
+                (&ci["branch"], &ci["commit"]),
+                (&"main".into(), &"c0ffee".into()),
+                "{page}"
+            );
+            assert!(ci["runKey"].as_str().unwrap().contains("812"), "{page}: {ci}");
+            // Each job has its place: a suite that the service or the command names, and as a shard its number.
+            let value = |name: &str| fields.get(name).map(String::as_str).or(ci[name].as_str());
+            assert!(
+                value("suite").is_some_and(|suite| !suite.is_empty()),
+                "{page}: {command}: {ci}"
+            );
+            match section.as_str() {
+                "Matrix" => assert!(matches!(value("shard"), None | Some("1/1")), "{page}: {command}"),
+                "Shards" => assert!(value("shard").is_some(), "{page}: {command}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn every_page_has_the_same_parts_and_no_database() {
+    let folder = root().join("docs/ci");
+    let parts = [
+        "Install",
+        "The two variables",
+        "A job",
+        "Matrix",
+        "Shards",
+        "Monorepo",
+        "Forks",
+    ];
+    for (page, _, _) in PAGES {
+        let text = fs::read_to_string(folder.join(page)).unwrap();
+        let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(headings, parts, "{page}");
+    }
+    let index = fs::read_to_string(folder.join("README.md")).unwrap();
+    for entry in fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(
+            name == "README.md" || index.contains(&format!("]({name})")),
+            "{name} is not linked"
+        );
+        let text = fs::read_to_string(folder.join(&name)).unwrap();
+        assert!(
+            !text.contains("DATABASE_URL") && !text.contains("postgres"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn no_example_for_ci_has_the_databases_address() {
+    for page in [
+        "README.md",
+        "docs/tutorial.md",
+        "docs/migrating.md",
+        "docs/cli.md",
+    ] {
+        for block in blocks(&root().join(page)) {
+            if matches!(block.language.as_str(), "yaml" | "groovy") {
+                assert!(!block.text.contains("DATABASE_URL"), "{page}: {}", block.text);
+                assert!(!block.text.contains("assay import"), "{page}: {}", block.text);
+            }
+        }
+    }
+}
+
+/// The scripts of the composite action, in order.
+fn scripts_of_the_action() -> Vec<String> {
+    let text = fs::read_to_string(root().join("action.yml")).unwrap();
+    let mut scripts: Vec<String> = Vec::new();
+    let mut is_script = false;
+    for line in text.lines() {
+        if line == "      run: |" {
+            scripts.push(String::new());
+            is_script = true;
+        } else if let Some(code) = line.strip_prefix("        ").filter(|_| is_script) {
+            scripts.last_mut().unwrap().push_str(&format!("{code}\n"));
+        } else {
+            is_script = false;
+        }
+    }
+    scripts
+}
+
+/// Runs the action's scripts with these inputs; the folder has what it did.
+fn act(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
+    let folder = job.folder.path();
+    let path = install(folder);
+    // `python3 -m venv` makes an environment whose pip notes what it installs.
+    let assay = assay_testkit::program("assay");
+    let python = format!(
+        "#!/bin/sh\nmkdir -p \"$3/bin\"; ln -s {} \"$3/bin/assay\"\n\
+         printf '#!/bin/sh\\necho \"$*\" >> installed\\n' > \"$3/bin/pip\"; chmod +x \"$3/bin/pip\"\n",
+        assay.display()
+    );
+    fs::write(folder.join("bin/python3"), python).unwrap();
+    fs::set_permissions(folder.join("bin/python3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let scripts = scripts_of_the_action();
+    assert_eq!(scripts.len(), 2);
+    let plain = job.command(&[]);
+    let mut shell = std::process::Command::new("bash");
+    shell
+        .args(["-eo", "pipefail", "-c", &scripts.concat()])
+        .env_clear()
+        .current_dir(folder);
+    shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell
+        .env("PATH", path)
+        .env("RUNNER_TEMP", folder.join("runner temp"));
+    shell.env("ASSAY_PACKAGE", "https://files.example.org/assay.whl");
+    shell.env("ASSAY_COMMAND", "").env("ASSAY_ARGUMENTS", "");
+    shell.envs(inputs.iter().copied()).output().unwrap()
+}
+
+#[test]
+fn the_action_installs_the_program_and_sends_the_report() {
+    for (inputs, files, status) in [
+        (
+            &[
+                ("ASSAY_REPORTS", "a/*.xml\nb/junit.xml\n"),
+                (
+                    "ASSAY_COMMAND",
+                    "pytest --junitxml=a/1.xml\npytest --junitxml=b/junit.xml",
+                ),
+                ("ASSAY_ARGUMENTS", "--suite\ne2e on linux\n"),
+            ][..],
+            &["a/1.xml", "b/junit.xml"][..],
+            0,
+        ),
+        (
+            &[
+                ("ASSAY_REPORTS", "a/1.xml"),
+                ("ASSAY_COMMAND", "pytest --junitxml=a/1.xml; exit 4"),
+            ],
+            &["a/1.xml"],
+            4,
+        ),
+        (&[("ASSAY_REPORTS", "out")], &["out/junit.xml"], 0),
+    ] {
+        let receiver = Receiver::start(vec![stored()]);
+        let job = Job::new(&receiver.url);
+        let output = act(&job, inputs);
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{inputs:?}: {}",
+            said(&output)
+        );
+        let installed = fs::read_to_string(job.folder.path().join("installed")).unwrap();
+        assert!(
+            installed.ends_with(" https://files.example.org/assay.whl\n"),
+            "{installed}"
+        );
+        let requests = receiver.requests();
+        let names: Vec<_> = requests[0].files().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, files);
+        let suite = inputs
+            .iter()
+            .any(|(name, _)| *name == "ASSAY_ARGUMENTS")
+            .then_some("e2e on linux");
+        assert_eq!(requests[0].field("suite").as_deref(), suite);
+    }
+}
