@@ -9,6 +9,7 @@ use crate::{
         analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
         key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
         rebuild::RebuildArgs, refingerprint::RefingerprintArgs, run::RunArgs, upload::UploadArgs,
+        uploads::UploadsArgs,
     },
     environment,
 };
@@ -118,6 +119,8 @@ Examples:
     Run(Box<RunArgs>),
     // Its text stands at the arguments.
     Upload(Box<UploadArgs>),
+    // Its text stands at the arguments.
+    Uploads(UploadsArgs),
     // Its text stands at the arguments.
     Import(Box<ImportArgs>),
     // Its text stands at the arguments.

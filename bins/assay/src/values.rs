@@ -16,6 +16,8 @@ const MOST_SHARDS: u32 = 10_000;
 const LONGEST_LINE: usize = 500;
 /// Longest commit message, in characters.
 const LONGEST_MESSAGE: usize = 10_000;
+/// Longest name of a key, in characters.
+const LONGEST_KEY_NAME: usize = 100;
 /// Longest run key, in characters; a suite's name is added to it.
 const LONGEST_RUN_KEY: usize = 400;
 
@@ -35,6 +37,11 @@ pub(crate) fn plan() -> impl TypedValueParser<Value = Plan> {
 /// How long a read key works, in days.
 pub(crate) fn lifetime() -> impl TypedValueParser<Value = Lifetime> {
     PossibleValuesParser::new(["30", "60", "90", "180"]).try_map(|word| word.parse::<Lifetime>())
+}
+
+/// What people call a key.
+pub(crate) fn key_name(text: &str) -> Result<String, BadText> {
+    assay_ingest::one_line(text, LONGEST_KEY_NAME)
 }
 
 /// A CI service.

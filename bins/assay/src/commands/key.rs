@@ -1,5 +1,7 @@
 //! `assay key`: read keys of organizations and ingest keys of projects.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
@@ -7,10 +9,10 @@ use assay_domain::{
     intake::IngestTerms,
     key::{KeyEntry, KeyKind},
     project::ProjectEntry,
-    store::{Administration, KeyDeletion},
+    store::{Administration, KeyDeletion, KeyRotation},
     timestamp::Timestamp,
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::{
@@ -28,8 +30,7 @@ use crate::{
 pub(crate) enum KeyCommand {
     /// Make a read key; it is shown this once
     ///
-    /// A read key reads every project of its organization over HTTP. There is no renewal: make a new one and revoke
-    /// the old one.
+    /// A read key reads every project of its organization over HTTP. `assay key rotate` replaces it before it expires.
     #[command(after_help = "\
 Examples:
   assay key create --org \"Example Shop\" --days 90
@@ -47,11 +48,32 @@ Examples:
     ///
     /// No route accepts reports over HTTP yet, so nothing accepts this key today: use `assay import`. The read API refuses
     /// ingest keys.
-    #[command(after_help = "Example:\n  assay key create-ingest --project storefront")]
-    CreateIngest {
-        /// The project's id or name
-        #[arg(long)]
-        project: String,
+    ///
+    /// A key for forks accepts only reports of pull requests (`--pull-requests-only`). It may be public: its runs are shown and
+    /// do not count in verdicts.
+    #[command(after_help = "\
+Examples:
+  assay key create-ingest --project storefront --name \"CI of storefront\"
+  A key that may stand in a workflow file, for pull requests from forks:
+    assay key create-ingest --project storefront --name forks --pull-requests-only
+  A key for a week, to send the runs of last year:
+    assay key create-ingest --project storefront --backfill --days 7")]
+    CreateIngest(CreateIngest),
+    /// Replace a key by a new one, which is shown this once
+    ///
+    /// The new key has the same owner, rights and lifetime. The old one works for a while, so that CI and clients can be
+    /// changed without a gap.
+    #[command(after_help = "\
+Examples:
+  assay key rotate 019aa3f4-5b1c-7def-8a3b-0123456789ab
+  At once, after the old key became known:
+    assay key rotate --overlap 0s 019aa3f4-5b1c-7def-8a3b-0123456789ab")]
+    Rotate {
+        /// The key's id, as `assay key list` shows it
+        key_id: KeyId,
+        /// How long the old key still works, at most 24h
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = values::duration)]
+        overlap: Duration,
     },
     /// List keys, oldest first
     ///
@@ -97,6 +119,26 @@ Examples:
     },
 }
 
+/// What an ingest key may send.
+#[derive(Debug, Args)]
+pub(crate) struct CreateIngest {
+    /// The project's id or name
+    #[arg(long)]
+    project: String,
+    /// What to call the key in lists
+    #[arg(long, value_parser = values::key_name)]
+    name: Option<String>,
+    /// How many days it works; without it until it is revoked
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=3_650))]
+    days: Option<i64>,
+    /// Accept runs that started more than 7 days ago, too
+    #[arg(long)]
+    backfill: bool,
+    /// Accept only reports of pull requests, not of the stable branch; they do not count in verdicts
+    #[arg(long)]
+    pull_requests_only: bool,
+}
+
 /// Runs `assay key`.
 pub(crate) fn run(global: &Global, command: KeyCommand) -> anyhow::Result<()> {
     let opened = database::open(global)?;
@@ -104,7 +146,8 @@ pub(crate) fn run(global: &Global, command: KeyCommand) -> anyhow::Result<()> {
     let now = clock::now();
     match command {
         KeyCommand::Create { org, days } => create_read(global, store, &org, days, now),
-        KeyCommand::CreateIngest { project } => create_ingest(global, store, &project, now),
+        KeyCommand::CreateIngest(args) => create_ingest(global, store, args, now),
+        KeyCommand::Rotate { key_id, overlap } => rotate(global, store, key_id, overlap, now),
         KeyCommand::List { org } => list(global, store, org.as_deref(), now),
         KeyCommand::Revoke { key_id, yes } => revoke(global, store, key_id, yes, now),
         KeyCommand::Delete { key_id, yes } => delete(global, store, key_id, yes, now),
@@ -185,24 +228,81 @@ fn create_read(
 fn create_ingest(
     global: &Global,
     store: &dyn Administration,
-    project: &str,
+    args: CreateIngest,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let project = lookup::project(store, project)?;
+    let project = lookup::project(store, &args.project)?;
     let (secret, new) = mint(KeyKind::Ingest, now);
+    let terms = IngestTerms {
+        name: args.name,
+        expires_at: args.days.map(|days| now.plus_days(days)),
+        backfill: args.backfill,
+        pull_requests_only: args.pull_requests_only,
+    };
     ensure!(
-        store.create_ingest_key(project.id, &new, &IngestTerms::default())?,
+        store.create_ingest_key(project.id, &new, &terms)?,
         "the project {:?} was deleted meanwhile",
         project.name
     );
-    let value = json!({ "id": new.id, "key": secret.reveal(), "expiresAt": null, "projectId": project.id });
+    let value = json!({
+        "id": new.id, "key": secret.reveal(), "expiresAt": terms.expires_at, "projectId": project.id,
+        "name": terms.name, "backfill": terms.backfill, "pullRequestsOnly": terms.pull_requests_only,
+    });
     output::print(global.json, &value, || {
         format!(
-            "{}\n\nThis ingest key of {:?} is shown only now. Its id is {}; it works until it is revoked.\n\
+            "{}\n\nThis ingest key of {:?} is shown only now. Its id is {}; it works until {}.\n\
              Reports over HTTP are not accepted yet: until they are, use `assay import`.",
             secret.reveal(),
             project.name,
-            new.id
+            new.id,
+            until(terms.expires_at, now)
+        )
+    })
+}
+
+/// When a key ceases to work, in words.
+fn until(expires_at: Option<Timestamp>, now: Timestamp) -> String {
+    expires_at.map_or_else(|| "it is revoked".to_owned(), |at| when(at, now))
+}
+
+fn rotate(
+    global: &Global,
+    store: &dyn Administration,
+    id: KeyId,
+    overlap: Duration,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    // The new key's text depends on the kind of the old one.
+    let mut kind = None;
+    for organization in store.organizations()? {
+        let keys = store.keys(organization.id)?;
+        kind = kind.or_else(|| keys.iter().find(|key| key.id == id).map(|key| key.kind));
+    }
+    let Some(kind) = kind else {
+        return Err(lookup::no_key(store, id)?);
+    };
+    let (secret, new) = mint(kind, now);
+    let overlap_end = now.plus_ms(i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX));
+    let (former_expires_at, expires_at) = match store.rotate_key(id, &new, overlap_end)? {
+        KeyRotation::Rotated {
+            former_expires_at,
+            expires_at,
+        } => (former_expires_at, expires_at),
+        KeyRotation::NotValid => bail!(
+            "the key {id} is revoked or expired; make a new one with `assay key create` or `create-ingest`"
+        ),
+        KeyRotation::Missing => return Err(lookup::no_key(store, id)?),
+    };
+    let value = json!({
+        "id": new.id, "key": secret.reveal(), "expiresAt": expires_at, "replaces": id, "formerExpiresAt": former_expires_at,
+    });
+    output::print(global.json, &value, || {
+        format!(
+            "{}\n\nThis key is shown only now. Its id is {}; it works until {}.\nThe key {id} works until {}.",
+            secret.reveal(),
+            new.id,
+            until(expires_at, now),
+            when(former_expires_at, now)
         )
     })
 }
@@ -232,6 +332,7 @@ fn list(
             &[
                 "ORGANIZATION",
                 "FOR",
+                "NAME",
                 "BEGINS",
                 "STATE",
                 "EXPIRES",
@@ -246,6 +347,13 @@ fn list(
     })
 }
 
+/// What sets an ingest key apart, in words.
+fn limits(key: &KeyEntry) -> String {
+    let pull_requests = key.pull_requests_only.then_some(", pull requests only");
+    let backfill = key.backfill.then_some(", old runs too");
+    [pull_requests, backfill].into_iter().flatten().collect()
+}
+
 fn row(organization: &str, key: &KeyEntry, project: Option<&ProjectEntry>, now: Timestamp) -> Vec<Cell> {
     let expired = key.expires_at.is_some_and(|at| at <= now);
     let state = match key.revoked_at {
@@ -255,13 +363,14 @@ fn row(organization: &str, key: &KeyEntry, project: Option<&ProjectEntry>, now: 
     };
     let purpose = match (key.kind, project) {
         (KeyKind::Read, _) => "reading".to_owned(),
-        (KeyKind::Ingest, Some(project)) => format!("sending to {}", project.name),
-        (KeyKind::Ingest, None) => "sending".to_owned(),
+        (KeyKind::Ingest, Some(project)) => format!("sending to {}{}", project.name, limits(key)),
+        (KeyKind::Ingest, None) => format!("sending{}", limits(key)),
     };
     let used = key.last_used_on.as_deref().map(|day| on_day(day, now));
     vec![
         organization.into(),
         purpose.into(),
+        key.name.clone().unwrap_or_default().into(),
         key.prefix.as_str().into(),
         state,
         key.expires_at.map_or_else(String::new, |at| when(at, now)).into(),

@@ -22,7 +22,7 @@ use crate::{
 ///
 /// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route; this
 /// deletes them, in steps that hold up imports only briefly: whole weeks at once where they are past every plan's retention.
-/// It may be ended at any time and run again. It also finishes deletions of projects and
+/// Records of uploads are kept for 90 days. It may be ended at any time and run again. It also finishes deletions of projects and
 /// organizations that were ended halfway. It refuses where this machine's clock and the database's differ, and where everything
 /// that is stored would go. On a terminal it shows what would go and asks first.
 #[derive(Debug, Args)]
@@ -74,7 +74,7 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
     let value = json!({
         "dryRun": args.dry_run, "runs": runs(&report), "results": results, "projects": report.projects,
         "periods": report.periods, "periodsLeft": report.periods_left,
-        "deletionsFinished": report.deletions_finished,
+        "deletionsFinished": report.deletions_finished, "uploads": report.uploads,
     });
     output::print(global.json, &value, || text(args.dry_run, &report, results))
 }
@@ -122,10 +122,18 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
     } else {
         String::new()
     };
+    let uploads = match report.uploads {
+        0 => String::new(),
+        number => format!(
+            "\n{done} {} of uploads more than 90 days ago",
+            output::count(number, "record")
+        ),
+    };
+    let rest = format!("{sum}{uploads}{finished}{left}");
     if report.projects.is_empty() {
-        format!("{sum}{finished}{left}")
+        rest
     } else {
-        format!("{}\n{sum}{finished}{left}", listed(&report.projects))
+        format!("{}\n{rest}", listed(&report.projects))
     }
 }
 

@@ -243,6 +243,125 @@ fn a_command_whose_effect_is_still_missing_says_so() {
 }
 
 #[test]
+fn an_ingest_key_has_a_name_an_expiry_and_limits() {
+    let world = World::new();
+    let create = ["key", "create-ingest", "--project", "web"];
+    let flags = [
+        "--name",
+        "forks",
+        "--days",
+        "7",
+        "--backfill",
+        "--pull-requests-only",
+    ];
+    let made = world.cli.json(&[&create[..], &flags].concat());
+    assert!(made["expiresAt"].is_string(), "{made}");
+    let keys = world.cli.json(&["key", "list"]);
+    let entry = &keys["keys"][0];
+    assert_eq!(
+        (
+            &entry["name"],
+            &entry["backfill"],
+            &entry["pullRequestsOnly"],
+            &entry["expiresAt"]
+        ),
+        (&"forks".into(), &true.into(), &true.into(), &made["expiresAt"])
+    );
+    let shown = world.cli.run(&["key", "list"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for word in ["forks", "pull requests only", "old runs too"] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    for wrong in [["--days", "0"], ["--days", "3651"], ["--name", ""]] {
+        let refused = world.cli.run(&[&create[..], &wrong].concat());
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_key_is_replaced_by_one_of_the_same_kind_and_terms() {
+    let world = World::new();
+    let read = world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
+    let create = ["key", "create-ingest", "--project", "web", "--name", "ci"];
+    let ingest = world.cli.json(&create);
+    for (former, prefix) in [(&read, "svc_ro_"), (&ingest, "svc_")] {
+        let new = world
+            .cli
+            .json(&["key", "rotate", &text(&former["id"]), "--overlap", "2h"]);
+        assert!(text(&new["key"]).starts_with(prefix));
+        assert_ne!(new["key"], former["key"]);
+        assert_eq!(new["replaces"], former["id"]);
+        assert_eq!(new["expiresAt"].is_null(), former["expiresAt"].is_null(), "{new}");
+    }
+    let keys = world.cli.json(&["key", "list"]);
+    let keys = keys["keys"].as_array().unwrap();
+    assert_eq!(keys.len(), 4);
+    assert_eq!(keys.iter().filter(|key| key["name"] == "ci").count(), 2);
+    let former = keys.iter().find(|key| key["id"] == ingest["id"]).unwrap();
+    assert!(former["expiresAt"].is_string(), "the overlap ends: {former}");
+
+    world
+        .cli
+        .json(&["key", "rotate", &text(&ingest["id"]), "--overlap", "0s"]);
+    let expired = world.cli.run(&["key", "rotate", &text(&ingest["id"])]);
+    assert_eq!(expired.status.code(), Some(1));
+    assert!(
+        said(&expired).contains("revoked or expired"),
+        "{}",
+        said(&expired)
+    );
+    let unknown = world
+        .cli
+        .run(&["key", "rotate", "019aa3f4-5b1c-7def-8a3b-0123456789ab"]);
+    assert!(said(&unknown).contains("assay key list"), "{}", said(&unknown));
+    for wrong in ["1", "h", "-1h", "25h", "1w"] {
+        let overlap = format!("--overlap={wrong}");
+        let refused = world.cli.run(&["key", "rotate", &overlap, &text(&read["id"])]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn uploads_are_listed_newest_first() {
+    let world = World::new();
+    let key = world
+        .cli
+        .json(&["key", "create-ingest", "--project", "web", "--name", "ci"]);
+    let none = world.cli.run(&["uploads", "--project", "web"]);
+    assert!(String::from_utf8(none.stdout).unwrap().contains("No report"));
+    for minutes in [5, 3] {
+        world.database.execute(&format!(
+            "INSERT INTO upload (project_id, at, id, key_id, run_id, bytes, run_number, files, effect, client) VALUES \
+             ('{}', now() - interval '{minutes} minutes', gen_random_uuid(), '{}', gen_random_uuid(), 2048, {minutes}, 4, \
+              'added', 'assay/0.1.0')",
+            world.project,
+            text(&key["id"])
+        ));
+    }
+    let listed = world.cli.json(&["uploads", "--project", "web"]);
+    let listed = listed["uploads"].as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    assert_eq!(
+        (
+            &listed[0]["runNumber"],
+            &listed[0]["effect"],
+            &listed[0]["keyName"],
+            &listed[0]["files"]
+        ),
+        (&3.into(), &"added".into(), &"ci".into(), &4.into())
+    );
+    let shown = world.cli.run(&["uploads", "--project", "web", "--limit", "1"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("ci") && shown.contains("assay/0.1.0") && shown.contains("2.0 kB"),
+        "{shown}"
+    );
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+}
+
+#[test]
 fn keys_are_made_listed_and_revoked() {
     let world = World::new();
     let read = world

@@ -70,6 +70,8 @@ fn each_command_prints_the_fields_that_are_told() {
     check("project list", &[]);
     let key = check("key create", &["--org", "Shop", "--days", "30"]);
     check("key create-ingest", &["--project", "web"]);
+    check("key rotate", &[key["id"].as_str().unwrap()]);
+    check("uploads", &["--project", "web"]);
     check("key list", &[]);
     check("key revoke", &[key["id"].as_str().unwrap()]);
     check("key delete", &[key["id"].as_str().unwrap()]);

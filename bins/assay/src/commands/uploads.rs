@@ -1,0 +1,67 @@
+//! `assay uploads`: which ingest key sent which report.
+
+use assay_domain::{intake::UploadEntry, store::Administration, timestamp::Timestamp};
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    cli::Global,
+    clock, database, lookup, output,
+    table::{Cell, Tone},
+    when::when,
+};
+
+/// List the reports that a project got over HTTP, the newest first
+///
+/// Each upload is recorded with its key for 90 days. Reports of `assay import` are not uploads.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  assay uploads --project storefront
+  assay uploads --project storefront --json | jq '.uploads[] | select(.keyName == \"forks\")'")]
+pub(crate) struct UploadsArgs {
+    /// The project's id or name
+    #[arg(long)]
+    project: String,
+    /// How many to list
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+}
+
+/// Runs `assay uploads`.
+pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    let project = lookup::project(store, &args.project)?;
+    let uploads = store.uploads(project.id, args.limit)?;
+    let now = clock::now();
+    output::print(global.json, &json!({ "uploads": uploads }), || {
+        if uploads.is_empty() {
+            return format!(
+                "No report reached {:?} over HTTP in the last 90 days",
+                project.name
+            );
+        }
+        output::table(
+            &["TIME", "KEY", "RUN", "EFFECT", "FILES", "SIZE", "CLIENT"],
+            uploads.iter().map(|upload| row(upload, now)),
+        )
+    })
+}
+
+fn row(upload: &UploadEntry, now: Timestamp) -> Vec<Cell> {
+    let key = match (&upload.key_name, &upload.key_prefix) {
+        (Some(name), _) => Cell::from(name.clone()),
+        (None, Some(prefix)) => format!("{prefix}…").into(),
+        (None, None) => Cell::new(format!("{} (deleted)", upload.key_id), Tone::Faint),
+    };
+    vec![
+        when(upload.at, now).into(),
+        key,
+        upload.run_number.to_string().into(),
+        upload.effect.to_string().into(),
+        upload.files.to_string().into(),
+        output::bytes(i64::try_from(upload.bytes).unwrap_or(i64::MAX)).into(),
+        upload.client.clone().unwrap_or_default().into(),
+    ]
+}
