@@ -355,7 +355,7 @@ fn uploads_are_listed_newest_first() {
     let shown = world.cli.run(&["uploads", "--project", "web", "--limit", "1"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(
-        shown.contains("ci") && shown.contains("assay/0.1.0") && shown.contains("2.0 kB"),
+        shown.contains("ci") && shown.contains("assay/0.1.0") && shown.contains("2.00 KiB"),
         "{shown}"
     );
     assert_eq!(shown.lines().count(), 2, "{shown}");
