@@ -7,9 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     commands::{
         analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
-        key::KeyCommand, man::ManArgs, org::OrgCommand, project::ProjectCommand, prune::PruneArgs,
-        rebuild::RebuildArgs, refingerprint::RefingerprintArgs, run::RunArgs, upload::UploadArgs,
-        uploads::UploadsArgs,
+        key::KeyCommand, man::ManArgs, mcp::McpArgs, org::OrgCommand, project::ProjectCommand,
+        prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs, run::RunArgs,
+        upload::UploadArgs, uploads::UploadsArgs,
     },
     environment,
 };
@@ -125,6 +125,8 @@ Examples:
     Import(Box<ImportArgs>),
     // Its text stands at the arguments.
     Analyze(Box<AnalyzeArgs>),
+    // Its text stands at the arguments.
+    Mcp(McpArgs),
     // Its text stands at the arguments.
     Doctor(DoctorArgs),
     // Its text stands at the arguments.

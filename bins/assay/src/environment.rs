@@ -43,6 +43,11 @@ pub(crate) fn ingest_key() -> Option<String> {
     variable("ASSAY_INGEST_KEY")
 }
 
+/// The read key. No flag holds it either.
+pub(crate) fn read_key() -> Option<String> {
+    variable("ASSAY_READ_KEY")
+}
+
 /// A variable's value; one that is no UTF-8 tells nothing.
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name)?.into_string().ok()

@@ -81,6 +81,16 @@ pub(crate) struct Config {
     #[arg(long, value_name = "URL", env = "ASSAY_API_URL", hide_env_values = true)]
     api_url: Option<String>,
 
+    /// Values of Host with which agents' tools at /mcp may be called besides this machine's own, as HOST,HOST:PORT
+    #[arg(
+        long,
+        value_name = "HOSTS",
+        env = "ASSAY_MCP_HOSTS",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub(crate) mcp_hosts: Vec<String>,
+
     /// Where /healthz, /readyz and /metrics listen, or off; keep it from the public
     #[arg(
         long,

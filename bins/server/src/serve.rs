@@ -28,6 +28,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let sockets = Sockets::bind(&config)?;
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();
+    let mcp_hosts = config.mcp_hosts.clone();
     let origins = config.cors_origins.clone();
     let (front_secret, api_url) = (
         config.front_secret().map(str::to_owned),
@@ -83,6 +84,16 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         }
         // A browser takes a cookie with `Secure` from a plain loopback address not at all, or not in every version.
         let is_secure = certificate.is_some() || !socket.address.ip().is_loopback();
+        let agents = assay_mcp::Endpoint::new(
+            Arc::clone(&store),
+            Arc::new(clock::now),
+            &app.metrics_registry(),
+            usize::try_from(sizes.blocking)?,
+            assay_mcp::Allowed {
+                hosts: mcp_hosts,
+                origins: Vec::new(),
+            },
+        );
         let front = assay_front::Front::new(
             store,
             Arc::new(clock::now),
@@ -91,7 +102,10 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             usize::try_from(sizes.blocking)?,
             &api_url.unwrap_or_else(|| default_api_url(scheme, api_address)),
         );
-        servers.add(listener("front", socket)?.start(move |config| front.configure(config))?);
+        servers.add(listener("front", socket)?.start(move |config| {
+            agents.configure(config);
+            front.configure(config);
+        })?);
     }
     if let Some(socket) = sockets.operators {
         log::info!(

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod org;
 pub(crate) mod project;
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let done = match command {
         Command::Run(args) => return run::run(&global, &args),
         Command::Upload(args) => return upload::run(&global, &args),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Migrate => migrate::run(&global),
         Command::Org(command) => org::run(&global, command),
         Command::Project(command) => project::run(&global, command),

@@ -12,6 +12,8 @@ use ureq::http::Uri;
 
 use crate::{environment, misuse::Misuse, sources::shown};
 
+/// The listener that stores reports.
+const INGEST: &str = "the ingest listener";
 /// Longest address, in characters.
 const LONGEST_ADDRESS: usize = 2_000;
 /// Longest key, in characters; a key has 43.
@@ -28,9 +30,9 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Parses what `--url` or ASSAY_INGEST_URL says.
-    pub(crate) fn parse(text: &str, insecure_http: bool) -> Result<Self, Misuse> {
-        let wrong = |why: &str| Misuse(format!("the address of the ingest listener {why}"));
+    /// Parses the address of a listener, which `listener` names.
+    pub(crate) fn parse(listener: &str, text: &str, insecure_http: bool) -> Result<Self, Misuse> {
+        let wrong = |why: &str| Misuse(format!("the address of {listener} {why}"));
         let text = text.trim();
         if text.len() > LONGEST_ADDRESS {
             return Err(wrong(&format!("exceeds {LONGEST_ADDRESS} characters")));
@@ -69,6 +71,11 @@ impl Address {
             is_loopback,
             is_encrypted,
         })
+    }
+
+    /// The address without a path.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
     }
 
     /// The address of a route such as `reports`.
@@ -133,7 +140,7 @@ impl Wanted<'_> {
         let key =
             Key::of(self.key_file.map(PathBuf::as_path)).map_err(|error| Misuse(format!("{error:#}")))?;
         match (url, key) {
-            (Some(url), Some(key)) => Ok((Address::parse(url, self.insecure_http)?, key)),
+            (Some(url), Some(key)) => Ok((Address::parse(INGEST, url, self.insecure_http)?, key)),
             (None, Some(_)) => Err(Missing("ASSAY_INGEST_URL is not set").into()),
             (Some(_), None) => Err(Missing("ASSAY_INGEST_KEY is not set").into()),
             (None, None) => Err(Missing("ASSAY_INGEST_URL and ASSAY_INGEST_KEY are not set").into()),
@@ -176,7 +183,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Address::parse(text, false).unwrap().route("reports"),
+                Address::parse(INGEST, text, false).unwrap().route("reports"),
                 route,
                 "{text}"
             );
@@ -193,9 +200,9 @@ mod tests {
             "https://assay.example.org?key=1",
             "https://a b",
         ] {
-            let error = Address::parse(wrong, false).unwrap_err().to_string();
+            let error = Address::parse(INGEST, wrong, false).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
-        assert!(Address::parse("http://assay.example.org", true).is_ok());
+        assert!(Address::parse(INGEST, "http://assay.example.org", true).is_ok());
     }
 }

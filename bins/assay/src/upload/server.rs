@@ -151,25 +151,8 @@ impl std::error::Error for NotStored {}
 impl Server {
     /// A client; an error where connections must be encrypted and this system trusts no authority.
     pub(crate) fn new(address: Address, key: Key) -> anyhow::Result<Self> {
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            // Another address must not get the key.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(USER_AGENT)
-            .timeout_connect(Some(CONNECT))
-            .timeout_await_100(Some(ACCEPT))
-            .timeout_send_body(Some(SEND))
-            .timeout_recv_response(Some(ANSWER))
-            .timeout_recv_body(Some(ANSWER));
-        if address.is_loopback {
-            config = config.proxy(None);
-        }
-        if address.is_encrypted {
-            config = config.tls_config(trusted_authorities()?);
-        }
         Ok(Self {
-            agent: config.build().into(),
+            agent: agent(&address)?,
             address,
             key,
         })
@@ -255,6 +238,28 @@ impl Server {
     }
 }
 
+/// A client of a listener; an error where connections must be encrypted and this system trusts no authority.
+pub(crate) fn agent(address: &Address) -> anyhow::Result<Agent> {
+    let mut config = Agent::config_builder()
+        .http_status_as_error(false)
+        // Another address must not get the key.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(USER_AGENT)
+        .timeout_connect(Some(CONNECT))
+        .timeout_await_100(Some(ACCEPT))
+        .timeout_send_body(Some(SEND))
+        .timeout_recv_response(Some(ANSWER))
+        .timeout_recv_body(Some(ANSWER));
+    if address.is_loopback {
+        config = config.proxy(None);
+    }
+    if address.is_encrypted {
+        config = config.tls_config(trusted_authorities()?);
+    }
+    Ok(config.build().into())
+}
+
 /// The error with the file and the line that it concerns, where it does not name them.
 fn at_fault(value: Option<&Value>, error: String) -> String {
     let file = value
@@ -281,7 +286,7 @@ fn beginning(bytes: &[u8]) -> String {
 }
 
 /// Why no answer came, in words.
-fn reason(error: &ureq::Error) -> String {
+pub(crate) fn reason(error: &ureq::Error) -> String {
     if let ureq::Error::Io(problem) = error {
         problem.to_string()
     } else if let ureq::Error::Timeout(waiting) = error {

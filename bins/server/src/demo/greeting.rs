@@ -31,6 +31,11 @@ pub(crate) fn greeting(
             reachable(front),
             demo.key
         );
+        text += &format!(
+            "\nGive its tools to a coding agent:\n\n  claude mcp add --transport http assay {scheme}://{}/mcp --header \"Authorization: Bearer {}\"\n",
+            reachable(front),
+            demo.key
+        );
     }
     if let Some(api) = api {
         text += &questions(demo, scheme, api);

@@ -17,12 +17,20 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same with more environment variables for the server.
+    pub(crate) fn with(environment: &[(&str, &str)]) -> Self {
         let database = TestDatabase::new();
         let cli = Cli::new(database.url());
         cli.json(&["org", "create", "Shop", "--plan", "pro"]);
         let project = cli.json(&["project", "create", "--org", "Shop", "web"]);
         let key = cli.json(&["key", "create", "--org", "Shop", "--days", "90"]);
-        let server = Server::start_with(database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+        let server = Server::start_with(
+            database.url(),
+            &[&[("ASSAY_RATE_LIMIT", "0")], environment].concat(),
+        );
         Self {
             cli,
             server,

@@ -1,0 +1,161 @@
+//! `assay mcp`: the tools of a server for an agent that talks to a program over standard input and output.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use serde_json::{Value, json};
+use ureq::{Agent, http::header};
+
+use crate::{
+    environment,
+    misuse::Misuse,
+    upload::{address::Address, server},
+};
+
+/// Largest message in either direction, in bytes.
+const LARGEST: u64 = 4 << 20;
+/// The field of a message that names the version of the protocol, since the version that has no opening handshake.
+const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
+/// JSON-RPC's code of an internal error.
+const INTERNAL_ERROR: i64 = -32_603;
+
+const EXAMPLES: &str = "\
+Add it to an agent, as its documentation says for a server over stdio. For example:
+  claude mcp add assay --env ASSAY_URL=https://assay.example.org --env ASSAY_READ_KEY=svc_ro_… -- assay mcp
+
+An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with the header Authorization: Bearer KEY.";
+
+/// Give a coding agent the tools of a server over standard input and output
+///
+/// Forwards each message to the server's listener for pages (ASSAY_FRONT_LISTEN of assay-server). ASSAY_READ_KEY holds a read
+/// key (`assay key create`).
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct McpArgs {
+    /// The address of the server's listener for pages
+    #[arg(long, value_name = "URL", env = "ASSAY_URL", hide_env_values = true)]
+    url: Option<String>,
+
+    /// Allow plain http:// to another machine, which shows the key to the network
+    #[arg(long)]
+    insecure_http: bool,
+}
+
+/// Forwards messages until standard input ends.
+pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
+    let missing = |what: &str| Misuse(format!("{what} is not set"));
+    let url = args.url.as_deref().filter(|url| !url.trim().is_empty());
+    let url = url.ok_or_else(|| missing("ASSAY_URL"))?;
+    let key = environment::read_key().filter(|key| !key.trim().is_empty());
+    let key = key.ok_or_else(|| missing("ASSAY_READ_KEY"))?;
+    let address = Address::parse("the listener for pages", url, args.insecure_http)?;
+    let mut forwarder = Forwarder {
+        agent: server::agent(&address)?,
+        endpoint: format!("{}/mcp", address.base().trim_end_matches("/mcp")),
+        authorization: format!("Bearer {}", key.trim()),
+        version: None,
+    };
+    let mut input = BufReader::new(std::io::stdin().lock());
+    let mut output = std::io::stdout().lock();
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut input).take(LARGEST).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        if line.last() != Some(&b'\n') && u64::try_from(read)? == LARGEST {
+            return Err(anyhow!("a message is longer than {LARGEST} bytes"));
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        if let Some(answer) = forwarder.forward(&line) {
+            writeln!(output, "{answer}")?;
+            output.flush()?;
+        }
+    }
+}
+
+/// Sends messages to the server.
+struct Forwarder {
+    agent: Agent,
+    endpoint: String,
+    authorization: String,
+    /// The version that client and server agreed on in their handshake.
+    version: Option<String>,
+}
+
+impl Forwarder {
+    /// The answer to a message, in one line; none for a notification.
+    fn forward(&mut self, line: &[u8]) -> Option<String> {
+        let message: Value = match serde_json::from_slice(line) {
+            Ok(message) => message,
+            Err(error) => return Some(failure(&Value::Null, -32_700, &format!("not JSON: {error}"))),
+        };
+        let id = message.get("id").cloned();
+        match (self.send(&message), id) {
+            (Ok(answer), Some(_)) => answer,
+            (Ok(_), None) => None,
+            (Err(error), Some(id)) => Some(failure(&id, INTERNAL_ERROR, &format!("{error:#}"))),
+            (Err(error), None) => {
+                log::warn!("a notification was not sent: {error:#}");
+                None
+            }
+        }
+    }
+
+    fn send(&mut self, message: &Value) -> anyhow::Result<Option<String>> {
+        let method = message.get("method").and_then(Value::as_str);
+        let named = message
+            .pointer("/params/_meta")
+            .and_then(|meta| meta.get(VERSION_FIELD));
+        let version = named.and_then(Value::as_str).or(self.version.as_deref());
+        let mut request = self
+            .agent
+            .post(&self.endpoint)
+            .header(header::AUTHORIZATION, &self.authorization)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, text/event-stream");
+        if let Some(version) = version.filter(|_| method != Some("initialize")) {
+            request = request.header("MCP-Protocol-Version", version);
+        }
+        if let Some(method) = method {
+            request = request.header("Mcp-Method", method);
+        }
+        if let Some(name) = message.pointer("/params/name").and_then(Value::as_str) {
+            request = request.header("Mcp-Name", name);
+        }
+        let mut answer = request
+            .send(serde_json::to_vec(message)?)
+            .map_err(|error| anyhow!("{} gives no answer: {}", self.endpoint, server::reason(&error)))?;
+        let status = answer.status();
+        let bytes = answer.body_mut().with_config().limit(LARGEST).read_to_vec()?;
+        if bytes.trim_ascii().is_empty() {
+            return if status.is_success() {
+                Ok(None)
+            } else {
+                Err(anyhow!("{} answered {status}", self.endpoint))
+            };
+        }
+        let value: Value = serde_json::from_slice(&bytes)
+            .with_context(|| format!("{} answered {status} without JSON", self.endpoint))?;
+        if value.get("jsonrpc").is_none() {
+            let reason = value
+                .get("error")
+                .and_then(Value::as_str)
+                .unwrap_or("no reason was given");
+            return Err(anyhow!("{reason} ({status})"));
+        }
+        if method == Some("initialize") {
+            let agreed = value.pointer("/result/protocolVersion").and_then(Value::as_str);
+            self.version = agreed.map(str::to_owned);
+        }
+        Ok(Some(value.to_string()))
+    }
+}
+
+/// A JSON-RPC error, in one line.
+fn failure(id: &Value, code: i64, message: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string()
+}

@@ -1,0 +1,327 @@
+//! The tools for coding agents: the protocol over HTTP and over standard input and output, keys, sizes, and the same facts
+//! as the read API.
+
+use std::{io::Write as _, net::TcpListener, process::Stdio};
+
+use assay_testkit::program;
+use serde_json::{Value, json};
+
+use crate::world::{World, text};
+
+/// The newest version of the protocol that opens with a handshake.
+const HANDSHAKE: &str = "2025-11-25";
+/// The version without one.
+const STATELESS: &str = "2026-07-28";
+
+/// A served project and the address of the endpoint.
+struct Agents {
+    world: World,
+    endpoint: String,
+}
+
+impl Agents {
+    fn new() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let world = World::with(&[("ASSAY_FRONT_LISTEN", &free.to_string())]);
+        for (ago, sometimes) in [
+            (500, true),
+            (400, false),
+            (300, true),
+            (200, false),
+            (100, true),
+            (10, false),
+        ] {
+            let flags = [
+                "--branch",
+                "main",
+                "--commit",
+                &format!("abcd{ago:04}"),
+                "--run-key",
+                &format!("build-{ago}"),
+            ];
+            world.import(ago, &[("adds", true), ("pays", sometimes)], &flags);
+        }
+        Self {
+            world,
+            endpoint: format!("http://{free}/mcp"),
+        }
+    }
+
+    /// The status and the JSON of a message sent with these headers beside the usual ones.
+    fn post(&self, message: &Value, headers: &[(&str, &str)]) -> (u16, Value) {
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let mut request = ureq::Agent::from(config)
+            .post(&self.endpoint)
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut answer = request.send(message.to_string()).unwrap();
+        let body = answer.body_mut().read_to_string().unwrap();
+        (
+            answer.status().as_u16(),
+            serde_json::from_str(&body).unwrap_or(Value::Null),
+        )
+    }
+
+    /// The result of a method of the protocol with the handshake.
+    fn ask(&self, method: &str, params: Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let bearer = format!("Bearer {}", self.world.key);
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("MCP-Protocol-Version", HANDSHAKE),
+        ];
+        let (status, answer) = self.post(&message, &headers);
+        assert_eq!(status, 200, "{answer}");
+        answer["result"].clone()
+    }
+
+    /// Whether a tool failed, and its text.
+    fn call(&self, tool: &str, arguments: Value) -> (bool, String) {
+        let result = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        let text = text(&result["content"][0]["text"]);
+        let failed = result["isError"] == true;
+        if !failed {
+            assert_eq!(result["structuredContent"].to_string(), text);
+        }
+        (failed, text)
+    }
+
+    /// The answer of a tool.
+    fn answer(&self, tool: &str, arguments: Value) -> Value {
+        let (failed, text) = self.call(tool, arguments);
+        assert!(!failed, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+#[test]
+fn both_kinds_of_clients_find_the_tools() {
+    let agents = Agents::new();
+    let client = json!({"name": "test", "version": "1"});
+    let handshake = agents.ask(
+        "initialize",
+        json!({"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": client}),
+    );
+    assert_eq!(handshake["protocolVersion"], HANDSHAKE);
+    assert_eq!(handshake["serverInfo"]["name"], "assay");
+    let listed = agents.ask("tools/list", json!({}));
+    let names: Vec<_> = listed["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| text(&tool["name"]))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "explain_test",
+            "show_failure",
+            "list_flaky",
+            "list_errors",
+            "list_runs"
+        ]
+    );
+    for tool in listed["tools"].as_array().unwrap() {
+        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+    }
+
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientInfo": client,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let bearer = format!("Bearer {}", agents.world.key);
+    for (method, name, params, field) in [
+        (
+            "server/discover",
+            "",
+            json!({"_meta": meta}),
+            "/result/supportedVersions",
+        ),
+        ("tools/list", "", json!({"_meta": meta}), "/result/tools"),
+        (
+            "tools/call",
+            "list_runs",
+            json!({"name": "list_runs", "arguments": {}, "_meta": meta}),
+            "/result/content",
+        ),
+    ] {
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let mut headers = vec![
+            ("Authorization", bearer.as_str()),
+            ("MCP-Protocol-Version", STATELESS),
+            ("Mcp-Method", method),
+        ];
+        if !name.is_empty() {
+            headers.push(("Mcp-Name", name));
+        }
+        let (status, answer) = agents.post(&message, &headers);
+        assert_eq!(status, 200, "{method}: {answer}");
+        assert!(
+            answer.pointer(field).is_some_and(Value::is_array),
+            "{method}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn only_a_read_key_from_an_allowed_place_calls_tools() {
+    let agents = Agents::new();
+    let ingest = agents
+        .world
+        .cli
+        .json(&["key", "create-ingest", "--project", "web"]);
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let good = format!("Bearer {}", agents.world.key);
+    let ingest = format!("Bearer {}", text(&ingest["key"]));
+    for (authorization, status, code) in [
+        (None, 401, "missing_key"),
+        (Some("Bearer svc_ro_wrong"), 401, "invalid_key"),
+        (Some(ingest.as_str()), 401, "wrong_key_type"),
+    ] {
+        let headers: Vec<_> = authorization
+            .map(|value| ("Authorization", value))
+            .into_iter()
+            .collect();
+        let (answered, body) = agents.post(&message, &headers);
+        assert_eq!((answered, &body["code"]), (status, &json!(code)));
+    }
+    for (name, value) in [
+        ("Origin", "https://elsewhere.example"),
+        ("Host", "elsewhere.example"),
+    ] {
+        let (status, _) = agents.post(&message, &[("Authorization", &good), (name, value)]);
+        assert_eq!(status, 403, "{name}");
+    }
+    let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+    let got = ureq::Agent::from(config).get(&agents.endpoint).call().unwrap();
+    assert_eq!(got.status().as_u16(), 405);
+    agents
+        .world
+        .cli
+        .run(&["key", "revoke", &agents.world.key_id, "--yes"]);
+    let mut server = agents.world.server;
+    let endpoint = agents.endpoint.clone();
+    server.until("revoked", |_| {
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let request = ureq::Agent::from(config)
+            .post(&endpoint)
+            .header("Authorization", &good);
+        request.send(message.to_string()).unwrap().status().as_u16() == 401
+    });
+    assert!(!server.log().contains(&agents.world.key), "a key is in the log");
+}
+
+#[test]
+fn tools_say_what_the_read_api_says() {
+    let agents = Agents::new();
+    let flaky = agents.world.get("/flaky?perPage=10");
+    let listed = agents.answer("list_flaky", json!({}));
+    assert_eq!(listed["total"], flaky["page"]["total"]);
+    assert_eq!(listed["tests"][0]["test"], flaky["tests"][0]["testName"]);
+    assert_eq!(listed["tests"][0]["why"], flaky["tests"][0]["explanation"]);
+
+    let name = text(&flaky["tests"][0]["testName"]);
+    let explained = agents.answer("explain_test", json!({"test": name, "project": "web"}));
+    let status = agents.world.get(&format!(
+        "/tests/{}/status",
+        name.replace(' ', "%20").replace('>', "%3E")
+    ));
+    assert_eq!(explained["verdict"], status["status"]);
+    assert_eq!(explained["why"], status["explanation"]);
+    assert_eq!(explained["outcomes"]["main"], "PFPFPF");
+    let failure = &explained["lastFailures"][0];
+    let errors = agents.answer("list_errors", json!({}));
+    assert_eq!(errors["errors"][0]["fingerprint"], failure["fingerprint"]);
+    assert_eq!(errors["errors"][0]["occurrences"], 3);
+    let one = agents.answer("list_errors", json!({"fingerprint": failure["fingerprint"]}));
+    assert_eq!(one["tests"][0]["test"], name);
+
+    let shown = agents.answer("show_failure", json!({"run": failure["run"], "test": name}));
+    assert_eq!(shown["attempts"][0]["errors"][0]["message"], "expected 3, got 4");
+    assert!(text(&shown["copyPrompt"]).contains("expected 3, got 4"));
+    let runs = agents.answer("list_runs", json!({"branch": "main", "status": "failed"}));
+    assert_eq!(runs["total"], 3);
+    assert_eq!(runs["runs"][0]["commit"], "abcd0010");
+}
+
+#[test]
+fn wrong_calls_say_what_to_do() {
+    let agents = Agents::new();
+    for (tool, arguments, says) in [
+        (
+            "list_flaky",
+            json!({"projct": "web"}),
+            "Did you mean \"project\"?",
+        ),
+        (
+            "list_flaky",
+            json!({"project": "other"}),
+            "There is no such project. Did you mean \"web\"?",
+        ),
+        (
+            "list_flaky",
+            json!({"maxBytes": 10}),
+            "`maxBytes` must be a whole number from 1000 to 32000.",
+        ),
+        ("list_errors", json!({"days": 8}), "`days` must be 7, 30 or 90"),
+        ("explain_test", json!({}), "`test` is missing."),
+        (
+            "explain_test",
+            json!({"test": "nothing"}),
+            "has no test of the whole name \"nothing\". Call: ",
+        ),
+        (
+            "show_failure",
+            json!({"run": "812", "test": "x"}),
+            "`run` must be a run's id. Call: ",
+        ),
+    ] {
+        let (failed, text) = agents.call(tool, arguments);
+        assert!(failed && text.contains(says), "{tool}: {text}");
+    }
+}
+
+#[test]
+fn a_program_forwards_messages_from_standard_input() {
+    let agents = Agents::new();
+    let url = agents.endpoint.trim_end_matches("/mcp");
+    let mut child = std::process::Command::new(program("assay"))
+        .arg("mcp")
+        .env("ASSAY_URL", url)
+        .env("ASSAY_READ_KEY", &agents.world.key)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let messages = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_runs", "arguments": {}}}),
+    ];
+    let mut input = child.stdin.take().unwrap();
+    for message in &messages {
+        writeln!(input, "{message}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let answers: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert_eq!(answers[0]["id"], 1);
+    assert_eq!(answers[1]["result"]["structuredContent"]["total"], 6);
+}

@@ -1,0 +1,104 @@
+//! The arguments of a tool call.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    budget::{BYTES, DEFAULT_BYTES},
+    error::ToolError,
+};
+
+/// Longest text that an argument may have, in characters.
+const TEXT: usize = 2_000;
+
+/// The arguments of one call, all of which the tool knows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Checks that the tool knows every argument. `known` are the properties of its schema.
+    pub(crate) fn new(given: Map<String, Value>, known: &Map<String, Value>) -> Result<Self, ToolError> {
+        for name in given.keys() {
+            if !known.contains_key(name) {
+                let nearest = known
+                    .keys()
+                    .max_by(|left, right| {
+                        strsim::jaro_winkler(left, name).total_cmp(&strsim::jaro_winkler(right, name))
+                    })
+                    .map(String::as_str);
+                let shown: String = name.chars().take(80).collect();
+                return Err(ToolError::new(format!("There is no argument {shown:?}."))
+                    .with_candidates(nearest.map(str::to_owned).into_iter().collect()));
+            }
+        }
+        Ok(Self(given))
+    }
+
+    /// A text that is not empty; none where the argument is left out.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ToolError> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= TEXT => {
+                Ok(Some(text.clone()))
+            }
+            Some(_) => Err(ToolError::new(format!(
+                "`{name}` must be a text of 1 to {TEXT} characters."
+            ))),
+        }
+    }
+
+    /// The same for an argument that the tool needs.
+    pub(crate) fn needed(&self, name: &str) -> Result<String, ToolError> {
+        self.text(name)?
+            .ok_or_else(|| ToolError::new(format!("`{name}` is missing.")))
+    }
+
+    /// A whole number within a range; none where the argument is left out.
+    pub(crate) fn number(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, ToolError> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_i64().filter(|number| range.contains(number)) {
+                Some(number) => Ok(Some(number)),
+                None => Err(ToolError::new(format!(
+                    "`{name}` must be a whole number from {} to {}.",
+                    range.start(),
+                    range.end()
+                ))),
+            },
+        }
+    }
+
+    /// One of a closed set of words; none where the argument is left out.
+    pub(crate) fn word<T>(
+        &self,
+        name: &str,
+        words: &'static str,
+        of: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ToolError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match of(&text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(ToolError::new(format!("`{name}` must be one of {words}."))),
+        }
+    }
+
+    /// How many bytes the answer may have.
+    pub(crate) fn max_bytes(&self) -> Result<usize, ToolError> {
+        let asked = self.number("maxBytes", BYTES)?;
+        Ok(asked
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(DEFAULT_BYTES))
+    }
+
+    /// A call of `tool` with these arguments and some of them replaced.
+    pub(crate) fn call(&self, tool: &str, replaced: &[(&str, Value)]) -> Value {
+        let mut arguments = self.0.clone();
+        for (name, value) in replaced {
+            arguments.insert((*name).to_owned(), value.clone());
+        }
+        json!({"tool": tool, "arguments": arguments})
+    }
+}

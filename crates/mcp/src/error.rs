@@ -1,0 +1,88 @@
+//! Why a tool did not answer, in words that an agent can act on.
+
+use assay_access::check::{CheckError, Refusal};
+use assay_domain::store::StoreError;
+use serde_json::Value;
+
+/// How many candidates an error names.
+const CANDIDATES: usize = 5;
+
+/// What was wrong, what may have been meant, and the call to make instead.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolError {
+    message: String,
+    candidates: Vec<String>,
+    call: Option<Value>,
+}
+
+impl ToolError {
+    /// An error with one or more sentences.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            candidates: Vec::new(),
+            call: None,
+        }
+    }
+
+    /// Names what may have been meant, the most probable first.
+    pub(crate) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
+        self.candidates = candidates;
+        self
+    }
+
+    /// Names the call to make instead.
+    pub(crate) fn with_call(mut self, call: Value) -> Self {
+        self.call = Some(call);
+        self
+    }
+
+    /// The error as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.message.clone();
+        if !self.candidates.is_empty() {
+            let named: Vec<_> = self
+                .candidates
+                .iter()
+                .take(CANDIDATES)
+                .map(|name| format!("{name:?}"))
+                .collect();
+            text.push_str(" Did you mean ");
+            text.push_str(&named.join(", "));
+            text.push('?');
+        }
+        if let Some(call) = &self.call {
+            text.push_str(" Call: ");
+            text.push_str(&call.to_string());
+        }
+        crate::text::visible(&text)
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        log::error!(error:? = error; "an agent's tool could not read the store");
+        Self::new("The server could not read its database. Try again in a minute.")
+    }
+}
+
+impl From<CheckError> for ToolError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Refused(refusal) => Self::new(refused(refusal)),
+            CheckError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// Why a key is refused.
+pub(crate) const fn refused(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::MissingKey => "Send a read key as `Authorization: Bearer svc_ro_…`.",
+        Refusal::WrongKeyType => "This is an ingest key; tools need a read key (`assay key create`).",
+        Refusal::InvalidKey => "The read key is not valid.",
+        Refusal::KeyRevoked => "The read key was revoked.",
+        Refusal::KeyExpired => "The read key has expired.",
+        Refusal::TierTooLow => "The organization's plan does not include the read API.",
+    }
+}

@@ -1,0 +1,14 @@
+//! Tools for coding agents over the Model Context Protocol: `POST /mcp`.
+//!
+//! An [`Endpoint`] is mounted on the listener of the pages. `route` checks the key, `server` answers the protocol, `tools`
+//! has one file for each tool, and `budget` makes every answer fit the bytes that the call allows.
+
+mod arguments;
+mod budget;
+mod error;
+mod route;
+mod server;
+mod text;
+mod tools;
+
+pub use self::route::{Allowed, Endpoint};

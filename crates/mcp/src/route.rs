@@ -1,0 +1,205 @@
+//! `POST /mcp`: the bridge from actix to the protocol's own service.
+
+use std::{sync::Arc, time::Duration};
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    http::{StatusCode, header},
+    web::{self, Bytes, PayloadConfig, ServiceConfig},
+};
+use assay_access::{
+    check::{CheckError, PresentedKey, Refusal},
+    directory::Directory,
+    limit::InProcess,
+    usage::KeyUsage,
+};
+use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_flakiness::Engine;
+use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, TimeLimits, observe};
+use http_body_util::{BodyExt as _, Full};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use serde_json::json;
+
+use crate::{
+    error::refused,
+    server::{Client, ToolServer},
+};
+
+/// Longest body of a request. Failures of a local run come with their messages.
+const BODY: usize = 1 << 20;
+
+/// Calls of tools a minute and key.
+const CALLS_A_MINUTE: u32 = 60;
+/// Longer than any answer takes, and short enough for an agent to wait.
+const LIMITS: TimeLimits = TimeLimits {
+    waiting: Duration::from_secs(2),
+    answering: Duration::from_secs(10),
+};
+
+/// The path of the endpoint.
+const PATH: &str = "/mcp";
+
+/// The endpoint for agents; its clones share everything.
+#[derive(Clone)]
+pub struct Endpoint {
+    server: ToolServer,
+    usage: Arc<KeyUsage>,
+    metrics: HttpMetrics,
+    protocol: StreamableHttpService<ToolServer, NeverSessionManager>,
+}
+
+/// From where the endpoint may be reached, besides loopback.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// Values of `Host`, each with or without a port.
+    pub hosts: Vec<String>,
+    /// Values of `Origin`. A browser's page of any other origin is refused.
+    pub origins: Vec<String>,
+}
+
+impl Endpoint {
+    /// An endpoint whose tools read from `store`, on at most `threads` threads at a time.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+        metrics: &MetricsRegistry,
+        threads: usize,
+        allowed: Allowed,
+    ) -> Self {
+        let server = ToolServer {
+            directory: Arc::new(Directory::new(Arc::clone(&store))),
+            store,
+            engine: Arc::<Engine>::default(),
+            limiter: Arc::new(InProcess::new(CALLS_A_MINUTE)),
+            clock,
+            admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
+        };
+        let mut config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_sse_keep_alive(None)
+            .with_max_request_body_bytes(BODY)
+            .with_allowed_origins(allowed.origins)
+            .enforce_origin_validation();
+        config.allowed_hosts.extend(allowed.hosts);
+        let tools = server.clone();
+        let protocol = StreamableHttpService::new(move || Ok(tools.clone()), Arc::default(), config);
+        Self {
+            server,
+            usage: Arc::default(),
+            metrics: HttpMetrics::of_listener("agents", metrics),
+            protocol,
+        }
+    }
+
+    /// Mounts `/mcp`.
+    pub fn configure(&self, config: &mut ServiceConfig) {
+        let resource = web::resource(PATH)
+            .app_data(web::Data::new(self.clone()))
+            .app_data(PayloadConfig::new(BODY))
+            .route(web::post().to(post))
+            .default_service(web::to(no_such_method));
+        config.service(resource);
+    }
+}
+
+async fn no_such_method() -> HttpResponse {
+    HttpResponse::MethodNotAllowed()
+        .insert_header((header::ALLOW, "POST"))
+        .json(json!({"error": "Tools are called with POST.", "code": "method_not_allowed"}))
+}
+
+async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    observe(&endpoint.metrics, &request, async |_| {
+        let (response, code) = match client(&endpoint, &request).await {
+            Ok(client) => (forward(&endpoint, client, &request, body).await, SUCCESS),
+            Err(refused) => refused,
+        };
+        Outcome {
+            response,
+            route: PATH,
+            code,
+        }
+    })
+    .await
+}
+
+/// The protocol's answer to a request of this client.
+async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, body: Bytes) -> HttpResponse {
+    let mut asked = http::Request::post(PATH);
+    for (name, value) in request.headers() {
+        asked = asked.header(name.as_str(), value.as_bytes());
+    }
+    let Ok(asked) = asked.extension(client).body(Full::new(body)) else {
+        return HttpResponse::BadRequest().finish();
+    };
+    let (head, body) = endpoint.protocol.handle(asked).await.into_parts();
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(never) => match never {},
+    };
+    let status = StatusCode::from_u16(head.status.as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = HttpResponseBuilder::new(status);
+    for (name, value) in &head.headers {
+        response.append_header((name.as_str(), value.as_bytes()));
+    }
+    response
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(body)
+}
+
+/// Who asks, or the response that refuses the request, with its code.
+async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (HttpResponse, &'static str)> {
+    let mut values = request.headers().get_all(header::AUTHORIZATION);
+    let authorization = match (values.next(), values.next()) {
+        (Some(value), None) => Some(value.as_bytes()),
+        _ => None,
+    };
+    let server = endpoint.server.clone();
+    let usage = Arc::clone(&endpoint.usage);
+    let key = PresentedKey::of_header(authorization).map_err(refusal)?;
+    let check = move || {
+        let now = (server.clock)();
+        let grant = server.directory.check(&key, now)?;
+        usage.note(&*server.store, grant.key, now);
+        Ok(grant)
+    };
+    let checked = endpoint.server.admission.run(key, check).await;
+    match checked.map_err(|_| unavailable())? {
+        Ok(grant) => Ok(Client { grant, key }),
+        Err(CheckError::Refused(refused)) => Err(refusal(refused)),
+        Err(CheckError::Store(error)) => {
+            log::error!(error:? = error; "a key could not be looked up");
+            Err(unavailable())
+        }
+    }
+}
+
+fn refusal(refusal: Refusal) -> (HttpResponse, &'static str) {
+    let (status, code) = match refusal {
+        Refusal::MissingKey => (StatusCode::UNAUTHORIZED, "missing_key"),
+        Refusal::WrongKeyType => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
+        Refusal::InvalidKey => (StatusCode::UNAUTHORIZED, "invalid_key"),
+        Refusal::KeyRevoked => (StatusCode::UNAUTHORIZED, "key_revoked"),
+        Refusal::KeyExpired => (StatusCode::UNAUTHORIZED, "key_expired"),
+        Refusal::TierTooLow => (StatusCode::FORBIDDEN, "tier_too_low"),
+    };
+    let mut response = HttpResponseBuilder::new(status);
+    if status == StatusCode::UNAUTHORIZED {
+        response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+    }
+    (
+        response.json(json!({"error": refused(refusal), "code": code})),
+        code,
+    )
+}
+
+fn unavailable() -> (HttpResponse, &'static str) {
+    let code = "service_unavailable";
+    let error = "The server is busy or cannot reach its database. Try again.";
+    let mut response = HttpResponse::ServiceUnavailable();
+    response.insert_header((header::RETRY_AFTER, "10"));
+    (response.json(json!({"error": error, "code": code})), code)
+}

@@ -1,0 +1,96 @@
+//! Text of reports, made safe to show to an agent and short enough for its context.
+
+/// Removes what a reader cannot see: colour codes, control characters but line breaks and tabs, zero-width, bidirectional
+/// and tag characters. Such characters can hide instructions from a person who checks what an agent was shown.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1b}' if characters.peek() == Some(&'[') => skip_colour_code(&mut characters),
+            '\n' | '\t' => shown.push(character),
+            _ if is_hidden(character) => {}
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// Skips `[`, the parameters and the final letter of a control sequence.
+fn skip_colour_code(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    characters.next();
+    while let Some(parameter) = characters.peek() {
+        let is_final = ('@'..='~').contains(parameter);
+        if !is_final && !(' '..='?').contains(parameter) {
+            return;
+        }
+        characters.next();
+        if is_final {
+            return;
+        }
+    }
+}
+
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Keeps at most `limit` characters: the first two thirds and the end, with the number of those left out between them.
+pub(crate) fn shorten(text: &str, limit: usize) -> Option<String> {
+    let length = text.chars().count();
+    if length <= limit {
+        return None;
+    }
+    let head = limit * 2 / 3;
+    let tail = limit.saturating_sub(head);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    Some(format!("{start} […{} characters…] {end}", length - head - tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_removed_and_others_stay() {
+        for (text, shown) in [
+            ("plain\n\ttext é 日本 🎉", "plain\n\ttext é 日本 🎉"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("a\u{1b}[38;5;1mb", "ab"),
+            ("\u{1b}not a code", "not a code"),
+            ("bell\u{7}, return\r", "bell, return"),
+            ("zero\u{200b}width\u{feff}", "zerowidth"),
+            ("\u{202e}reversed\u{2066}", "reversed"),
+            ("tags\u{e0049}\u{e007f}", "tags"),
+        ] {
+            assert_eq!(visible(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_beginning_and_its_end() {
+        assert_eq!(shorten("abcdef", 6), None);
+        assert_eq!(
+            shorten("abcdefghi", 6).as_deref(),
+            Some("abcd […3 characters…] hi")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_visible_stays_as_it_is(text in any::<String>()) {
+            let once = visible(&text);
+            let hidden = once.chars().filter(|&character| is_hidden(character) && !"\n\t".contains(character));
+            prop_assert_eq!(hidden.count(), 0);
+            prop_assert_eq!(visible(&once), once.clone());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `list_errors`: error signatures of a period, and one with the tests and runs that it hits.
+
+use assay_domain::{
+    page::PerPage,
+    project::Project,
+    signature::{Category, Signature, SignatureQuery, SignatureSort},
+    window::Window,
+};
+use serde_json::{Value, json};
+
+use super::{Call, FURTHEST_PAGE, Properties};
+use crate::{budget::Draft, error::ToolError};
+
+const CATEGORIES: &str = "assertion, timeout, element, network, crash, setup, other";
+/// Tests and runs of one signature that are shown.
+const SHOWN: usize = 20;
+
+pub(super) fn properties() -> Properties {
+    vec![
+        (
+            "fingerprint",
+            json!({"type": "string", "description": "shows this error alone"}),
+        ),
+        ("days", json!({"enum": [7, 30, 90], "default": 7})),
+        ("branch", json!({"type": "string"})),
+        (
+            "search",
+            json!({"type": "string", "description": "part of the title, the message or the file"}),
+        ),
+        (
+            "category",
+            json!({"enum": ["assertion", "timeout", "element", "network", "crash", "setup", "other"]}),
+        ),
+        ("page", json!({"type": "integer", "minimum": 1, "default": 1})),
+    ]
+}
+
+pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let arguments = &call.arguments;
+    let window = Window::ending(call.now, call.days(7)?);
+    let page = arguments.number("page", FURTHEST_PAGE)?.unwrap_or(1);
+    let category = arguments.word("category", CATEGORIES, |word| {
+        serde_json::from_value::<Category>(json!(word)).ok()
+    })?;
+    let project = call.project()?;
+    if let Some(fingerprint) = arguments.text("fingerprint")? {
+        return one(call, &project, &fingerprint, &window);
+    }
+    let query = SignatureQuery {
+        window,
+        branch: arguments.text("branch")?,
+        category,
+        search: arguments.text("search")?,
+        sort: SignatureSort::Occurrences,
+        page: page.unsigned_abs(),
+        per_page: PerPage::Ten,
+    };
+    let found = call.store.signatures(&project, &query)?;
+    let further = found.page.page < found.page.page_count;
+    Ok(Draft::default()
+        .fact("project", project.name.as_str())
+        .fact("days", window.days)
+        .fact("total", found.page.total)
+        .fact("page", found.page.page)
+        .fact("pages", found.page.page_count)
+        .fact("failuresWithoutText", found.unfingerprinted_count)
+        .entries("errors", found.signatures.iter().map(signature).collect())
+        .next(further.then(|| arguments.call("list_errors", &[("page", json!(page + 1))]))))
+}
+
+/// One signature with the tests and the newest runs that it hits.
+fn one(call: &Call<'_>, project: &Project, fingerprint: &str, window: &Window) -> Result<Draft, ToolError> {
+    let found = call
+        .store
+        .signature(project, fingerprint, window)?
+        .ok_or_else(|| {
+            ToolError::new("There is no such error in this project.")
+                .with_call(json!({"tool": "list_errors", "arguments": {}}))
+        })?;
+    let tests = found.tests.iter().take(SHOWN).map(
+        |test| json!({"test": test.test_name, "file": test.file_path, "occurrences": test.occurrence_count}),
+    );
+    let runs = found.runs.iter().take(SHOWN).map(|run| {
+        json!({
+            "run": run.run_id,
+            "number": run.run_number,
+            "branch": run.branch,
+            "startedAt": run.started_at,
+            "test": run.test_name,
+            "finalStatus": run.final_status,
+        })
+    });
+    Ok(Draft::default()
+        .fact("project", project.name.as_str())
+        .fact(
+            "days",
+            if found.window_empty {
+                Value::Null
+            } else {
+                json!(window.days)
+            },
+        )
+        .fact("error", signature(&found.signature))
+        .fact("tests", tests.collect::<Vec<_>>())
+        .entries("runs", runs.collect()))
+}
+
+fn signature(signature: &Signature) -> Value {
+    json!({
+        "fingerprint": signature.fingerprint,
+        "title": signature.title,
+        "category": signature.category,
+        "message": signature.message,
+        "occurrences": signature.occurrence_count,
+        "tests": signature.test_count,
+        "runs": signature.run_count,
+        "firstSeen": signature.first_seen,
+        "lastSeen": signature.last_seen,
+        "isNew": signature.is_new,
+        "file": signature.file_path,
+    })
+}

@@ -1,0 +1,189 @@
+//! `explain_test`: the verdict on one test, and what it rests on.
+
+use std::collections::BTreeMap;
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    history::Occurrence,
+    project::Project,
+    signature::Classifier as _,
+    test::{FileSelector, TestLookup, TestName, TestSelector},
+    verdict::{SignalEvidence, StoredVerdict, VerdictStatus},
+    window::Window,
+};
+use assay_fingerprint::Fingerprinter;
+use serde_json::{Map, Value, json};
+
+use super::{Call, Properties};
+use crate::{budget::Draft, error::ToolError};
+
+/// Outcomes of a branch that are shown, the newest.
+const OUTCOMES: usize = 60;
+/// Branches whose outcomes are shown.
+const BRANCHES: usize = 12;
+/// Failures that are shown, the newest.
+const FAILURES: usize = 3;
+
+pub(super) fn properties() -> Properties {
+    vec![
+        (
+            "test",
+            json!({"type": "string", "description": "the test's whole name"}),
+        ),
+        (
+            "file",
+            json!({"type": "string", "description": "where several files have a test of this name"}),
+        ),
+        ("days", json!({"enum": [7, 30, 90], "default": 30})),
+    ]
+}
+
+pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let window = Window::ending(call.now, call.days(30)?);
+    let selector = call.test()?;
+    let project = call.project()?;
+    let lookup = call.store.verdict(&project, &selector)?;
+    let verdict = call.found(&project, &selector, lookup)?;
+    let selector = TestSelector {
+        name: verdict.test.name.clone(),
+        file: FileSelector::Exactly(verdict.test.file_path.clone()),
+    };
+    let history = match call.store.history(&project, &selector, &window)? {
+        TestLookup::Found(history) => history,
+        TestLookup::Missing | TestLookup::Ambiguous(_) => {
+            return Err(ToolError::new(
+                "The test was deleted while it was read. Ask again.",
+            ));
+        }
+    };
+    let draft = Draft::default()
+        .fact("project", project.name.as_str())
+        .fact("test", verdict.test.name.as_str())
+        .fact("file", verdict.test.file_path.as_deref());
+    Ok(with_verdict(draft, verdict.stored.as_ref())
+        .fact("days", window.days)
+        .fact("outcomes", outcomes(&history.occurrences))
+        .entries(
+            "lastFailures",
+            failures(call, &project, &verdict.test, &history.occurrences)?,
+        ))
+}
+
+fn with_verdict(draft: Draft, stored: Option<&StoredVerdict>) -> Draft {
+    let Some(stored) = stored else {
+        return draft
+            .fact("verdict", json!(VerdictStatus::InsufficientData))
+            .fact("why", "It was not judged yet.");
+    };
+    let failing_on: Vec<_> = stored
+        .failing_on
+        .iter()
+        .map(|on| json!({"branch": on.branch, "runs": on.streak, "sinceRun": on.since_run}))
+        .collect();
+    draft
+        .fact("verdict", json!(stored.status))
+        .fact("why", stored.explanation.as_str())
+        .fact("judgedAt", json!(stored.evaluated_at))
+        .fact("flakeScore", stored.figures.flake_score)
+        .fact("failureRate", stored.figures.failure_rate)
+        .fact("runsConsidered", stored.figures.runs_considered)
+        .fact("failureStreak", stored.figures.failure_streak)
+        .fact(
+            "failingOnBranches",
+            if failing_on.is_empty() {
+                Value::Null
+            } else {
+                failing_on.into()
+            },
+        )
+        .fact(
+            "signals",
+            stored.evidence.signals.iter().map(signal).collect::<Vec<_>>(),
+        )
+}
+
+fn signal(signal: &SignalEvidence) -> Value {
+    json!({
+        "signal": signal.signal,
+        "says": signal.detail,
+        "value": signal.value,
+        "threshold": signal.threshold,
+        "runs": signal.runs_total,
+    })
+}
+
+/// The outcomes of each branch, the newest last; the branches with the newest runs.
+fn outcomes(newest_first: &[Occurrence]) -> Value {
+    let mut order: Vec<&str> = Vec::new();
+    let mut branches: BTreeMap<&str, String> = BTreeMap::new();
+    for occurrence in newest_first {
+        let branch = occurrence.branch.as_deref().unwrap_or("(no branch)");
+        let known = branches.entry(branch).or_insert_with(|| {
+            order.push(branch);
+            String::new()
+        });
+        if known.len() < OUTCOMES {
+            known.push(letter(occurrence));
+        }
+    }
+    let shown = order.iter().take(BRANCHES).filter_map(|branch| {
+        let text = branches.get(branch)?.chars().rev().collect::<String>();
+        Some(((*branch).to_owned(), Value::String(text)))
+    });
+    let mut shown: Map<String, Value> = shown.collect();
+    let others = order.len().saturating_sub(BRANCHES);
+    if others > 0 {
+        shown.insert("(other branches)".to_owned(), others.into());
+    }
+    Value::Object(shown)
+}
+
+const fn letter(occurrence: &Occurrence) -> char {
+    match occurrence.status {
+        AttemptStatus::Passed if occurrence.any_failed_attempt => 'R',
+        AttemptStatus::Passed => 'P',
+        AttemptStatus::Failed | AttemptStatus::TimedOut => 'F',
+        AttemptStatus::Skipped | AttemptStatus::Interrupted => 'S',
+    }
+}
+
+/// The newest runs with a failed attempt, each with its last error.
+fn failures(
+    call: &Call<'_>,
+    project: &Project,
+    test: &TestName,
+    newest_first: &[Occurrence],
+) -> Result<Vec<Value>, ToolError> {
+    let selector = TestSelector {
+        name: test.name.clone(),
+        file: FileSelector::Exactly(test.file_path.clone()),
+    };
+    let failed = newest_first
+        .iter()
+        .filter(|occurrence| occurrence.any_failed_attempt);
+    let mut shown = Vec::new();
+    for occurrence in failed.take(FAILURES) {
+        let Some(TestLookup::Found(found)) = call.store.attempts(project, occurrence.run_id, &selector)?
+        else {
+            continue;
+        };
+        let attempt = found
+            .attempts
+            .iter()
+            .rev()
+            .find(|attempt| attempt.status.is_failure());
+        let errors = attempt.map_or(&[][..], |attempt| &attempt.errors);
+        let class = Fingerprinter.classify(errors);
+        shown.push(json!({
+            "run": occurrence.run_id,
+            "number": occurrence.run_number,
+            "branch": occurrence.branch,
+            "startedAt": occurrence.started_at,
+            "finalStatus": occurrence.status,
+            "error": class.as_ref().map(|class| class.title.as_str()),
+            "fingerprint": class.as_ref().map(|class| class.fingerprint.as_str()),
+            "message": errors.iter().find_map(|error| error.message.as_deref()),
+        }));
+    }
+    Ok(shown)
+}

@@ -1,0 +1,75 @@
+//! `list_flaky`: flaky and broken tests, judged now.
+
+use assay_domain::{
+    page::PerPage,
+    verdict::{FlakySort, VerdictEntry, VerdictStatus},
+};
+use assay_explain::flaky::{FlakyQuery, flaky_list};
+use serde_json::{Value, json};
+
+use super::{Call, FURTHEST_PAGE, Properties};
+use crate::{budget::Draft, error::ToolError};
+
+pub(super) fn properties() -> Properties {
+    vec![
+        ("status", json!({"enum": ["flaky", "broken"]})),
+        (
+            "sort",
+            json!({"enum": ["timeLost", "rate", "impact"], "default": "timeLost"}),
+        ),
+        (
+            "search",
+            json!({"type": "string", "description": "part of a test's name or file"}),
+        ),
+        ("page", json!({"type": "integer", "minimum": 1, "default": 1})),
+    ]
+}
+
+pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let arguments = &call.arguments;
+    let page = arguments.number("page", FURTHEST_PAGE)?.unwrap_or(1);
+    let query = FlakyQuery {
+        status: arguments.word("status", "flaky, broken", |word| match word {
+            "flaky" => Some(VerdictStatus::Flaky),
+            "broken" => Some(VerdictStatus::Broken),
+            _ => None,
+        })?,
+        sort: arguments
+            .word("sort", "timeLost, rate, impact", |word| match word {
+                "timeLost" => Some(FlakySort::TimeLost),
+                "rate" => Some(FlakySort::Rate),
+                "impact" => Some(FlakySort::Impact),
+                _ => None,
+            })?
+            .unwrap_or(FlakySort::TimeLost),
+        search: arguments.text("search")?,
+        page: page.unsigned_abs(),
+        per_page: PerPage::Ten,
+        explain: false,
+    };
+    let project = call.project()?;
+    let judge = |history: &_| call.engine.suspects(history, call.now);
+    let list = flaky_list(call.store, call.engine, judge, &project, &query, call.now)?;
+    let further = list.page.page < list.page.page_count;
+    Ok(Draft::default()
+        .fact("project", project.name.as_str())
+        .fact("days", list.window_days)
+        .fact("total", list.page.total)
+        .fact("page", list.page.page)
+        .fact("pages", list.page.page_count)
+        .fact("failingUndecided", list.failing_count)
+        .entries("tests", list.tests.iter().map(entry).collect())
+        .next(further.then(|| arguments.call("list_flaky", &[("page", json!(page + 1))]))))
+}
+
+fn entry(test: &VerdictEntry) -> Value {
+    json!({
+        "test": test.test_name,
+        "file": test.file_path,
+        "status": test.status,
+        "why": test.explanation,
+        "failureRate": test.figures.failure_rate,
+        "timeLostMs": test.figures.time_lost_ms,
+        "lastRun": test.last_run.as_ref().map(|run| json!({"run": run.run_id, "number": run.run_number, "status": run.status})),
+    })
+}

@@ -1,0 +1,125 @@
+//! The tools: their descriptions, and one file for what each answers.
+
+mod asked;
+mod errors;
+mod explain_test;
+mod flaky;
+mod project;
+mod runs;
+mod show_failure;
+
+use std::ops::RangeInclusive;
+
+use assay_access::directory::Directory;
+use assay_domain::{project::Caller, store::Store, timestamp::Timestamp};
+use assay_flakiness::Engine;
+use serde_json::{Map, Value, json};
+
+use crate::{arguments::Arguments, budget::Draft, error::ToolError};
+
+/// The pages that may be asked for.
+const FURTHEST_PAGE: RangeInclusive<i64> = 1..=100_000;
+
+/// One call of a tool by a caller whose key is good.
+pub(crate) struct Call<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) directory: &'a Directory,
+    pub(crate) engine: &'a Engine,
+    pub(crate) caller: Caller,
+    pub(crate) now: Timestamp,
+    pub(crate) arguments: Arguments,
+}
+
+/// Arguments of a tool and the JSON schema of each.
+type Properties = Vec<(&'static str, Value)>;
+
+/// One tool.
+pub(crate) struct ToolEntry {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    properties: fn() -> Properties,
+    required: &'static [&'static str],
+    answer: fn(&Call<'_>) -> Result<Draft, ToolError>,
+}
+
+/// All tools, in the order in which they are listed.
+pub(crate) const TOOLS: [ToolEntry; 5] = [
+    ToolEntry {
+        name: "explain_test",
+        description: "Is this test flaky, broken or fine? Its verdict with the evidence, its outcomes by branch (newest \
+            last: P passed, R passed on retry, F failed, S skipped), its error signatures and its last failures.",
+        properties: explain_test::properties,
+        required: &["test"],
+        answer: explain_test::answer,
+    },
+    ToolEntry {
+        name: "show_failure",
+        description: "The attempts of one test in one run, with messages, code frames and stacks, and a prompt that asks \
+            for the root cause.",
+        properties: show_failure::properties,
+        required: &["run", "test"],
+        answer: show_failure::answer,
+    },
+    ToolEntry {
+        name: "list_flaky",
+        description: "The flaky and broken tests of the last 14 days, ten a page, each with the reason.",
+        properties: flaky::properties,
+        required: &[],
+        answer: flaky::answer,
+    },
+    ToolEntry {
+        name: "list_errors",
+        description: "The errors of a period, grouped by signature, ten a page. With a fingerprint: the tests and the \
+            newest runs that have this error.",
+        properties: errors::properties,
+        required: &[],
+        answer: errors::answer,
+    },
+    ToolEntry {
+        name: "list_runs",
+        description: "The newest CI runs of a project. Without a project, where the key sees several: the projects.",
+        properties: runs::properties,
+        required: &[],
+        answer: runs::answer,
+    },
+];
+
+impl ToolEntry {
+    /// The JSON schema of the arguments.
+    pub(crate) fn schema(&self) -> Map<String, Value> {
+        let fields = [
+            ("type", json!("object")),
+            ("properties", Value::Object(self.properties())),
+            ("required", json!(self.required)),
+            ("additionalProperties", json!(false)),
+        ];
+        fields
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect()
+    }
+
+    /// The properties of the schema: the tool's own and those that all tools share.
+    pub(crate) fn properties(&self) -> Map<String, Value> {
+        let shared = [
+            (
+                "project",
+                json!({"type": "string", "description": "id or name; not needed where the key sees one project"}),
+            ),
+            (
+                "maxBytes",
+                json!({"type": "integer", "minimum": 1_000, "maximum": 32_000, "default": 8_000}),
+            ),
+        ];
+        let own = (self.properties)();
+        own.into_iter()
+            .chain(shared)
+            .map(|(name, property)| (name.to_owned(), property))
+            .collect()
+    }
+
+    /// The tool's answer.
+    pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Draft, ToolError> {
+        (self.answer)(call)
+    }
+}

@@ -1,0 +1,50 @@
+//! The project that a call is about.
+
+use assay_domain::{
+    id::ProjectId,
+    project::{Project, ProjectEntry},
+};
+
+use super::Call;
+use crate::error::ToolError;
+
+impl Call<'_> {
+    /// The project that the call names, or the only one that the key sees.
+    pub(super) fn project(&self) -> Result<Project, ToolError> {
+        match self.project_if_one()? {
+            Ok(project) => Ok(project),
+            Err(projects) => {
+                let names: Vec<_> = projects.into_iter().map(|project| project.name).collect();
+                let message = if names.is_empty() {
+                    "The key sees no project yet. A project is created with `assay project create`."
+                } else {
+                    "The key sees several projects: name one with `project`."
+                };
+                Err(ToolError::new(message).with_candidates(names))
+            }
+        }
+    }
+
+    /// The same, with the projects that the key sees where the call names none and there is not exactly one.
+    pub(super) fn project_if_one(&self) -> Result<Result<Project, Vec<ProjectEntry>>, ToolError> {
+        let named = self.arguments.text("project")?;
+        if let Some(id) = named.as_ref().and_then(|text| text.parse::<ProjectId>().ok())
+            && let Some(project) = self.directory.project(&self.caller, id, self.now)?
+        {
+            return Ok(Ok(project));
+        }
+        let projects = self.store.projects(&self.caller)?;
+        let chosen = match &named {
+            Some(name) => projects.iter().find(|project| project.name == *name),
+            None if projects.len() == 1 => projects.first(),
+            None => return Ok(Err(projects)),
+        };
+        let missing = || {
+            let names = projects.iter().map(|project| project.name.clone()).collect();
+            ToolError::new("There is no such project.").with_candidates(names)
+        };
+        let id = chosen.ok_or_else(missing)?.id;
+        let project = self.directory.project(&self.caller, id, self.now)?;
+        project.ok_or_else(missing).map(Ok)
+    }
+}

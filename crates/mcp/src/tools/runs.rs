@@ -1,0 +1,100 @@
+//! `list_runs`: the newest runs of a project.
+
+use assay_domain::{
+    page::{Direction, PerPage},
+    project::ProjectEntry,
+    run::{Outcome, RunQuery, RunRow, RunStatus},
+    window::{Days, Window},
+};
+use serde_json::{Value, json};
+
+use super::{Call, Properties};
+use crate::{budget::Draft, error::ToolError};
+
+/// Runs that are listed unless the call says otherwise.
+const RUNS: i64 = 10;
+
+pub(super) fn properties() -> Properties {
+    vec![
+        ("branch", json!({"type": "string"})),
+        (
+            "commit",
+            json!({"type": "string", "description": "a commit or the beginning of one, at least 4 digits"}),
+        ),
+        ("status", json!({"enum": ["passed", "failed"]})),
+        (
+            "limit",
+            json!({"type": "integer", "minimum": 1, "maximum": 50, "default": RUNS}),
+        ),
+    ]
+}
+
+pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let limit = call.arguments.number("limit", 1..=50)?.unwrap_or(RUNS);
+    let project = match call.project_if_one()? {
+        Ok(project) => project,
+        Err(projects) => {
+            let entry = |project: ProjectEntry| json!({"project": project.name, "id": project.id, "stableBranch": project.stable_branch});
+            return Ok(Draft::default().entries("projects", projects.into_iter().map(entry).collect()));
+        }
+    };
+    let days = Days::within(call.caller.plan, 90).unwrap_or(Days::Thirty);
+    let query = RunQuery {
+        window: Window::ending(call.now, days),
+        branch: call.arguments.text("branch")?,
+        sha: commit(call)?,
+        status: call
+            .arguments
+            .word("status", "passed, failed", |word| match word {
+                "passed" => Some(Outcome::Passed),
+                "failed" => Some(Outcome::Failed),
+                _ => None,
+            })?,
+        per_page: PerPage::of(if limit <= 10 { 10 } else { 50 }).unwrap_or(PerPage::Fifty),
+        position: None,
+        direction: Direction::Next,
+    };
+    let page = call.store.runs(&project, &query)?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let runs = page.runs.iter().take(limit).map(run).collect();
+    Ok(Draft::default()
+        .fact("project", project.name.as_str())
+        .fact("stableBranch", page.stable_branch)
+        .fact("days", query.window.days)
+        .fact("total", page.total)
+        .entries("runs", runs))
+}
+
+/// The beginning of a commit, in lower case.
+fn commit(call: &Call<'_>) -> Result<Option<String>, ToolError> {
+    let Some(commit) = call.arguments.text("commit")? else {
+        return Ok(None);
+    };
+    let is_commit = (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_commit {
+        Ok(Some(commit.to_ascii_lowercase()))
+    } else {
+        Err(ToolError::new("`commit` must be 4 to 64 hexadecimal digits."))
+    }
+}
+
+/// One run, in a line.
+fn run(run: &RunRow) -> Value {
+    let shards = run.shards.map(|shards| match shards.expected {
+        Some(expected) => format!("{} of {expected}", shards.received),
+        None => shards.received.to_string(),
+    });
+    json!({
+        "run": run.id,
+        "number": run.run_number,
+        "status": RunStatus::from(run.status),
+        "branch": run.branch,
+        "commit": run.tested_revision.as_ref().or(run.commit_sha.as_ref()),
+        "pullRequest": run.pull_request_number,
+        "startedAt": run.started_at,
+        "tests": run.counts.total,
+        "failed": run.counts.failed,
+        "passedOnRetry": run.counts.recovered,
+        "shards": shards,
+    })
+}
