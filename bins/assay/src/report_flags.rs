@@ -88,7 +88,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
     pub(crate) started_at: Option<Timestamp>,
     /// How long the run took, in milliseconds
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=31_536_000_000), help_heading = RUN)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=values::LONGEST_DURATION_MS), help_heading = RUN)]
     pub(crate) duration_ms: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Configuration: environment variables, each also a flag, each refused with one sentence where it is wrong.
 
 use std::{
-    net::{SocketAddr, ToSocketAddrs as _},
+    net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _},
     num::NonZeroUsize,
     path::PathBuf,
     str::FromStr,
@@ -12,7 +12,7 @@ use assay_listener::Files;
 use assay_repository::check_connection_string;
 use clap::Parser;
 
-use crate::log_format::LogFormat;
+use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
 /// Most connections to the database, and most workers.
 const MOST: u32 = 1_024;
@@ -58,6 +58,27 @@ pub(crate) struct Config {
         default_value = "127.0.0.1:8080"
     )]
     pub(crate) listen: Address,
+
+    /// Where reports are sent to, or off; by default off (with --demo 127.0.0.1:8081)
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "ASSAY_INGEST_LISTEN",
+        hide_env_values = true
+    )]
+    ingest_listen: Option<Address>,
+
+    /// The database as the role that stores reports; without it --database-url
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ASSAY_INGEST_DATABASE_URL",
+        hide_env_values = true
+    )]
+    ingest_database_url: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) uploads: UploadLimits,
 
     /// Where the pages for people listen, or off; by default off, with --demo 127.0.0.1:8082
     #[arg(
@@ -177,9 +198,29 @@ impl Config {
         usize::try_from(u64::from(self.answer_memory_mib) << 20).unwrap_or(usize::MAX)
     }
 
-    /// The database that was named; an empty variable names none.
+    /// The database that was named; an empty variable names none. A process that only takes reports may name it as that of
+    /// reports alone.
     pub(crate) fn database_url(&self) -> Option<&str> {
-        named(self.database_url.as_deref())
+        let of_reports = match (self.listen, self.front_listen()) {
+            (Address::Off, Address::Off) => named(self.ingest_database_url.as_deref()),
+            (Address::Off | Address::At(_), Address::Off | Address::At(_)) => None,
+        };
+        named(self.database_url.as_deref()).or(of_reports)
+    }
+
+    /// The database that reports are stored in, where it is named apart.
+    pub(crate) fn ingest_database_url(&self) -> Option<&str> {
+        named(self.ingest_database_url.as_deref())
+    }
+
+    /// Where reports are sent to.
+    pub(crate) fn ingest_listen(&self) -> Address {
+        const OF_A_DEMONSTRATION: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
+        match self.ingest_listen {
+            Some(address) => address,
+            None if self.demo => Address::At(OF_A_DEMONSTRATION),
+            None => Address::Off,
+        }
     }
 
     /// The folder of the private database. A demonstration has its own, so that its projects are not among real ones. An empty

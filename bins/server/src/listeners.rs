@@ -17,6 +17,8 @@ use crate::{
 
 /// How long requests under way may take to end once the server stops, in seconds.
 pub(crate) const PATIENCE_S: u64 = 10;
+/// How long uploads that are being stored may take.
+pub(crate) const UPLOAD_PATIENCE_S: u64 = 60;
 
 /// A socket that listens, and its address.
 pub(crate) struct Socket {
@@ -28,6 +30,7 @@ pub(crate) struct Socket {
 pub(crate) struct Sockets {
     pub(crate) api: Option<Socket>,
     pub(crate) front: Option<Socket>,
+    pub(crate) ingest: Option<Socket>,
     pub(crate) operators: Option<Socket>,
 }
 
@@ -37,6 +40,7 @@ impl Sockets {
         let sockets = Self {
             api: socket(config.listen, "--listen (ASSAY_LISTEN)")?,
             front: socket(config.front_listen(), "--front-listen (ASSAY_FRONT_LISTEN)")?,
+            ingest: socket(config.ingest_listen(), "--ingest-listen (ASSAY_INGEST_LISTEN)")?,
             operators: socket(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?,
         };
         if sockets.serving_clients() == 0 {
@@ -47,7 +51,8 @@ impl Sockets {
 
     /// How many listeners serve clients, rather than operators.
     pub(crate) fn serving_clients(&self) -> u64 {
-        u64::from(self.api.is_some()) + u64::from(self.front.is_some())
+        let clients = [&self.api, &self.front, &self.ingest];
+        clients.iter().fold(0, |count, socket| count + u64::from(socket.is_some()))
     }
 }
 
@@ -74,6 +79,7 @@ fn socket(address: Address, setting: &str) -> anyhow::Result<Option<Socket>> {
 pub(crate) struct Servers {
     running: JoinSet<io::Result<()>>,
     handles: Vec<ServerHandle>,
+    on_stop: Vec<Box<dyn FnOnce()>>,
 }
 
 impl Servers {
@@ -81,6 +87,11 @@ impl Servers {
     pub(crate) fn add(&mut self, server: Server) {
         self.handles.push(server.handle());
         self.running.spawn_local(server);
+    }
+
+    /// Does this when a signal ends the program, before requests under way are waited for.
+    pub(crate) fn on_stop(&mut self, work: impl FnOnce() + 'static) {
+        self.on_stop.push(Box::new(work));
     }
 
     /// Runs all until a signal, then lets requests under way end; a second signal does not wait for them.
@@ -91,6 +102,9 @@ impl Servers {
                 bail!("a listener ended by itself");
             }
             name = signals.next() => log::info!("{name}: no new connections; requests under way may take {PATIENCE_S} s"),
+        }
+        for work in self.on_stop.drain(..) {
+            work();
         }
         let stopping = async {
             let mut stops = JoinSet::new();

@@ -14,6 +14,7 @@ mod manual;
 mod serve;
 mod signals;
 mod startup;
+mod upload_limits;
 
 use std::{process::ExitCode, thread};
 

@@ -6,6 +6,7 @@ use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::Context as _;
 use assay_access::limit::{InProcess, RateLimiter, Redis};
 use assay_domain::store::Store;
+use assay_flakiness::Engine;
 use assay_front::Sessions;
 use assay_listener::{Certificate, Listener, room_for_connections};
 use tokio::task::spawn_blocking;
@@ -14,7 +15,7 @@ use crate::{
     clock,
     config::{Config, Sizes},
     demo,
-    listeners::{PATIENCE_S, Servers, Socket, Sockets},
+    listeners::{PATIENCE_S, Servers, Socket, Sockets, UPLOAD_PATIENCE_S},
     signals::{self, Signals},
     startup::{self, Started},
 };
@@ -34,10 +35,12 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         config.front_secret().map(str::to_owned),
         config.api_url().map(str::to_owned),
     );
+    let (uploads, upload_limiter) = (config.uploads.limits()?, upload_limiter(&config)?);
 
     let mut starting = spawn_blocking(move || startup::start(&config, sizes));
     let Started {
         database,
+        ingest,
         cluster,
         demo,
     } = tokio::select! {
@@ -107,6 +110,28 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             front.configure(config);
         })?);
     }
+    let ingest_address = sockets.ingest.as_ref().map(|socket| socket.address);
+    if let (Some(socket), Some(database)) = (sockets.ingest, ingest) {
+        log::info!("reports are taken on {scheme}://{}/ingest/v1", socket.address);
+        let intake = assay_intake::App::new(
+            database.clone(),
+            database,
+            Arc::new(Engine::default()),
+            upload_limiter,
+            Arc::new(clock::now),
+            uploads,
+            &app.metrics_registry(),
+        );
+        let listener = Listener {
+            shutdown_within_s: UPLOAD_PATIENCE_S,
+            on_continue: Some(assay_intake::on_continue(intake.clone())),
+            answers_half_closed: false,
+            ..listener("ingest", socket)?
+        };
+        let closing = intake.clone();
+        servers.on_stop(move || closing.close());
+        servers.add(listener.start(move |config| assay_intake::configure(intake.clone())(config))?);
+    }
     if let Some(socket) = sockets.operators {
         log::info!(
             "health and metrics for operators are on http://{}",
@@ -125,7 +150,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         write!(
             out,
             "{}",
-            demo::greeting(&demo, scheme, api_address, front_address, operators_address)
+            demo::greeting(&demo, scheme, api_address, front_address, ingest_address, operators_address)
         )?;
         out.flush()?;
     }
@@ -154,10 +179,19 @@ fn operators(socket: Socket, app: assay_api::App) -> anyhow::Result<Server> {
     )
 }
 
+/// The counter of uploads, beside that of requests.
+fn upload_limiter(config: &Config) -> anyhow::Result<Arc<dyn RateLimiter>> {
+    limiter_of(config, config.uploads.ingest_rate_limit)
+}
+
 /// The counter of requests: shared in Redis where one is named, else this process's own.
 fn limiter(config: &Config) -> anyhow::Result<Arc<dyn RateLimiter>> {
+    limiter_of(config, config.rate_limit)
+}
+
+fn limiter_of(config: &Config, limit: u32) -> anyhow::Result<Arc<dyn RateLimiter>> {
     Ok(match config.redis_url() {
-        Some(url) => Arc::new(Redis::new(url, config.rate_limit).context("ASSAY_REDIS_URL")?),
-        None => Arc::new(InProcess::new(config.rate_limit)),
+        Some(url) => Arc::new(Redis::new(url, limit).context("ASSAY_REDIS_URL")?),
+        None => Arc::new(InProcess::new(limit)),
     })
 }

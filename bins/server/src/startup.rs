@@ -8,7 +8,7 @@ use assay_repository::{Database, PoolOptions};
 
 use crate::{
     clock,
-    config::{Config, Sizes},
+    config::{Address, Config, Sizes},
     demo::{self, Demo},
 };
 
@@ -18,10 +18,17 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a statement may take: as long as a request is waited for.
 const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long a statement of an import may take: the lock of a busy project is waited for.
+const STORED_WITHIN: Duration = Duration::from_secs(300);
+/// Connections that look ingest keys up.
+const CONNECTIONS_FOR_KEYS: u32 = 2;
+
 /// What the server serves from.
 pub(crate) struct Started {
     /// The database, its schema up to date.
     pub(crate) database: Arc<Database>,
+    /// The same database for reports, where they are taken.
+    pub(crate) ingest: Option<Arc<Database>>,
     /// The private cluster, where that is the database. Drop it last: the database needs it.
     pub(crate) cluster: Option<Cluster>,
     /// The demonstration, where one was asked for.
@@ -70,6 +77,10 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
         Some(replica_url) => database.with_replicas(replica_url, options)?,
         None => database,
     });
+    let ingest = match config.ingest_listen() {
+        Address::Off => None,
+        Address::At(_) => Some(Arc::new(ingest_database(config, &url)?)),
+    };
     let demo = match &cluster {
         Some(cluster) if config.demo => {
             Some(demo::load(database.as_ref(), cluster.base(), clock::now()).context("the demonstration")?)
@@ -78,9 +89,21 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
     };
     Ok(Started {
         database,
+        ingest,
         cluster,
         demo,
     })
+}
+
+/// The database for reports, with a connection for each project that is written at a time and some for keys.
+fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
+    let url = config.ingest_database_url().unwrap_or(url);
+    let options = PoolOptions {
+        size: config.uploads.ingest_writers + CONNECTIONS_FOR_KEYS,
+        wait: CONNECTED_WITHIN,
+        statement_timeout: STORED_WITHIN,
+    };
+    Database::connect(url, options).context("ASSAY_INGEST_DATABASE_URL")
 }
 
 /// Starts the private cluster.

@@ -17,6 +17,7 @@ mod results;
 mod run_key;
 mod text;
 mod times;
+pub mod values;
 
 pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};

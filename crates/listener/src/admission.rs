@@ -35,6 +35,19 @@ pub struct TimeLimits {
     pub answering: Duration,
 }
 
+/// How many requests may run and wait, in all and of each key.
+#[derive(Debug, Clone, Copy)]
+pub struct Shares {
+    /// Threads that may block.
+    pub threads: usize,
+    /// Threads of one key.
+    pub threads_of_key: usize,
+    /// Requests that may run or wait.
+    pub places: usize,
+    /// Requests of one key that may run or wait.
+    pub places_of_key: usize,
+}
+
 /// Why work was not done, or its outcome is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejected {
@@ -59,12 +72,23 @@ impl<K: Key> AdmissionControl<K> {
     pub fn new(threads: usize, limits: TimeLimits) -> Self {
         let threads = threads.max(1);
         let queue = threads.saturating_mul(QUEUE_PER_THREAD);
+        let shares = Shares {
+            threads,
+            threads_of_key: (threads / 2).max(1),
+            places: threads.saturating_add(queue),
+            places_of_key: (threads / 2).max(1) + queue / 4,
+        };
+        Self::with_shares(shares, limits)
+    }
+
+    /// Admission with these shares of keys.
+    pub fn with_shares(shares: Shares, limits: TimeLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
-            places: threads.saturating_add(queue),
-            threads_of_key: (threads / 2).max(1),
-            places_of_key: (threads / 2).max(1) + queue / 4,
-            threads: Arc::new(Semaphore::new(threads)),
+            places: shares.places,
+            threads_of_key: shares.threads_of_key,
+            places_of_key: shares.places_of_key,
+            threads: Arc::new(Semaphore::new(shares.threads)),
             state: Mutex::new(State {
                 lanes: HashMap::new(),
                 places_taken: 0,
@@ -73,6 +97,12 @@ impl<K: Key> AdmissionControl<K> {
                 logged_at: None,
             }),
         }))
+    }
+
+    /// How much work of this key runs or waits.
+    pub fn places_taken(&self, key: &K) -> usize {
+        let state = self.0.state();
+        state.lanes.get(key).map_or(0, |lane| lane.places_taken)
     }
 
     /// Runs work on a thread that may block, once there is one for this key. The work is not done where the returned future is

@@ -154,6 +154,16 @@ impl Answering {
         self.set_body(Body::Ignored);
     }
 
+    /// The request is refused before its handler is called. The connection ends soon.
+    pub fn refuse_body(&self) {
+        self.set_body(Body::Refused);
+    }
+
+    /// Whether the handler has not read the whole body yet.
+    pub fn is_reading_body(&self) -> bool {
+        self.body() == Body::Read
+    }
+
     fn set_body(&self, body: Body) {
         let turn = self.0.get();
         self.0.set(Turn { body, ..turn });

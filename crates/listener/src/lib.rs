@@ -21,7 +21,7 @@ mod tls;
 
 pub use self::{
     access_log::{RATE_LIMITED, SUCCESS},
-    admission::{AdmissionControl, Key, Rejected, TimeLimits},
+    admission::{AdmissionControl, Key, Rejected, Shares, TimeLimits},
     bind::bind,
     connection::Answering,
     descriptors::room_for_connections,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use actix_web::{
     HttpRequest,
-    http::header::{HeaderName, HeaderValue},
+    http::header::{HeaderMap, HeaderName, HeaderValue},
 };
 use assay_access::key;
 
@@ -24,7 +24,12 @@ impl RequestId {
 
     /// The id of a request.
     pub fn of(request: &HttpRequest) -> Self {
-        match request.headers().get(Self::HEADER) {
+        Self::of_headers(request.headers())
+    }
+
+    /// The id of a request with these headers.
+    pub fn of_headers(headers: &HeaderMap) -> Self {
+        match headers.get(Self::HEADER) {
             Some(value) if is_sane(value.as_bytes()) => Self {
                 value: value.clone(),
                 is_the_clients: true,

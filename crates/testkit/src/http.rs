@@ -58,30 +58,23 @@ impl Client {
             .unwrap_or_else(|error| panic!("GET {}{path}: {error}", self.base))
     }
 
+    /// Posts a body with these headers.
+    pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let mut request = self.agent.post(format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.send(body).and_then(Response::read);
+        answer.unwrap_or_else(|error| panic!("POST {}{path}: {error}", self.base))
+    }
+
     /// Gets a path, or returns why there was no answer.
     pub fn try_get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response, ureq::Error> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut answer = request.call()?;
-        let headers = answer
-            .headers()
-            .iter()
-            .map(|(name, value)| {
-                (
-                    name.as_str().to_owned(),
-                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
-                )
-            })
-            .collect();
-        let status = answer.status().as_u16();
-        let body = answer.body_mut().with_config().limit(1 << 30).read_to_vec()?;
-        Ok(Response {
-            status,
-            headers,
-            body,
-        })
+        Response::read(request.call()?)
     }
 }
 
@@ -97,6 +90,26 @@ pub struct Response {
 }
 
 impl Response {
+    fn read(mut answer: ureq::http::Response<ureq::Body>) -> Result<Self, ureq::Error> {
+        let headers = answer
+            .headers()
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.as_str().to_owned(),
+                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
+                )
+            })
+            .collect();
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().with_config().limit(1 << 30).read_to_vec()?;
+        Ok(Self {
+            status,
+            headers,
+            body,
+        })
+    }
+
     /// The value of a header, whose name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers

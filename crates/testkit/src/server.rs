@@ -30,6 +30,7 @@ pub struct Server {
     address: String,
     client: Client,
     admin: Client,
+    ingest: Option<Client>,
 }
 
 impl Server {
@@ -53,6 +54,17 @@ impl Server {
         panic!("assay-server did not start: {:?}", last.expect("it was tried"));
     }
 
+    /// Starts a server that also takes reports, with these environment variables.
+    pub fn start_with_ingest(database_url: &str, environment: &[(&str, &str)]) -> Self {
+        let address = free_address();
+        let mut server = Self::start_with(
+            database_url,
+            &[environment, &[("ASSAY_INGEST_LISTEN", &address)]].concat(),
+        );
+        server.ingest = Some(Client::new(format!("http://{address}")));
+        server
+    }
+
     /// Starts this command, which may wrap the program, with these environment variables, and does not wait.
     pub fn launch(mut command: Command, environment: &[(&str, &str)]) -> Self {
         let (address, operators) = (free_address(), free_address());
@@ -60,9 +72,11 @@ impl Server {
         let output = || Stdio::from(log.try_clone().expect("the log can be shared"));
         let child = command
             .env_remove("ASSAY_DATABASE_URL")
+            .env_remove("ASSAY_INGEST_DATABASE_URL")
             .env_remove("ASSAY_DATA_DIR")
             .env("ASSAY_LISTEN", &address)
             .env("ASSAY_ADMIN_LISTEN", &operators)
+            .env("ASSAY_INGEST_LISTEN", "off")
             // Off in tests of demonstrations too, which would otherwise share a port; a test of pages names an address.
             .env("ASSAY_FRONT_LISTEN", "off")
             .envs(environment.iter().copied())
@@ -76,6 +90,7 @@ impl Server {
             log,
             client: Client::new(format!("http://{address}")),
             admin: Client::new(format!("http://{operators}")),
+            ingest: None,
             address,
         }
     }
@@ -93,6 +108,15 @@ impl Server {
     /// A client of the operators' listener.
     pub fn admin(&self) -> &Client {
         &self.admin
+    }
+
+    /// A client of the listener for reports. Paths begin with `/ingest/v1`.
+    ///
+    /// # Panics
+    ///
+    /// Where the server was not started with that listener.
+    pub fn ingest(&self) -> &Client {
+        self.ingest.as_ref().expect("the server takes reports")
     }
 
     /// The process id.

@@ -12,6 +12,9 @@ const QUESTIONS: [(&str, &str); 4] = [
     ("Which projects are there?", "projects"),
 ];
 
+/// A report to send.
+const REPORT: &str = "testdata/demo/storefront/run-04.json";
+
 /// The address, the key and the first project for a shell, requests that use them, and where the reference is. Nothing to be
 /// pasted holds a `#` or a `?`, which zsh reads as other shells do not.
 pub(crate) fn greeting(
@@ -19,6 +22,7 @@ pub(crate) fn greeting(
     scheme: &str,
     api: Option<SocketAddr>,
     front: Option<SocketAddr>,
+    ingest: Option<SocketAddr>,
     operators: Option<SocketAddr>,
 ) -> String {
     let mut text = format!(
@@ -39,6 +43,14 @@ pub(crate) fn greeting(
     }
     if let Some(api) = api {
         text += &questions(demo, scheme, api);
+    }
+    if let (Some(ingest), Some(key)) = (ingest, &demo.ingest_key) {
+        text += &format!(
+            "\nSend a report, which changes the first answer (in a folder with this repository's files):\n\n  \
+             curl -H 'Authorization: Bearer {key}' -F branch=main -F commit=abc1234 \\\n    \
+             -F report=@{REPORT} {scheme}://{}/ingest/v1/reports\n",
+            reachable(ingest)
+        );
     }
     if let Some(operators) = operators {
         text += &format!("\nReference: http://{}/docs\n", reachable(operators));

@@ -9,7 +9,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
 use assay_domain::{
-    id::OrganizationId,
+    id::{OrganizationId, ProjectId},
+    intake::IngestTerms,
     key::KeyKind,
     project::{Organization, ProjectEntry},
     rules::RecordingRules,
@@ -40,6 +41,8 @@ pub(crate) struct Demo {
     pub(crate) projects: Vec<ProjectEntry>,
     /// The text of its read key.
     pub(crate) key: String,
+    /// The text of the first project's ingest key.
+    pub(crate) ingest_key: Option<String>,
     /// When the key ceases to work.
     pub(crate) key_expires_at: Timestamp,
 }
@@ -86,9 +89,16 @@ pub(crate) fn load<S: Administration + Recorder>(
         Some(_) | None => new_key(store, organization.id, now)?,
     };
     note.key = Some(key.clone());
+    let ingest_key = match (note.ingest_key.take(), projects.first()) {
+        (Some(key), _) if works(store, organization.id, &key, now)? => Some(key),
+        (Some(_) | None, Some(project)) => Some(new_ingest_key(store, project.id, now)?),
+        (Some(_) | None, None) => None,
+    };
+    note.ingest_key = ingest_key.clone();
     note.write(folder)?;
     Ok(Demo {
         projects,
+        ingest_key: ingest_key.map(|key| key.text),
         key: key.text,
         key_expires_at: key.expires_at,
     })
@@ -186,6 +196,25 @@ fn new_key(store: &dyn Administration, organization: OrganizationId, now: Timest
     ensure!(
         store.create_read_key(organization, &new, expires_at)?,
         "the sample organization was deleted meanwhile"
+    );
+    Ok(Key {
+        id: new.id,
+        text: secret.reveal().to_owned(),
+        expires_at,
+    })
+}
+
+fn new_ingest_key(store: &dyn Administration, project: ProjectId, now: Timestamp) -> anyhow::Result<Key> {
+    let (secret, new) = mint(KeyKind::Ingest, now);
+    let expires_at = Lifetime::Thirty.expiry(now);
+    let terms = IngestTerms {
+        name: Some("demonstration".to_owned()),
+        expires_at: Some(expires_at),
+        ..IngestTerms::default()
+    };
+    ensure!(
+        store.create_ingest_key(project, &new, &terms)?,
+        "the sample project was deleted meanwhile"
     );
     Ok(Key {
         id: new.id,

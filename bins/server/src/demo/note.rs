@@ -22,9 +22,12 @@ pub(super) struct Note {
     pub(super) dated_at: Timestamp,
     /// The read key, once it is made.
     pub(super) key: Option<Key>,
+    /// The first project's ingest key, once it is made.
+    #[serde(default)]
+    pub(super) ingest_key: Option<Key>,
 }
 
-/// A read key with its text, so that a later start can print it again. It reads sample data only.
+/// A key with its text, so that a later start can print it again. It reads or writes sample data only.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Key {
@@ -39,6 +42,7 @@ impl Note {
         Self {
             dated_at: now,
             key: None,
+            ingest_key: None,
         }
     }
 

@@ -1,0 +1,65 @@
+//! The limits of uploads as settings.
+
+use std::time::Duration;
+
+use assay_access::ingest::DEFAULT_UPLOAD_LIMIT;
+use assay_intake::Limits;
+use clap::{Args, value_parser};
+
+/// The limits of uploads.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UploadLimits {
+    /// Uploads a minute and ingest key; 0 where an edge in front sets the limit
+    #[arg(long, value_name = "N", env = "ASSAY_INGEST_RATE_LIMIT", hide_env_values = true, default_value_t = DEFAULT_UPLOAD_LIMIT)]
+    pub(crate) ingest_rate_limit: u32,
+
+    /// Size of an upload on the wire, in MiB
+    #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_BODY_MIB", hide_env_values = true, default_value_t = 64, value_parser = value_parser!(u32).range(1..=1_024))]
+    ingest_body_mib: u32,
+
+    /// Size of an upload after unpacking, in MiB
+    #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_UNPACKED_MIB", hide_env_values = true, default_value_t = 256, value_parser = value_parser!(u32).range(1..=1_024))]
+    ingest_unpacked_mib: u32,
+
+    /// Report files of an upload
+    #[arg(long, value_name = "N", env = "ASSAY_INGEST_FILES", hide_env_values = true, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=50_000))]
+    ingest_files: u32,
+
+    /// Room for the bodies of uploads under way in temporary files, in MiB
+    #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_SPOOL_MIB", hide_env_values = true, default_value_t = 2_048, value_parser = value_parser!(u32).range(1..=1_048_576))]
+    ingest_spool_mib: u32,
+
+    /// Memory for parsing uploads, in MiB; an upload takes four times its unpacked size
+    #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_MEMORY_MIB", hide_env_values = true, default_value_t = 1_024, value_parser = value_parser!(u32).range(16..=1_048_576))]
+    ingest_memory_mib: u32,
+
+    /// Uploads of one project that may wait for their turn
+    #[arg(long, value_name = "N", env = "ASSAY_INGEST_WAITING", hide_env_values = true, default_value_t = 200, value_parser = value_parser!(u32).range(1..=10_000))]
+    ingest_waiting: u32,
+
+    /// How long an upload waits for its turn, in seconds
+    #[arg(long, value_name = "S", env = "ASSAY_INGEST_TURN_WITHIN", hide_env_values = true, default_value_t = 60, value_parser = value_parser!(u32).range(1..=600))]
+    ingest_turn_within: u32,
+
+    /// Projects that are written at the same time
+    #[arg(long, value_name = "N", env = "ASSAY_INGEST_WRITERS", hide_env_values = true, default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
+    pub(crate) ingest_writers: u32,
+}
+
+impl UploadLimits {
+    /// The limits for the ingest listener.
+    pub(crate) fn limits(&self) -> anyhow::Result<Limits> {
+        let bytes = |mib: u32| u64::from(mib) << 20;
+        Ok(Limits {
+            wire_bytes: bytes(self.ingest_body_mib),
+            unpacked_bytes: bytes(self.ingest_unpacked_mib),
+            files: usize::try_from(self.ingest_files)?,
+            spool_bytes: bytes(self.ingest_spool_mib),
+            memory_bytes: bytes(self.ingest_memory_mib),
+            waiting: usize::try_from(self.ingest_waiting)?,
+            turn_within: Duration::from_secs(u64::from(self.ingest_turn_within)),
+            writers: usize::try_from(self.ingest_writers)?,
+            ..Limits::default()
+        })
+    }
+}

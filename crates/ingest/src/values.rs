@@ -1,0 +1,106 @@
+//! The values that a user gives beside a report, as flags or as fields, parsed once at the edge.
+
+use assay_domain::recording::ShardIndex;
+
+use crate::text::{BadText, one_line};
+
+/// Most shards of one run.
+const MOST_SHARDS: u32 = 10_000;
+/// Longest commit, author, suite or title, in characters.
+const LONGEST_LINE: usize = 500;
+/// Longest commit message, in characters.
+const LONGEST_MESSAGE: usize = 10_000;
+/// Longest run key, in characters; a suite's name is added to it.
+const LONGEST_RUN_KEY: usize = 400;
+/// Longest duration of a run, in milliseconds: a year.
+pub const LONGEST_DURATION_MS: u64 = 31_536_000_000;
+
+/// A text on one line.
+pub fn line(text: &str) -> Result<String, BadText> {
+    one_line(text, LONGEST_LINE)
+}
+
+/// A run key.
+pub fn run_key(text: &str) -> Result<String, BadText> {
+    one_line(text, LONGEST_RUN_KEY)
+}
+
+/// A text that may have several lines.
+pub fn message(text: &str) -> Result<String, BadText> {
+    let text = text.trim();
+    match text.chars().count() {
+        0 => Err(BadText::Empty),
+        length if length > LONGEST_MESSAGE => Err(BadText::TooLong {
+            limit: LONGEST_MESSAGE,
+            length,
+        }),
+        _ if text
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) =>
+        {
+            Err(BadText::Control)
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// A shard as `2/5`: the second of five.
+pub fn shard(text: &str) -> Result<ShardIndex, String> {
+    let wrong = || format!("expected INDEX/TOTAL such as 2/5, from 1 to at most {MOST_SHARDS}");
+    let (index, total) = text.split_once('/').ok_or_else(wrong)?;
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|number| (1..=MOST_SHARDS).contains(number) && !text.starts_with('+'))
+            .ok_or_else(wrong)
+    };
+    let (index, total) = (number(index)?, number(total)?);
+    if index > total {
+        return Err(format!(
+            "shard {index} of {total}: the index is at most the total"
+        ));
+    }
+    Ok(ShardIndex {
+        index,
+        total: Some(total),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_an_index_of_a_total() {
+        assert_eq!(
+            shard("2/5"),
+            Ok(ShardIndex {
+                index: 2,
+                total: Some(5)
+            })
+        );
+        for wrong in [
+            "",
+            "2",
+            "0/5",
+            "6/5",
+            "2/",
+            "/5",
+            "-1/5",
+            "+1/5",
+            "1/10001",
+            "1/4294967296",
+            "a/b",
+            "1/2/3",
+        ] {
+            assert!(shard(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_message_may_have_lines_but_no_other_control_characters() {
+        assert_eq!(message("a\n\nb\n"), Ok("a\n\nb".to_owned()));
+        assert_eq!(message("a\u{1b}[1m"), Err(BadText::Control));
+        assert_eq!(message(" "), Err(BadText::Empty));
+    }
+}

@@ -1,0 +1,76 @@
+//! What is checked before a body is read: key, rate and declared length, in this order.
+
+use actix_web::http::{
+    Method,
+    header::{self, HeaderMap},
+};
+use assay_access::{
+    ingest::{IngestGrant, PresentedIngestKey},
+    limit::{Admission, WINDOW_MS},
+};
+
+use crate::{app::Shared, error::IntakeError};
+
+/// A request that passed the checks. The expect handler leaves it in the request for the handler.
+#[derive(Debug, Clone)]
+pub(crate) struct Admitted {
+    pub(crate) grant: IngestGrant,
+}
+
+/// Checks a request by its head.
+pub(crate) async fn admit(
+    app: &std::sync::Arc<Shared>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Admitted, IntakeError> {
+    let header = authorization(headers);
+    let presented = PresentedIngestKey::of_header(header.as_deref())?;
+    let now = (app.clock)();
+    let looking = std::sync::Arc::clone(app);
+    let grant = app
+        .look_ups
+        .run(presented, move || looking.directory.check(&presented, now))
+        .await??;
+    // Asking about a key is not an upload.
+    if *method == Method::POST
+        && let Admission::Refused = app.limiter.admit(&grant.budget_id(), now).await
+    {
+        let window_ms = u64::try_from(WINDOW_MS).unwrap_or(60_000);
+        let into_ms = u64::try_from(now.unix_ms()).unwrap_or(0) % window_ms;
+        return Err(IntakeError::RateLimited {
+            after_s: (window_ms - into_ms).div_ceil(1_000),
+        });
+    }
+    if declared_length(headers).is_some_and(|length| length > app.limits.wire_bytes) {
+        return Err(too_long(app.limits.wire_bytes));
+    }
+    Ok(Admitted { grant })
+}
+
+/// The refusal of a body that is too long on the wire.
+pub(crate) fn too_long(limit: u64) -> IntakeError {
+    IntakeError::TooLarge {
+        what: "The body",
+        limit: in_words(limit),
+    }
+}
+
+/// Bytes in words.
+pub(crate) fn in_words(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// The value of the header; of several, what a proxy would join them to, which is no key.
+fn authorization(headers: &HeaderMap) -> Option<Vec<u8>> {
+    headers
+        .get_all(header::AUTHORIZATION)
+        .map(|value| value.as_bytes().to_vec())
+        .reduce(|before, value| [before, value].join(&b", "[..]))
+}

@@ -1,0 +1,276 @@
+//! Why an upload is refused or fails, and the one place that knows the HTTP statuses.
+
+use std::{error::Error, fmt::Write as _, io};
+
+use actix_web::{
+    HttpResponse, HttpResponseBuilder,
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
+};
+use assay_access::ingest::{IngestCheckError, IngestRefusal};
+use assay_domain::{
+    rules::RuleViolation,
+    store::{RecordError, StoreError},
+};
+use assay_listener::{Rejected, RequestId};
+use assay_reports::ReadError;
+use serde::Serialize;
+
+/// Why an upload is not stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum IntakeError {
+    #[error(transparent)]
+    Refused(#[from] IngestRefusal),
+    #[error("There is no such route; reports go to POST /ingest/v1/reports.")]
+    NoSuchRoute,
+    #[error("This route takes {allow} only.")]
+    NoSuchMethod { allow: &'static str },
+    #[error("{name}: {rule}.")]
+    BadField {
+        /// The field or part of the request.
+        name: String,
+        /// What is wrong or expected.
+        rule: String,
+    },
+    #[error("The body is not complete multipart/form-data: {0}.")]
+    BadMultipart(String),
+    #[error("The body ended before it was complete; send it again.")]
+    Truncated,
+    #[error("The body does not unpack: {0}.")]
+    DoesNotUnpack(io::Error),
+    #[error("The content coding is not supported; send gzip, zstd or none.")]
+    UnsupportedCoding,
+    #[error("{what} exceeds the limit of {limit}; send less, or in shards.")]
+    TooLarge { what: &'static str, limit: String },
+    #[error(
+        "The body arrives too slowly; at least 10 kB a second are expected, and all of it within ten minutes."
+    )]
+    TooSlow,
+    #[error(
+        "The key is one of the project {key_project:?}, and the request names another one; use that project's key."
+    )]
+    WrongProject { key_project: String },
+    #[error(transparent)]
+    Report(#[from] ReadError),
+    #[error(transparent)]
+    Bounds(#[from] assay_ingest::TooLarge),
+    #[error(
+        "The report holds no test and no error, so nothing was stored; check that the tests ran and the path is right."
+    )]
+    NothingToStore,
+    #[error(transparent)]
+    NotRecorded(#[from] RecordError),
+    #[error(transparent)]
+    NotAllowed(#[from] RuleViolation),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("The key sent more uploads than a minute admits; try again in {after_s} s.")]
+    RateLimited { after_s: u64 },
+    #[error("{what}; try again in {after_s} s.")]
+    Busy { what: &'static str, after_s: u64 },
+    #[error("the upload's temporary file failed")]
+    Spool(#[source] io::Error),
+    #[error("the work on the upload panicked")]
+    Aborted,
+    #[error("the answer could not be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl From<IngestCheckError> for IntakeError {
+    fn from(error: IngestCheckError) -> Self {
+        match error {
+            IngestCheckError::Refused(refusal) => Self::Refused(refusal),
+            IngestCheckError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<Rejected> for IntakeError {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::Overloaded | Rejected::TimedOut => Self::Busy {
+                what: "The server has more uploads than it can store",
+                after_s: 5,
+            },
+            Rejected::Panicked => Self::Aborted,
+        }
+    }
+}
+
+/// The body of every error.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    /// What is wrong, in a sentence that may be reworded.
+    error: String,
+    /// What is wrong, in a word that does not change.
+    code: &'static str,
+    /// The report at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    /// The line in it, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+}
+
+impl IntakeError {
+    /// A field that is not what it should be.
+    pub(crate) fn bad(name: &str, rule: impl ToString) -> Self {
+        Self::BadField {
+            name: name.to_owned(),
+            rule: rule.to_string(),
+        }
+    }
+
+    /// The response that tells the client.
+    pub(crate) fn response(&self) -> HttpResponse {
+        let (status, code) = self.status_and_code();
+        let mut response = HttpResponseBuilder::new(status);
+        response.insert_header((
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("private, no-store"),
+        ));
+        if status == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        if let Self::NoSuchMethod { allow } = self {
+            response.insert_header((header::ALLOW, *allow));
+        }
+        if let Some(after_s) = self.retry_after_s() {
+            response.insert_header((header::RETRY_AFTER, after_s));
+        }
+        let (file, line) = match self {
+            Self::Report(ReadError::Broken { file, line, .. }) => (Some(file.as_str()), Some(*line)),
+            Self::Report(ReadError::Unrecognised { file, .. } | ReadError::TooLarge { file, .. }) => {
+                (Some(file.as_str()), None)
+            }
+            _ => (None, None),
+        };
+        response.json(ErrorBody {
+            error: self.sentence(),
+            code,
+            file,
+            line,
+        })
+    }
+
+    /// The stable code that clients match on.
+    pub(crate) const fn code(&self) -> &'static str {
+        self.status_and_code().1
+    }
+
+    /// Logs a failure of the server with its causes. A refusal is the client's and is not logged.
+    pub(crate) fn log(&self, route: &str, id: &RequestId) {
+        if self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR && !matches!(self, Self::Store(_)) {
+            return;
+        }
+        let mut causes = self.to_string();
+        let mut error: &dyn Error = self;
+        while let Some(source) = error.source() {
+            // Writing to a String does not fail.
+            let _ = write!(causes, ": {source}");
+            error = source;
+        }
+        log::error!(request_id:% = id, route; "an upload failed: {causes}");
+    }
+
+    const fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Self::RateLimited { after_s } | Self::Busy { after_s, .. } => Some(*after_s),
+            Self::Store(StoreError::Unreachable(_))
+            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_)))
+            | Self::Spool(_) => Some(5),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Refused(IngestRefusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
+            Self::Refused(IngestRefusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
+            Self::Refused(IngestRefusal::InvalidKey) | Self::NotRecorded(RecordError::NoProject(_)) => {
+                (StatusCode::UNAUTHORIZED, "invalid_key")
+            }
+            Self::Refused(IngestRefusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
+            Self::Refused(IngestRefusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
+            Self::NoSuchRoute => (StatusCode::NOT_FOUND, "not_found"),
+            Self::NoSuchMethod { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::BadField { .. } | Self::BadMultipart(_) | Self::Truncated | Self::DoesNotUnpack(_) => {
+                (StatusCode::BAD_REQUEST, "invalid_parameter")
+            }
+            Self::UnsupportedCoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_coding"),
+            Self::TooLarge { .. } | Self::Report(ReadError::TooLarge { .. }) | Self::Bounds(_) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "too_large")
+            }
+            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too_slow"),
+            Self::WrongProject { .. } => (StatusCode::FORBIDDEN, "wrong_project"),
+            Self::Report(ReadError::Unrecognised { .. }) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "unrecognised")
+            }
+            Self::Report(ReadError::Broken { .. }) => (StatusCode::UNPROCESSABLE_ENTITY, "broken_report"),
+            Self::NothingToStore => (StatusCode::UNPROCESSABLE_ENTITY, "nothing_to_store"),
+            Self::NotAllowed(violation) | Self::NotRecorded(RecordError::NotAllowed(violation)) => {
+                Self::of_violation(violation)
+            }
+            Self::NotRecorded(RecordError::SlotTaken { .. }) => (StatusCode::CONFLICT, "slot_taken"),
+            Self::NotRecorded(RecordError::ShardingDiffers { .. }) => {
+                (StatusCode::CONFLICT, "sharding_differs")
+            }
+            Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::Busy { .. }
+            | Self::Spool(_)
+            | Self::Store(StoreError::Unreachable(_))
+            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_))) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "busy")
+            }
+            Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+            | Self::NotRecorded(RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. }))
+            | Self::Aborted
+            | Self::Json(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        }
+    }
+
+    const fn of_violation(violation: &RuleViolation) -> (StatusCode, &'static str) {
+        match violation {
+            RuleViolation::RunClosed { .. } => (StatusCode::CONFLICT, "run_closed"),
+            RuleViolation::StartedTooLongAgo { .. } | RuleViolation::StartsInTheFuture { .. } => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "date_not_allowed")
+            }
+            RuleViolation::NotAPullRequest | RuleViolation::StableBranch { .. } => {
+                (StatusCode::FORBIDDEN, "branch_not_allowed")
+            }
+        }
+    }
+
+    /// What the client reads. Failures of the server say nothing of their cause.
+    fn sentence(&self) -> String {
+        match self {
+            Self::Refused(IngestRefusal::MissingKey) => {
+                "Send the project's ingest key in the Authorization header, as: Bearer svc_…".to_owned()
+            }
+            Self::Refused(IngestRefusal::WrongKeyType) => {
+                "This is a read key; use the project's ingest key, which `assay key create-ingest` makes."
+                    .to_owned()
+            }
+            Self::Refused(IngestRefusal::InvalidKey) | Self::NotRecorded(RecordError::NoProject(_)) => {
+                "The ingest key is not valid.".to_owned()
+            }
+            Self::Refused(IngestRefusal::KeyRevoked) => {
+                "The ingest key was revoked; create a new one.".to_owned()
+            }
+            Self::Refused(IngestRefusal::KeyExpired) => {
+                "The ingest key has expired; create a new one.".to_owned()
+            }
+            Self::Store(StoreError::Unreachable(_))
+            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_))) => {
+                "The database cannot be reached now; send the report again, which stores it once.".to_owned()
+            }
+            Self::Spool(_) => "The server has no room for the upload now; try again later.".to_owned(),
+            Self::Store(_) | Self::NotRecorded(RecordError::Store(_)) | Self::Aborted | Self::Json(_) => {
+                "The server failed to store the report; send it again later.".to_owned()
+            }
+            error => error.to_string(),
+        }
+    }
+}

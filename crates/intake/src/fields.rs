@@ -1,0 +1,326 @@
+//! The fields of an upload: what the client says beside the report files. The parsers are those of `assay import`.
+
+use std::collections::BTreeMap;
+
+use assay_domain::{
+    recording::{RunContext, ShardIndex},
+    run::CiProvider,
+};
+use assay_ingest::{Flags, values};
+use assay_reports::{Format, KnownFiles, ci::CiContext};
+use serde::Deserialize;
+
+use crate::{
+    error::IntakeError,
+    limits::{CI_BYTES, FIELD_CHARACTERS, KNOWN_FILES_BYTES, MESSAGE_CHARACTERS},
+};
+
+/// Every field.
+pub(crate) const NAMES: [&str; 19] = [
+    "author",
+    "branch",
+    "ci",
+    "commit",
+    "dryRun",
+    "durationMs",
+    "format",
+    "knownFiles",
+    "message",
+    "project",
+    "provider",
+    "pullRequest",
+    "pullRequestTitle",
+    "root",
+    "runKey",
+    "shard",
+    "startedAt",
+    "suite",
+    "testedRevision",
+];
+
+/// How many bytes a field of this name may have; the limits in characters are checked once it is text.
+pub(crate) fn longest(name: &str) -> usize {
+    match name {
+        "ci" => CI_BYTES,
+        "knownFiles" => KNOWN_FILES_BYTES,
+        "message" => MESSAGE_CHARACTERS * 4,
+        _ => FIELD_CHARACTERS * 4,
+    }
+}
+
+/// The fields as they arrive: each known, and given once.
+#[derive(Debug, Default)]
+pub(crate) struct RawFields(BTreeMap<String, String>);
+
+impl RawFields {
+    /// Adds a field.
+    pub(crate) fn add(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError> {
+        if !NAMES.contains(&name) {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
+            return Err(IntakeError::BadField {
+                name: format!("{shown:?}"),
+                rule: format!("there is no such field; the fields are {}", NAMES.join(", ")),
+            });
+        }
+        let value = String::from_utf8(value).map_err(|_| IntakeError::bad(name, "expected text in UTF-8"))?;
+        let most = match name {
+            "ci" | "knownFiles" => usize::MAX,
+            "message" => MESSAGE_CHARACTERS,
+            _ => FIELD_CHARACTERS,
+        };
+        if value.chars().count() > most {
+            return Err(IntakeError::bad(
+                name,
+                format!("expected at most {most} characters"),
+            ));
+        }
+        if self.0.insert(name.to_owned(), value).is_some() {
+            return Err(IntakeError::bad(name, "given twice; give it once"));
+        }
+        Ok(())
+    }
+
+    fn parsed<T, E: ToString>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, IntakeError> {
+        self.0
+            .remove(name)
+            .map(|text| parse(&text).map_err(|error| IntakeError::bad(name, error.to_string())))
+            .transpose()
+    }
+}
+
+/// The fields of an upload, parsed.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    pub(crate) flags: Flags,
+    pub(crate) ci: CiContext,
+    /// Which variable each value of `ci` came from: (value, variable).
+    pub(crate) sources: Vec<(String, String)>,
+    pub(crate) format: Option<Format>,
+    pub(crate) root: Option<String>,
+    pub(crate) known_files: Option<KnownFiles>,
+    /// The project that the key must be of.
+    pub(crate) project: Option<String>,
+    pub(crate) dry_run: bool,
+}
+
+impl TryFrom<RawFields> for Fields {
+    type Error = IntakeError;
+
+    fn try_from(mut raw: RawFields) -> Result<Self, IntakeError> {
+        let ci = raw.parsed("ci", |text| serde_json::from_str::<CiValues>(text))?;
+        let (ci, sources) = ci.map(CiValues::context).transpose()?.unwrap_or_default();
+        Ok(Self {
+            flags: Flags {
+                run_key: raw.parsed("runKey", values::run_key)?,
+                shard: raw.parsed("shard", values::shard)?,
+                context: RunContext {
+                    branch: raw.parsed("branch", assay_ingest::name)?,
+                    commit_sha: raw.parsed("commit", values::line)?,
+                    commit_message: raw.parsed("message", values::message)?,
+                    author_name: raw.parsed("author", values::line)?,
+                    tested_revision: raw.parsed("testedRevision", values::line)?,
+                    pull_request_number: raw.parsed("pullRequest", pull_request)?,
+                    pull_request_title: raw.parsed("pullRequestTitle", values::line)?,
+                    ci_provider: raw.parsed("provider", str::parse::<CiProvider>)?,
+                    suite: raw.parsed("suite", values::line)?,
+                },
+                started_at: raw.parsed("startedAt", str::parse)?,
+                duration_ms: raw.parsed("durationMs", duration_ms)?,
+            },
+            ci,
+            sources,
+            format: raw.parsed("format", format)?.flatten(),
+            root: raw.parsed("root", values::message)?,
+            known_files: raw.parsed("knownFiles", known_files)?,
+            project: raw.parsed("project", assay_ingest::name)?,
+            dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
+        })
+    }
+}
+
+fn pull_request(text: &str) -> Result<i64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number >= 1);
+    number.ok_or("expected a whole number from 1")
+}
+
+fn duration_ms(text: &str) -> Result<u64, String> {
+    let duration = text
+        .parse()
+        .ok()
+        .filter(|duration| *duration <= values::LONGEST_DURATION_MS);
+    duration.ok_or_else(|| {
+        format!(
+            "expected whole milliseconds, at most {}",
+            values::LONGEST_DURATION_MS
+        )
+    })
+}
+
+fn format(text: &str) -> Result<Option<Format>, String> {
+    match text {
+        "auto" => Ok(None),
+        word => word
+            .parse()
+            .map(Some)
+            .map_err(|error| format!("{error}, or auto")),
+    }
+}
+
+fn boolean(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("expected true or false"),
+    }
+}
+
+fn known_files(text: &str) -> Result<KnownFiles, std::convert::Infallible> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// The field `ci`: what the client read from CI's variables. Values that a later client adds are ignored.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct CiValues {
+    provider: Option<String>,
+    run_key: Option<String>,
+    attempt: Option<u32>,
+    job: Option<String>,
+    runner: Option<String>,
+    shard: Option<String>,
+    branch: Option<String>,
+    commit: Option<String>,
+    tested_revision: Option<String>,
+    pull_request: Option<i64>,
+    pull_request_title: Option<String>,
+    message: Option<String>,
+    author: Option<String>,
+    suite: Option<String>,
+    run_url: Option<String>,
+    workspace_root: Option<String>,
+    sources: Vec<(String, String)>,
+}
+
+impl CiValues {
+    fn context(self) -> Result<(CiContext, Vec<(String, String)>), IntakeError> {
+        let provider = self.provider.map(|word| word.parse::<CiProvider>()).transpose();
+        let provider = provider.map_err(|error| IntakeError::bad("ci", format!("provider: {error}")))?;
+        let shard = self.shard.as_deref().map(ci_shard).transpose();
+        let shard = shard.map_err(|error| IntakeError::bad("ci", format!("shard: {error}")))?;
+        let context = CiContext {
+            provider,
+            context: RunContext {
+                branch: self.branch,
+                commit_sha: self.commit,
+                commit_message: self.message,
+                author_name: self.author,
+                tested_revision: self.tested_revision,
+                pull_request_number: self.pull_request.filter(|number| *number >= 1),
+                pull_request_title: self.pull_request_title,
+                ci_provider: provider,
+                suite: self.suite,
+            },
+            run_key: self.run_key,
+            attempt: self.attempt,
+            job: self.job,
+            runner: self.runner,
+            shard,
+            workspace_root: self.workspace_root,
+            run_url: self.run_url,
+            sources: Vec::new(),
+        };
+        Ok((context, self.sources))
+    }
+}
+
+/// A shard as CI names it: `2/5`, or `2` where it does not say of how many.
+fn ci_shard(text: &str) -> Result<ShardIndex, String> {
+    match text.parse() {
+        Ok(index @ 1..) => Ok(ShardIndex { index, total: None }),
+        Ok(_) | Err(_) => values::shard(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pairs: &[(&str, &str)]) -> Result<Fields, IntakeError> {
+        let mut raw = RawFields::default();
+        for (name, value) in pairs {
+            raw.add(name, value.as_bytes().to_vec())?;
+        }
+        Fields::try_from(raw)
+    }
+
+    #[test]
+    fn every_field_is_parsed_as_the_flag_of_its_name() {
+        let ci = r#"{"provider": "github-actions", "job": "e2e", "shard": "3", "sources": [["branch", "GITHUB_REF"]], "later": 1}"#;
+        let fields = fields(&[
+            ("branch", " main "),
+            ("commit", "abc"),
+            ("shard", "2/5"),
+            ("pullRequest", "7"),
+            ("startedAt", "2026-11-20T10:00:00Z"),
+            ("durationMs", "1500"),
+            ("format", "vitest"),
+            ("provider", "gitlab-ci"),
+            ("knownFiles", "src/a.java\n\n src/b.java\r\n"),
+            ("dryRun", "true"),
+            ("ci", ci),
+        ])
+        .unwrap();
+        assert_eq!(fields.flags.context.branch.as_deref(), Some("main"));
+        assert_eq!(fields.flags.context.pull_request_number, Some(7));
+        assert_eq!(fields.flags.context.ci_provider, Some(CiProvider::GitlabCi));
+        assert_eq!(fields.format, Some(Format::Jest));
+        assert_eq!((fields.flags.duration_ms, fields.dry_run), (Some(1500), true));
+        assert_eq!(fields.ci.provider, Some(CiProvider::GithubActions));
+        assert_eq!(fields.ci.job.as_deref(), Some("e2e"));
+        assert_eq!(
+            fields.ci.shard,
+            Some(ShardIndex {
+                index: 3,
+                total: None
+            })
+        );
+        assert_eq!(fields.sources, [("branch".to_owned(), "GITHUB_REF".to_owned())]);
+        assert_eq!(fields.known_files.unwrap().of_path("b.java"), Some("src/b.java"));
+    }
+
+    #[test]
+    fn a_field_that_is_unknown_doubled_or_wrong_is_refused_by_name() {
+        for (pairs, name) in [
+            (&[("brnach", "main")][..], "brnach"),
+            (&[("branch", "a"), ("branch", "a")], "branch"),
+            (&[("branch", "")], "branch"),
+            (&[("branch", "a\nb")], "branch"),
+            (&[("commit", &"a".repeat(501))], "commit"),
+            (&[("root", &"a".repeat(2_001))], "root"),
+            (&[("shard", "6/5")], "shard"),
+            (&[("pullRequest", "0")], "pullRequest"),
+            (&[("pullRequest", "seven")], "pullRequest"),
+            (&[("provider", "mine")], "provider"),
+            (&[("startedAt", "yesterday")], "startedAt"),
+            (&[("durationMs", "-1")], "durationMs"),
+            (&[("durationMs", "31536000001")], "durationMs"),
+            (&[("format", "xunit3")], "format"),
+            (&[("dryRun", "yes")], "dryRun"),
+            (&[("ci", "[")], "ci"),
+            (&[("ci", r#"{"provider": "mine"}"#)], "ci"),
+            (&[("ci", r#"{"shard": "0"}"#)], "ci"),
+        ] {
+            let error = fields(pairs).unwrap_err();
+            assert_eq!(error.code(), "invalid_parameter", "{pairs:?}");
+            assert!(error.to_string().contains(name), "{pairs:?}: {error}");
+        }
+        let mut raw = RawFields::default();
+        let error = raw.add("branch", b"\xff".to_vec()).unwrap_err();
+        assert!(error.to_string().contains("UTF-8"), "{error}");
+    }
+}

@@ -1,0 +1,119 @@
+//! The metrics of uploads.
+
+use std::time::Duration;
+
+use assay_listener::MetricsRegistry;
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeLabelValue},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Unit,
+};
+
+/// Upper bounds in seconds: from a small report to one that waited for its turn.
+const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+/// Counters of this process.
+pub(crate) struct UploadMetrics {
+    stored: Family<Stored, Counter>,
+    seconds: Family<InPhase, Histogram>,
+    waiting: Gauge,
+    memory: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Stored {
+    effect: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InPhase {
+    phase: Phase,
+}
+
+/// A phase of an upload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[expect(non_camel_case_types, reason = "the names are the label's values")]
+pub(crate) enum Phase {
+    /// The body arrives.
+    receive,
+    /// It is unpacked and parsed.
+    parse,
+    /// It waits for its turn.
+    wait,
+    /// It is stored.
+    store,
+}
+
+impl UploadMetrics {
+    pub(crate) fn registered(registry: &MetricsRegistry) -> Self {
+        let metrics = Self {
+            stored: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            waiting: Gauge::default(),
+            memory: Gauge::default(),
+        };
+        let mut registry = registry.lock();
+        registry.register(
+            "ingest_uploads_stored",
+            "Uploads that were accepted, by their effect",
+            metrics.stored.clone(),
+        );
+        registry.register_with_unit(
+            "ingest_phase_duration",
+            "Time of an upload in each of its phases",
+            Unit::Seconds,
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "ingest_uploads_waiting",
+            "Uploads that wait for their turn or are being stored",
+            metrics.waiting.clone(),
+        );
+        registry.register_with_unit(
+            "ingest_memory_reserved",
+            "Memory reserved for parsing",
+            Unit::Bytes,
+            metrics.memory.clone(),
+        );
+        drop(registry);
+        metrics
+    }
+
+    /// Counts an upload that was stored, or that changed nothing.
+    pub(crate) fn stored(&self, effect: &'static str) {
+        self.stored.get_or_create(&Stored { effect }).inc();
+    }
+
+    /// Counts the time that an upload spent in a phase.
+    pub(crate) fn spent(&self, phase: Phase, took: Duration) {
+        self.seconds
+            .get_or_create(&InPhase { phase })
+            .observe(took.as_secs_f64());
+    }
+
+    /// Counts an upload as waiting until what is returned is dropped.
+    pub(crate) fn waiting(&self) -> Reserved {
+        Reserved::of(&self.waiting, 1)
+    }
+
+    /// Counts memory as reserved until what is returned is dropped.
+    pub(crate) fn reserved(&self, bytes: u64) -> Reserved {
+        Reserved::of(&self.memory, i64::try_from(bytes).unwrap_or(i64::MAX))
+    }
+}
+
+/// An amount that a gauge shows until this is dropped.
+pub(crate) struct Reserved(Gauge, i64);
+
+impl Reserved {
+    fn of(gauge: &Gauge, amount: i64) -> Self {
+        gauge.inc_by(amount);
+        Self(gauge.clone(), amount)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.0.dec_by(self.1);
+    }
+}

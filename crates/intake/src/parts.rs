@@ -1,0 +1,451 @@
+//! A received body, unpacked and split into report files and fields.
+//!
+//! It is walked twice: once to measure what it unpacks to, which decides how much memory it is admitted with, and once to
+//! read it. Both walks read a piece at a time and are bounded.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek as _, Write},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+use actix_web::{
+    http::header::{self, HeaderMap},
+    web::Bytes,
+};
+use assay_reports::SourceFile;
+use flate2::{read::MultiGzDecoder, write::MultiGzDecoder as GzWriter};
+use futures_util::Stream;
+
+use crate::{
+    admit::in_words,
+    error::IntakeError,
+    fields::{self, RawFields},
+    limits::{FIELDS, Limits, NAME_CHARACTERS},
+};
+
+/// How much is unpacked at a time.
+const PIECE: usize = 64 << 10;
+/// The largest window of Zstandard, as a power of two: what its levels up to 19 use. A decoder takes that much memory.
+const ZSTD_WINDOW: u32 = 23;
+/// What a body that is one report is called in messages.
+const RAW_NAME: &str = "report";
+
+/// How a body is to be read, as its head says.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    coding: Coding,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    /// `multipart/form-data` with this boundary.
+    Multipart(String),
+    /// The body is one report.
+    Raw,
+}
+
+impl Shape {
+    /// The shape that a request's head declares.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, IntakeError> {
+        let text = |name| {
+            let mut values = headers.get_all(name);
+            let first = values.next().map(|value| value.to_str().unwrap_or("?"));
+            (first, values.next().is_some())
+        };
+        let coding = match text(header::CONTENT_ENCODING) {
+            (None, _) => Coding::Identity,
+            (Some(coding), false) => match coding.trim().to_ascii_lowercase().as_str() {
+                "identity" | "" => Coding::Identity,
+                "gzip" | "x-gzip" => Coding::Gzip,
+                "zstd" => Coding::Zstd,
+                _ => return Err(IntakeError::UnsupportedCoding),
+            },
+            (Some(_), true) => return Err(IntakeError::UnsupportedCoding),
+        };
+        let content_type = text(header::CONTENT_TYPE).0.unwrap_or_default();
+        let is_multipart = content_type
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("multipart/");
+        let form = match is_multipart {
+            true => Form::Multipart(
+                multer::parse_boundary(content_type)
+                    .map_err(|error| IntakeError::BadMultipart(error.to_string()))?,
+            ),
+            false => Form::Raw,
+        };
+        Ok(Self { coding, form })
+    }
+
+    /// Whether the body is one report, so that its fields are in the query.
+    pub(crate) const fn is_raw(&self) -> bool {
+        matches!(self.form, Form::Raw)
+    }
+
+    fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, IntakeError> {
+        let mut file = file.try_clone().map_err(IntakeError::Spool)?;
+        file.rewind().map_err(IntakeError::Spool)?;
+        let file = io::BufReader::with_capacity(PIECE, file);
+        Ok(match self.coding {
+            Coding::Identity => Box::new(file),
+            Coding::Gzip => Box::new(MultiGzDecoder::new(file)),
+            Coding::Zstd => {
+                let mut decoder =
+                    zstd::stream::read::Decoder::with_buffer(file).map_err(IntakeError::DoesNotUnpack)?;
+                decoder
+                    .window_log_max(ZSTD_WINDOW)
+                    .map_err(IntakeError::DoesNotUnpack)?;
+                Box::new(decoder)
+            }
+        })
+    }
+}
+
+/// What a walk over a body meets.
+trait Visit {
+    /// A report file begins.
+    fn file(&mut self, name: String) -> Result<(), IntakeError>;
+    /// More of that file.
+    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError>;
+    /// That file ends.
+    fn end(&mut self) -> Result<(), IntakeError>;
+    /// A whole field.
+    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError>;
+}
+
+/// Measures how many bytes the files and fields of a body unpack to, files that are gzip themselves included.
+pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<u64, IntakeError> {
+    let mut measure = Measure {
+        packed: 0,
+        archives: 0,
+        limit: limits.unpacked_bytes,
+        archive: Archive::Unknown,
+    };
+    walk(file, shape, limits, &mut measure)?;
+    Ok(measure.packed + measure.archives)
+}
+
+/// Reads the files and fields of a body.
+pub(crate) fn collect(
+    file: &File,
+    shape: &Shape,
+    limits: &Limits,
+) -> Result<(Vec<SourceFile>, RawFields), IntakeError> {
+    let mut parts = Parts::default();
+    walk(file, shape, limits, &mut parts)?;
+    Ok((parts.files, parts.fields))
+}
+
+/// What the parts of a body unpack to.
+struct Measure {
+    /// Bytes of the parts as they are.
+    packed: u64,
+    /// Bytes that the archives among them unpack to.
+    archives: u64,
+    limit: u64,
+    archive: Archive,
+}
+
+/// Whether the present file is an archive, as its first bytes say.
+enum Archive {
+    Unknown,
+    No,
+    Gzip(Box<GzWriter<Counter>>),
+    /// One that does not unpack. The parser says so with the file's name.
+    Broken,
+}
+
+/// Counts what an archive unpacks to, up to a limit.
+struct Counter {
+    bytes: u64,
+    most: u64,
+}
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if self.bytes > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Measure {
+    fn too_large(&self) -> IntakeError {
+        IntakeError::TooLarge {
+            what: "The upload, unpacked,",
+            limit: in_words(self.limit),
+        }
+    }
+
+    fn add(&mut self, bytes: usize) -> Result<(), IntakeError> {
+        self.packed += u64::try_from(bytes).unwrap_or(u64::MAX);
+        match self.packed + self.archives > self.limit {
+            true => Err(self.too_large()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Visit for Measure {
+    fn file(&mut self, _: String) -> Result<(), IntakeError> {
+        self.archive = Archive::Unknown;
+        Ok(())
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
+        self.add(bytes.len())?;
+        if let Archive::Unknown = self.archive
+            && !bytes.is_empty()
+        {
+            let counter = Counter {
+                bytes: 0,
+                most: self.limit.saturating_sub(self.packed + self.archives),
+            };
+            self.archive = match bytes.first() {
+                Some(0x1f) => Archive::Gzip(Box::new(GzWriter::new(counter))),
+                Some(_) | None => Archive::No,
+            };
+        }
+        if let Archive::Gzip(archive) = &mut self.archive
+            && let Err(error) = archive.write_all(bytes)
+        {
+            if error.kind() == io::ErrorKind::FileTooLarge {
+                return Err(self.too_large());
+            }
+            self.archives += archive.get_ref().bytes;
+            self.archive = Archive::Broken;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), IntakeError> {
+        if let Archive::Gzip(archive) = &mut self.archive {
+            // What is cut off is read as far as it goes.
+            let ended = archive.try_finish();
+            if ended.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
+                return Err(self.too_large());
+            }
+            self.archives += archive.get_ref().bytes;
+        }
+        self.archive = Archive::No;
+        Ok(())
+    }
+
+    fn field(&mut self, _: &str, value: Vec<u8>) -> Result<(), IntakeError> {
+        self.add(value.len())
+    }
+}
+
+/// The parts of a body.
+#[derive(Default)]
+struct Parts {
+    files: Vec<SourceFile>,
+    fields: RawFields,
+}
+
+impl Visit for Parts {
+    fn file(&mut self, name: String) -> Result<(), IntakeError> {
+        self.files.push(SourceFile {
+            name,
+            bytes: Vec::new(),
+            modified: None,
+        });
+        Ok(())
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
+        if let Some(file) = self.files.last_mut() {
+            file.bytes.extend_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), IntakeError> {
+        if let Some(file) = self.files.last_mut() {
+            file.bytes.shrink_to_fit();
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError> {
+        self.fields.add(name, value)
+    }
+}
+
+fn walk(file: &File, shape: &Shape, limits: &Limits, visit: &mut impl Visit) -> Result<(), IntakeError> {
+    let mut reader = shape.reader(file)?;
+    match &shape.form {
+        Form::Raw => {
+            visit.file(RAW_NAME.to_owned())?;
+            let mut piece = vec![0; PIECE];
+            loop {
+                let length = reader.read(&mut piece).map_err(not_unpacked)?;
+                if length == 0 {
+                    return visit.end();
+                }
+                visit.data(piece.get(..length).unwrap_or_default())?;
+            }
+        }
+        Form::Multipart(boundary) => walk_multipart(reader, boundary, limits, visit),
+    }
+}
+
+fn walk_multipart(
+    reader: Box<dyn Read + Send>,
+    boundary: &str,
+    limits: &Limits,
+    visit: &mut impl Visit,
+) -> Result<(), IntakeError> {
+    let mut parts = multer::Multipart::new(
+        Pieces {
+            reader,
+            is_due: false,
+        },
+        boundary,
+    );
+    let (mut files, mut fields) = (0, 0);
+    while let Some(mut part) = complete(parts.next_field()).map_err(not_multipart)? {
+        if let Some(name) = part.file_name() {
+            files += 1;
+            if files > limits.files {
+                return Err(IntakeError::TooLarge {
+                    what: "The number of files",
+                    limit: limits.files.to_string(),
+                });
+            }
+            visit.file(file_name(name)?)?;
+            while let Some(bytes) = complete(part.chunk()).map_err(not_multipart)? {
+                visit.data(&bytes)?;
+            }
+            visit.end()?;
+            continue;
+        }
+        fields += 1;
+        if fields > FIELDS {
+            return Err(IntakeError::TooLarge {
+                what: "The number of fields",
+                limit: FIELDS.to_string(),
+            });
+        }
+        let name = part
+            .name()
+            .ok_or_else(|| IntakeError::BadMultipart("a part has neither a name nor a file name".to_owned()))?
+            .to_owned();
+        let mut value = Vec::new();
+        while let Some(bytes) = complete(part.chunk()).map_err(not_multipart)? {
+            value.extend_from_slice(&bytes);
+            if value.len() > fields::longest(&name) {
+                return Err(IntakeError::bad(
+                    &name.chars().take(60).collect::<String>(),
+                    format!("expected at most {} bytes", fields::longest(&name)),
+                ));
+            }
+        }
+        visit.field(&name, value)?;
+    }
+    if files == 0 {
+        return Err(IntakeError::BadMultipart(
+            "it holds no report file; send each as a part with a file name, as curl -F report=@FILE does"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The name of a report file, which is shown in messages.
+fn file_name(name: &str) -> Result<String, IntakeError> {
+    let is_sound = !name.is_empty()
+        && !name.starts_with('/')
+        && !name.split('/').any(|part| part == "..")
+        && !name.contains(char::is_control);
+    if !is_sound {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
+        return Err(IntakeError::bad(
+            "the file name",
+            format!("{shown:?} is not a relative path with / and without .. and control characters"),
+        ));
+    }
+    if name.chars().count() > NAME_CHARACTERS {
+        return Err(IntakeError::bad(
+            "the file name",
+            format!("expected at most {NAME_CHARACTERS} characters"),
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+fn not_unpacked(error: io::Error) -> IntakeError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => IntakeError::Truncated,
+        _ => IntakeError::DoesNotUnpack(error),
+    }
+}
+
+fn not_multipart(error: multer::Error) -> IntakeError {
+    match error {
+        multer::Error::StreamReadFailed(error) => match error.downcast::<io::Error>() {
+            Ok(error) => not_unpacked(*error),
+            Err(error) => IntakeError::BadMultipart(error.to_string()),
+        },
+        multer::Error::IncompleteStream
+        | multer::Error::IncompleteHeaders
+        | multer::Error::IncompleteFieldData { .. } => IntakeError::Truncated,
+        error => IntakeError::BadMultipart(error.to_string()),
+    }
+}
+
+/// What a reader yields, a piece at a time. Between two pieces it is pending once: the parser takes over all that is ready.
+struct Pieces {
+    reader: Box<dyn Read + Send>,
+    is_due: bool,
+}
+
+impl Stream for Pieces {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        self.is_due = !self.is_due;
+        if !self.is_due {
+            return Poll::Pending;
+        }
+        let mut piece = vec![0; PIECE];
+        Poll::Ready(match self.reader.read(&mut piece) {
+            Ok(0) => None,
+            Ok(length) => {
+                piece.truncate(length);
+                Some(Ok(Bytes::from(piece)))
+            }
+            Err(error) => Some(Err(error)),
+        })
+    }
+}
+
+/// Completes a future over [`Pieces`], which goes on whenever it is polled.
+fn complete<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use std::io::Seek as _;
+
+use super::*;
+
+const BOUNDARY: &str = "assay-test";
+
+fn multipart(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, file, bytes) in parts {
+        let file = file
+            .map(|file| format!("; filename=\"{file}\""))
+            .unwrap_or_default();
+        body.extend(
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n").bytes(),
+        );
+        body.extend_from_slice(bytes);
+        body.extend(b"\r\n");
+    }
+    body.extend(format!("--{BOUNDARY}--\r\n").bytes());
+    body
+}
+
+fn spooled(body: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(body).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+fn shape(coding: Coding) -> Shape {
+    Shape {
+        coding,
+        form: Form::Multipart(BOUNDARY.to_owned()),
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+fn limits(unpacked_bytes: u64) -> Limits {
+    Limits {
+        unpacked_bytes,
+        files: 3,
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn files_and_fields_come_out_as_they_went_in_under_every_coding() {
+    // Longer than a piece, and with what looks like a boundary.
+    let long = b"\r\n--assay-tes\r\n--".repeat(10_000);
+    let packed = gzip(&long);
+    let body = multipart(&[
+        ("branch", None, b"main"),
+        ("r", Some("a/b.xml"), &long),
+        ("r", Some("c.xml.gz"), &packed),
+    ]);
+    for (coding, body) in [
+        (Coding::Identity, body.clone()),
+        (Coding::Gzip, gzip(&body)),
+        (Coding::Zstd, zstd::encode_all(body.as_slice(), 3).unwrap()),
+    ] {
+        let file = spooled(&body);
+        let limits = limits(10 << 20);
+        let size = measure(&file, &shape(coding), &limits).unwrap();
+        let expected = 4 + 2 * long.len() + packed.len();
+        assert_eq!(size, u64::try_from(expected).unwrap(), "{coding:?}");
+        let (files, _) = collect(&file, &shape(coding), &limits).unwrap();
+        let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["a/b.xml", "c.xml.gz"]);
+        assert!(files[0].bytes == long && files[1].bytes == packed);
+    }
+}
+
+#[test]
+fn a_body_cut_anywhere_is_refused_and_ends() {
+    let body = multipart(&[("branch", None, b"main"), ("r", Some("a.xml"), b"<a/>")]);
+    let end = body.len() - "--\r\n".len();
+    for cut in 0..end {
+        let refused = collect(&spooled(&body[..cut]), &shape(Coding::Identity), &limits(1_000));
+        let error = refused.map(|_| cut).unwrap_err();
+        assert_eq!(error.code(), "invalid_parameter", "{cut}: {error}");
+    }
+    for coding in [Coding::Gzip, Coding::Zstd] {
+        let packed = match coding {
+            Coding::Gzip => gzip(&body),
+            _ => zstd::encode_all(body.as_slice(), 3).unwrap(),
+        };
+        for cut in 0..packed.len() - 8 {
+            let refused = collect(&spooled(&packed[..cut]), &shape(coding), &limits(1_000));
+            let error = refused.map(|_| cut).unwrap_err();
+            assert_eq!(error.code(), "invalid_parameter", "{coding:?} {cut}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_unpacks_to_more_than_the_limit_is_refused_wherever_it_is_packed() {
+    let zeros = vec![b' '; 2 << 20];
+    let body = multipart(&[("r", Some("a.xml"), &zeros)]);
+    let inner = multipart(&[("r", Some("a.xml"), &gzip(&zeros))]);
+    let several = multipart(&[
+        ("r", Some("a.xml"), &gzip(&zeros[..700_000])),
+        ("r", Some("b.xml"), &gzip(&zeros[..700_000])),
+    ]);
+    for (coding, body) in [
+        (Coding::Identity, body.clone()),
+        (Coding::Gzip, gzip(&body)),
+        (Coding::Zstd, zstd::encode_all(body.as_slice(), 3).unwrap()),
+        (Coding::Identity, inner),
+        (Coding::Identity, several),
+    ] {
+        let error = measure(&spooled(&body), &shape(coding), &limits(1 << 20)).unwrap_err();
+        assert_eq!(error.code(), "too_large", "{coding:?}: {error}");
+        assert!(error.to_string().contains("1 MiB"), "{error}");
+    }
+}
+
+#[test]
+fn parts_beyond_the_limits_and_hostile_names_are_refused() {
+    let code = |body: &[u8]| {
+        let refused = collect(&spooled(body), &shape(Coding::Identity), &limits(64 << 20));
+        refused.map(|_| ()).unwrap_err().code()
+    };
+    let many = vec![("r", Some("a.xml"), b"".as_slice()); 100_000];
+    assert_eq!(code(&multipart(&many)), "too_large");
+    let fields = vec![("branch", None, b"a".as_slice()); 100_000];
+    assert_eq!(code(&multipart(&fields)), "invalid_parameter");
+    for name in ["/etc/passwd", "../a", "a/../b", "a\tb", ""] {
+        let body = multipart(&[("r", Some(name), b"x")]);
+        assert_eq!(code(&body), "invalid_parameter", "{name:?}");
+    }
+    assert_eq!(
+        code(&multipart(&[("r", Some(&"a".repeat(301)), b"x")])),
+        "invalid_parameter"
+    );
+    assert_eq!(
+        code(&multipart(&[("branch", None, b"main")])),
+        "invalid_parameter"
+    );
+    assert_eq!(
+        code(&multipart(&[("root", None, &vec![b'a'; 10_000])])),
+        "invalid_parameter"
+    );
+    assert_eq!(code(b"nonsense"), "invalid_parameter");
+    assert_eq!(code(b""), "invalid_parameter");
+}

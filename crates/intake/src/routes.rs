@@ -1,0 +1,196 @@
+//! The routes, and the way of every request.
+
+use std::sync::Arc;
+
+use actix_http::Request;
+use actix_web::{
+    HttpMessage as _, HttpRequest, HttpResponse,
+    http::{Method, header},
+    web::{self, Payload, ServiceConfig},
+};
+use assay_access::ingest::IngestGrant;
+use assay_domain::timestamp::Timestamp;
+use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe};
+use serde::Serialize;
+
+use crate::{
+    admit::{Admitted, admit},
+    app::{App, Shared},
+    error::IntakeError,
+    upload::{self, Head, ProjectName},
+};
+
+/// The prefix of every route.
+pub const BASE: &str = "/ingest/v1";
+
+const REPORTS: &str = "/ingest/v1/reports";
+const KEY: &str = "/ingest/v1/key";
+const NO_ROUTE: &str = "(no route)";
+const NO_METHOD: &str = "(no method)";
+
+/// Mounts the ingest routes on an actix application, which is one worker's.
+pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
+    move |config| {
+        config.default_service(web::to(move |request: HttpRequest, payload: Payload| {
+            dispatch(Arc::clone(&app.0), request, payload)
+        }));
+    }
+}
+
+/// Decides whether a client that waits for `100 Continue` may send its body. A refusal is answered like any other one.
+pub fn on_continue(app: App) -> Continue {
+    Arc::new(move |request: Request| {
+        let app = Arc::clone(&app.0);
+        Box::pin(async move {
+            if request.path() != REPORTS || request.method() != Method::POST {
+                // The handler refuses it, whatever the body is.
+                return Ok(request);
+            }
+            match before_body(&app, request.method(), request.headers(), request.uri().query()).await {
+                Ok(admitted) => {
+                    request.extensions_mut().insert(admitted.0);
+                    Ok(request)
+                }
+                Err(error) => {
+                    let request_id = RequestId::of_headers(request.headers());
+                    error.log(REPORTS, &request_id);
+                    let mut response = error.response();
+                    if let Some(answering) = request.conn_data::<Answering>() {
+                        answering.refuse_body();
+                    }
+                    response
+                        .head_mut()
+                        .set_connection_type(actix_http::ConnectionType::Close);
+                    Err(response.into())
+                }
+            }
+        })
+    })
+}
+
+/// The checks before a body is read, in their order.
+async fn before_body(
+    app: &Arc<Shared>,
+    method: &Method,
+    headers: &header::HeaderMap,
+    query: Option<&str>,
+) -> Result<(Admitted, Head), IntakeError> {
+    let admitted = admit(app, method, headers).await?;
+    if app.is_closing() {
+        return Err(IntakeError::Busy {
+            what: "The server is stopping",
+            after_s: 5,
+        });
+    }
+    let head = Head::of(headers, query.unwrap_or_default())?;
+    Ok((admitted, head))
+}
+
+async fn dispatch(app: Arc<Shared>, request: HttpRequest, payload: Payload) -> HttpResponse {
+    let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
+    let has_body = request.headers().contains_key(header::TRANSFER_ENCODING)
+        || request
+            .headers()
+            .get(header::CONTENT_LENGTH)
+            .is_some_and(|length| length.as_bytes() != b"0");
+    if has_body {
+        answering.reads_body();
+    }
+    let metrics = app.http.clone();
+    let respond = async |id: &RequestId| {
+        let route = route(&request);
+        let outcome = respond(&app, route, &request, payload, || answering.body_is_read()).await;
+        let (mut response, code) = match outcome {
+            Ok(response) => (response, SUCCESS),
+            Err(error) => {
+                error.log(route, id);
+                (error.response(), error.code())
+            }
+        };
+        if has_body && answering.is_reading_body() {
+            // The rest of the body is dropped, and with it the connection.
+            response
+                .head_mut()
+                .set_connection_type(actix_http::ConnectionType::Close);
+        }
+        Outcome {
+            response,
+            route,
+            code,
+        }
+    };
+    observe(&metrics, &request, respond).await
+}
+
+/// The route of a request.
+fn route(request: &HttpRequest) -> &'static str {
+    match (request.uri().path(), request.method()) {
+        (REPORTS, &Method::POST) => REPORTS,
+        (KEY, &Method::GET | &Method::HEAD) => KEY,
+        (REPORTS | KEY, _) => NO_METHOD,
+        _ => NO_ROUTE,
+    }
+}
+
+async fn respond(
+    app: &Arc<Shared>,
+    route: &'static str,
+    request: &HttpRequest,
+    payload: Payload,
+    body_is_read: impl FnOnce(),
+) -> Result<HttpResponse, IntakeError> {
+    match route {
+        REPORTS => {
+            // A client that waited for `100 Continue` is checked already.
+            let checked = request.extensions_mut().remove::<Admitted>();
+            let query = request.uri().query();
+            let (admitted, head) = match checked {
+                Some(admitted) => (admitted, Head::of(request.headers(), query.unwrap_or_default())?),
+                None => before_body(app, request.method(), request.headers(), query).await?,
+            };
+            let (status, answer) = upload::store(app, admitted.grant, head, payload, body_is_read).await?;
+            let mut response = HttpResponse::build(status);
+            Ok(response.insert_header(NO_STORE).json(answer))
+        }
+        KEY => {
+            let admitted = admit(app, request.method(), request.headers()).await?;
+            Ok(HttpResponse::Ok()
+                .insert_header(NO_STORE)
+                .json(KeyAnswer::of(&admitted.grant)))
+        }
+        NO_METHOD => {
+            let is_reports = request.uri().path() == REPORTS;
+            Err(IntakeError::NoSuchMethod {
+                allow: if is_reports { "POST" } else { "GET, HEAD" },
+            })
+        }
+        _ => Err(IntakeError::NoSuchRoute),
+    }
+}
+
+const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "private, no-store");
+
+/// The answer about the key that asks.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyAnswer {
+    project: ProjectName,
+    key_id: assay_domain::id::KeyId,
+    name: Option<String>,
+    expires_at: Option<Timestamp>,
+    backfill: bool,
+    pull_requests_only: bool,
+}
+
+impl KeyAnswer {
+    fn of(grant: &IngestGrant) -> Self {
+        Self {
+            project: ProjectName::of(grant),
+            key_id: grant.key,
+            name: grant.terms.name.clone(),
+            expires_at: grant.terms.expires_at,
+            backfill: grant.terms.backfill,
+            pull_requests_only: grant.terms.pull_requests_only,
+        }
+    }
+}

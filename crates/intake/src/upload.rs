@@ -1,0 +1,429 @@
+//! An upload on its way from a received body to the store and to its answer.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use actix_web::{
+    http::{
+        StatusCode,
+        header::{self, HeaderMap},
+    },
+    web::{self, Payload},
+};
+use assay_access::ingest::IngestGrant;
+use assay_domain::{
+    id::{ProjectId, RunId},
+    intake::Upload,
+    recording::{Effect, Imported, VerdictChange},
+    run::{Counts, Outcome},
+};
+use assay_ingest::{Arrival, Choice, Files, Origin, Prepared};
+use assay_reports::{Options, SourceFile};
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+
+use crate::{
+    app::Shared,
+    body::{self, ReceivedBody},
+    error::IntakeError,
+    fields::{Fields, RawFields},
+    metrics::Phase,
+    parts::{self, Shape},
+};
+
+/// How long a client that is refused a turn should wait at least, in seconds.
+const SHORTEST_RETRY_S: u64 = 5;
+/// Characters of a client's name that are kept.
+const CLIENT_CHARACTERS: usize = 200;
+
+/// What the head of an upload says.
+pub(crate) struct Head {
+    shape: Shape,
+    /// The fields of a body that is one report.
+    query: RawFields,
+    client: Option<String>,
+}
+
+impl Head {
+    /// Reads the head of a request.
+    pub(crate) fn of(headers: &HeaderMap, query: &str) -> Result<Self, IntakeError> {
+        let shape = Shape::of(headers)?;
+        let mut fields = RawFields::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>();
+            fields.add(&String::from_utf8_lossy(&decode(name)), decode(value))?;
+        }
+        if !shape.is_raw() && !query.is_empty() {
+            return Err(IntakeError::bad(
+                "the query",
+                "with multipart/form-data the fields are parts; send them with curl -F",
+            ));
+        }
+        let client = headers
+            .get(header::USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        Ok(Self {
+            shape,
+            query: fields,
+            client: client.map(|client| client.chars().take(CLIENT_CHARACTERS).collect()),
+        })
+    }
+}
+
+/// Receives, parses and stores an upload.
+pub(crate) async fn store(
+    app: &Arc<Shared>,
+    grant: IngestGrant,
+    head: Head,
+    payload: Payload,
+    body_is_read: impl FnOnce(),
+) -> Result<(StatusCode, Answer), IntakeError> {
+    let began = Instant::now();
+    let received = body::receive(app, payload).await?;
+    body_is_read();
+    app.metrics.spent(Phase::receive, began.elapsed());
+
+    let began = Instant::now();
+    let (measuring, shape) = (Arc::clone(app), head.shape.clone());
+    let (received, unpacked) = blocking(move || {
+        let unpacked = parts::measure(&received.file, &shape, &measuring.limits)?;
+        Ok((received, unpacked))
+    })
+    .await?;
+    let memory = app.memory_for(unpacked).await?;
+    let (parsing, keyed) = (Arc::clone(app), grant.clone());
+    let parsed = blocking(move || parse(&parsing, &keyed, head, &received)).await?;
+    app.metrics.spent(Phase::parse, began.elapsed());
+    if parsed.dry_run {
+        return Ok((StatusCode::OK, Answer::dry_run(&grant, parsed)));
+    }
+    let stored = in_turn(app, &grant, parsed).await?;
+    drop(memory);
+    Ok(stored)
+}
+
+/// An upload that is ready to store.
+struct Parsed {
+    prepared: Prepared,
+    sources: Vec<(String, String)>,
+    dry_run: bool,
+    bytes: u64,
+    files: u32,
+    client: Option<String>,
+}
+
+/// Reads fields and reports. Blocks.
+fn parse(
+    app: &Shared,
+    grant: &IngestGrant,
+    head: Head,
+    received: &ReceivedBody,
+) -> Result<Parsed, IntakeError> {
+    let now = (app.clock)();
+    let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
+    let raw = if head.shape.is_raw() { head.query } else { fields };
+    let fields = Fields::try_from(raw)?;
+    check_project(grant, fields.project.as_deref())?;
+    let counted = u32::try_from(files.len()).unwrap_or(u32::MAX);
+    let prepared = prepare(files, &fields, now)?;
+    if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
+        return Err(IntakeError::NothingToStore);
+    }
+    grant
+        .rules()
+        .check(&prepared.recording, &grant.stable_branch, now)?;
+    Ok(Parsed {
+        prepared,
+        sources: fields.sources,
+        dry_run: fields.dry_run,
+        bytes: received.bytes,
+        files: counted,
+        client: head.client,
+    })
+}
+
+/// Reads the reports as `assay import` does.
+fn prepare(
+    files: Vec<SourceFile>,
+    fields: &Fields,
+    now: assay_domain::timestamp::Timestamp,
+) -> Result<Prepared, IntakeError> {
+    let counted = Files::of(&files);
+    let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
+    let options = Options {
+        format: fields.format,
+        root,
+        known_files: fields.known_files.as_ref(),
+    };
+    let report = assay_reports::read(files, &options)?;
+    let arrival = Arrival {
+        files: counted,
+        report,
+        flags: &fields.flags,
+        ci: &fields.ci,
+        job_started_at: None,
+    };
+    Ok(assay_ingest::prepare(arrival, now)?)
+}
+
+/// The key is of one project; a request may name it as a check.
+fn check_project(grant: &IngestGrant, named: Option<&str>) -> Result<(), IntakeError> {
+    let is_the_keys = |named: &str| named == grant.project_name || named == grant.project.to_string();
+    match named {
+        Some(named) if !is_the_keys(named) => Err(IntakeError::WrongProject {
+            key_project: grant.project_name.clone(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Stores the upload when its project's turn comes.
+async fn in_turn(
+    app: &Arc<Shared>,
+    grant: &IngestGrant,
+    parsed: Parsed,
+) -> Result<(StatusCode, Answer), IntakeError> {
+    app.pace
+        .check(app.turns.places_taken(&grant.project), app.limits.turn_within)?;
+    let _waiting = app.metrics.waiting();
+    let turn = Arc::new(Turn::default());
+    let project = grant.project;
+    let (storing, begun, grant) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
+    let began = Instant::now();
+    let work = move || {
+        if !begun.begin() {
+            return Err(closing());
+        }
+        storing.metrics.spent(Phase::wait, began.elapsed());
+        record(&storing, &grant, parsed)
+    };
+    let mut stored = std::pin::pin!(app.turns.run(project, work));
+    tokio::select! {
+        stored = &mut stored => stored?,
+        () = app.closed() => match turn.give_up() {
+            true => Err(closing()),
+            false => stored.await?,
+        },
+    }
+}
+
+fn closing() -> IntakeError {
+    IntakeError::Busy {
+        what: "The server is stopping",
+        after_s: SHORTEST_RETRY_S,
+    }
+}
+
+/// Whether an upload's turn has begun or was given up: once begun, it is finished.
+#[derive(Default)]
+struct Turn(AtomicU8);
+
+impl Turn {
+    const WAITING: u8 = 0;
+    const BEGUN: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    fn begin(&self) -> bool {
+        self.change_to(Self::BEGUN)
+    }
+
+    fn give_up(&self) -> bool {
+        self.change_to(Self::GIVEN_UP)
+    }
+
+    fn change_to(&self, next: u8) -> bool {
+        self.0
+            .compare_exchange(Self::WAITING, next, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+}
+
+/// Stores the report and records the upload. Blocks.
+fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<(StatusCode, Answer), IntakeError> {
+    let now = (app.clock)();
+    let began = Instant::now();
+    let imported = assay_ingest::import(
+        &*app.recorder,
+        &*app.judge,
+        grant.project,
+        &parsed.prepared,
+        grant.rules(),
+        now,
+    )?;
+    app.pace.took(began.elapsed());
+    app.metrics.spent(Phase::store, began.elapsed());
+    app.metrics.stored(imported.effect.as_str());
+    let upload = Upload {
+        key: grant.key,
+        project: grant.project,
+        at: now,
+        run_id: imported.run_id,
+        run_number: imported.run_number,
+        effect: imported.effect,
+        bytes: parsed.bytes,
+        files: parsed.files,
+        client: parsed.client.clone(),
+    };
+    // The report is stored; its client must not send it again because the list of uploads lacks it.
+    if let Err(error) = app.keys.record_upload(&upload) {
+        log::error!(
+            "an upload into run {} was stored and not listed: {error}",
+            imported.run_number
+        );
+    }
+    let status = match imported.effect {
+        Effect::Added | Effect::Replaced => StatusCode::CREATED,
+        Effect::Unchanged => StatusCode::OK,
+    };
+    Ok((status, Answer::stored(grant, imported, parsed)))
+}
+
+/// How long storing takes, by which it is known when a turn would come.
+#[derive(Default)]
+pub(crate) struct StoringPace(AtomicU64);
+
+impl StoringPace {
+    /// Refuses an upload with so many before it where its turn would come too late.
+    fn check(&self, before: usize, within: Duration) -> Result<(), IntakeError> {
+        let each = Duration::from_micros(self.0.load(Ordering::Relaxed));
+        let wait = each.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX));
+        if wait > within {
+            return Err(IntakeError::Busy {
+                what: "Too many uploads into this project wait for their turn",
+                after_s: wait.as_secs().max(SHORTEST_RETRY_S),
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes a duration into the mean, the latest ones for most.
+    fn took(&self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX >> 4);
+        let before = self.0.load(Ordering::Relaxed);
+        let mean = if before == 0 {
+            took
+        } else {
+            (before / 8) * 7 + took / 8
+        };
+        self.0.store(mean, Ordering::Relaxed);
+    }
+}
+
+/// Does work on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, IntakeError> + Send + 'static,
+) -> Result<T, IntakeError> {
+    web::block(work).await.map_err(|_| IntakeError::Aborted)?
+}
+
+/// A project as answers name it.
+#[derive(Debug, Serialize)]
+pub(crate) struct ProjectName {
+    pub(crate) id: ProjectId,
+    pub(crate) name: String,
+}
+
+impl ProjectName {
+    pub(crate) fn of(grant: &IngestGrant) -> Self {
+        Self {
+            id: grant.project,
+            name: grant.project_name.clone(),
+        }
+    }
+}
+
+/// The answer to an upload.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    project: ProjectName,
+    /// The logical run; none of a dry run.
+    run_id: Option<RunId>,
+    run_number: Option<i32>,
+    shard_id: Option<RunId>,
+    /// How the logical run ended, as far as is known.
+    status: Option<Outcome>,
+    /// Those of the logical run; of a dry run, those of this report.
+    counts: Counts,
+    /// Tests of this report.
+    tests: usize,
+    effect: Effect,
+    dry_run: bool,
+    values: Vec<Value>,
+    verdicts_changed: Vec<VerdictChange>,
+    verdicts_changed_total: u64,
+    warnings: Vec<String>,
+}
+
+/// A value of the run, and where it was taken from.
+#[derive(Debug, Serialize)]
+struct Value {
+    what: &'static str,
+    value: String,
+    /// The variable, where CI's variables say it and the client named it, else the kind of source.
+    from: String,
+}
+
+impl Value {
+    fn all_of(choices: Vec<Choice>, sources: &[(String, String)]) -> Vec<Self> {
+        let from = |choice: &Choice| {
+            let named = sources.iter().find(|(what, _)| what == choice.what);
+            match (choice.from, named) {
+                (Origin::Variables, Some((_, variable))) => variable.clone(),
+                (origin, _) => origin.label().to_owned(),
+            }
+        };
+        choices
+            .into_iter()
+            .map(|choice| Self {
+                from: from(&choice),
+                what: choice.what,
+                value: choice.value,
+            })
+            .collect()
+    }
+}
+
+impl Answer {
+    fn dry_run(grant: &IngestGrant, parsed: Parsed) -> Self {
+        Self {
+            project: ProjectName::of(grant),
+            run_id: None,
+            run_number: None,
+            shard_id: None,
+            status: None,
+            counts: parsed.prepared.counts(),
+            tests: parsed.prepared.recording.tests.len(),
+            effect: Effect::Unchanged,
+            dry_run: true,
+            values: Value::all_of(parsed.prepared.choices, &parsed.sources),
+            verdicts_changed: Vec::new(),
+            verdicts_changed_total: 0,
+            warnings: parsed.prepared.warnings,
+        }
+    }
+
+    fn stored(grant: &IngestGrant, imported: Imported, parsed: Parsed) -> Self {
+        Self {
+            project: ProjectName::of(grant),
+            run_id: Some(imported.run_id),
+            run_number: Some(imported.run_number),
+            shard_id: Some(imported.shard_id),
+            status: imported.status,
+            counts: imported.counts,
+            tests: parsed.prepared.recording.tests.len(),
+            effect: imported.effect,
+            dry_run: false,
+            values: Value::all_of(parsed.prepared.choices, &parsed.sources),
+            verdicts_changed: imported.verdicts_changed.listed,
+            verdicts_changed_total: imported.verdicts_changed.total,
+            warnings: parsed.prepared.warnings,
+        }
+    }
+}
