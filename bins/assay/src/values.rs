@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use assay_access::lifetime::Lifetime;
-use assay_domain::{
-    plan::Plan, run::CiProvider, settings::ChatEvent, timestamp::Timestamp,
-};
+use assay_domain::{plan::Plan, run::CiProvider, settings::ChatEvent, timestamp::Timestamp};
 use assay_ingest::BadText;
 pub(crate) use assay_ingest::values::{LONGEST_DURATION_MS, line, message, run_key, shard};
 use assay_reports::Format;
@@ -112,4 +110,30 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds <= 86_400)
         .map(Duration::from_secs)
         .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, seconds) in [("0", 0), ("90s", 90), ("5m", 300), ("24h", 86_400), ("0s", 0)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in [
+            "",
+            "5",
+            "m",
+            "-1s",
+            "+1s",
+            "1.5m",
+            "25h",
+            "99999999999999999999h",
+            "5 m",
+            "5d",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 }

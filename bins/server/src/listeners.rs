@@ -52,7 +52,9 @@ impl Sockets {
     /// How many listeners serve clients, rather than operators.
     pub(crate) fn serving_clients(&self) -> u64 {
         let clients = [&self.api, &self.front, &self.ingest];
-        clients.iter().fold(0, |count, socket| count + u64::from(socket.is_some()))
+        clients
+            .iter()
+            .fold(0, |count, socket| count + u64::from(socket.is_some()))
     }
 }
 

@@ -150,7 +150,14 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         write!(
             out,
             "{}",
-            demo::greeting(&demo, scheme, api_address, front_address, ingest_address, operators_address)
+            demo::greeting(
+                &demo,
+                scheme,
+                api_address,
+                front_address,
+                ingest_address,
+                operators_address
+            )
         )?;
         out.flush()?;
     }

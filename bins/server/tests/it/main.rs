@@ -19,6 +19,7 @@ mod everything;
 mod evidence;
 mod flow;
 mod imported;
+mod ingest;
 mod lifecycle;
 mod private;
 mod recount;

@@ -1,0 +1,743 @@
+//! Reports over HTTP, sent to the real server.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use assay_access::key::mint;
+use assay_domain::{
+    id::ProjectId, intake::IngestTerms, key::KeyKind, store::Administration as _, timestamp::Timestamp,
+};
+use assay_testkit::{Cli, Client, Response, Server, TestDatabase};
+use serde_json::Value;
+
+use crate::{everything, world::text};
+
+const BOUNDARY: &str = "assay-test";
+const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"/></testsuite></testsuites>"#;
+const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
+
+/// A server that takes reports, with an organization, a project and a key of each kind.
+struct Intake {
+    server: Server,
+    cli: Cli,
+    read_key: String,
+    key: String,
+    project: String,
+    database: TestDatabase,
+}
+
+impl Intake {
+    fn new() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(environment: &[(&str, &str)]) -> Self {
+        let database = TestDatabase::new();
+        let cli = Cli::new(database.url());
+        cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+        let project = cli.json(&["project", "create", "--org", "Shop", "web"]);
+        let read_key = cli.json(&["key", "create", "--org", "Shop", "--days", "90"]);
+        let environment = [&[("ASSAY_RATE_LIMIT", "0")], environment].concat();
+        let intake = Self {
+            server: Server::start_with_ingest(database.url(), &environment),
+            cli,
+            read_key: text(&read_key["key"]),
+            key: String::new(),
+            project: text(&project["id"]),
+            database,
+        };
+        Self {
+            key: intake.new_key(&IngestTerms::default()),
+            ..intake
+        }
+    }
+
+    fn new_key(&self, terms: &IngestTerms) -> String {
+        key_for(&self.database, self.project.parse().unwrap(), terms)
+    }
+
+    /// Sends files and fields as a form.
+    fn send(&self, key: &str, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Response {
+        let body = form(fields, files);
+        self.post("/ingest/v1/reports", key, &[("Content-Type", &of_form())], &body)
+    }
+
+    fn post(&self, path: &str, key: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let authorization = format!("Bearer {key}");
+        let headers = [&[("Authorization", authorization.as_str())], headers].concat();
+        self.server.ingest().post(path, &headers, body)
+    }
+
+    fn read(&self, path: &str) -> Value {
+        let path = format!("/api/v1/projects/{}{path}", self.project);
+        let answer = self.server.client().get(&path, Some(&self.read_key));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+}
+
+fn key_for(database: &TestDatabase, project: ProjectId, terms: &IngestTerms) -> String {
+    let (secret, new) = mint(KeyKind::Ingest, now());
+    assert!(
+        database
+            .connect()
+            .create_ingest_key(project, &new, terms)
+            .unwrap()
+    );
+    secret.reveal().to_owned()
+}
+
+fn now() -> Timestamp {
+    Timestamp::from(time::OffsetDateTime::now_utc())
+}
+
+fn of_form() -> String {
+    format!("multipart/form-data; boundary={BOUNDARY}")
+}
+
+fn form(fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut part = |head: String, bytes: &[u8]| {
+        body.extend(format!("--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n").bytes());
+        body.extend_from_slice(bytes);
+        body.extend(b"\r\n");
+    };
+    for (name, value) in fields {
+        part(format!("name=\"{name}\""), value.as_bytes());
+    }
+    for (name, bytes) in files {
+        part(format!("name=\"r\"; filename=\"{name}\""), bytes);
+    }
+    body.extend(format!("--{BOUNDARY}--\r\n").bytes());
+    body
+}
+
+fn code(answer: &Response) -> String {
+    text(&answer.json()["code"])
+}
+
+#[test]
+fn a_report_is_stored_once_and_replaced_by_another_one() {
+    let intake = Intake::new();
+    let fields = [("branch", "main"), ("commit", "abc"), ("runKey", "build-1")];
+    let first = intake.send(&intake.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
+    assert_eq!(first.status, 201, "{}", first.text());
+    let answer = first.json();
+    assert_eq!(answer["project"]["name"], "web");
+    assert_eq!(answer["project"]["id"], intake.project.as_str());
+    assert_eq!(
+        (&answer["effect"], &answer["status"]),
+        (&"added".into(), &"failed".into())
+    );
+    assert_eq!((&answer["runNumber"], &answer["tests"]), (&1.into(), &1.into()));
+    assert_eq!(answer["counts"]["failed"], 1);
+    let branch = answer["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|value| value["what"] == "branch");
+    assert_eq!(branch.unwrap()["value"], "main");
+    assert_eq!(branch.unwrap()["from"], "flag");
+
+    let again = intake.send(&intake.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
+    assert_eq!(
+        (again.status, &again.json()["effect"]),
+        (200, &"unchanged".into())
+    );
+    // A body that is one report has its fields in the query.
+    let path = "/ingest/v1/reports?branch=main&commit=abc&runKey=build-1";
+    let raw = intake.post(
+        path,
+        &intake.key,
+        &[("Content-Type", "text/xml")],
+        PASSES.as_bytes(),
+    );
+    assert_eq!(
+        (raw.status, &raw.json()["effect"]),
+        (201, &"replaced".into()),
+        "{}",
+        raw.text()
+    );
+    assert_eq!(raw.json()["runId"], answer["runId"]);
+    let run = intake.read(&format!("/runs/{}", text(&answer["runId"])));
+    assert_eq!(
+        (&run["run"]["status"], &run["run"]["branch"]),
+        (&"passed".into(), &"main".into())
+    );
+    assert_eq!(intake.read("/runs")["total"], 1);
+    let listed = intake.database.texts("SELECT effect FROM upload ORDER BY at");
+    assert_eq!(listed.len(), 3, "{listed:?}");
+}
+
+#[test]
+fn a_dry_run_and_a_question_about_the_key_store_nothing() {
+    let intake = Intake::new();
+    let dry = intake.send(&intake.key, &[("dryRun", "true")], &[("r.xml", FAILS.as_bytes())]);
+    assert_eq!(
+        (dry.status, &dry.json()["runId"]),
+        (200, &Value::Null),
+        "{}",
+        dry.text()
+    );
+    assert_eq!(dry.json()["counts"]["failed"], 1);
+    assert_eq!(intake.read("/runs")["total"], 0);
+    let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
+    assert_eq!(about.status, 200);
+    assert_eq!(about.json()["project"]["name"], "web");
+    assert_eq!(about.json()["pullRequestsOnly"], false);
+    assert!(!about.text().contains(&intake.key));
+}
+
+#[test]
+fn every_other_route_and_method_is_an_error_as_json() {
+    let intake = Intake::new();
+    let client = intake.server.ingest();
+    for (answer, status, expected, allow) in [
+        (client.get("/", None), 404, "not_found", None),
+        (
+            client.get("/api/v1/projects", Some(&intake.read_key)),
+            404,
+            "not_found",
+            None,
+        ),
+        (
+            client.get("/ingest/v1/reports/", Some(&intake.key)),
+            404,
+            "not_found",
+            None,
+        ),
+        (
+            client.get("/ingest/v1/reports", Some(&intake.key)),
+            405,
+            "method_not_allowed",
+            Some("POST"),
+        ),
+        (
+            client.post("/ingest/v1/key", &[], b"x"),
+            405,
+            "method_not_allowed",
+            Some("GET, HEAD"),
+        ),
+    ] {
+        assert_eq!((answer.status, code(&answer).as_str()), (status, expected));
+        assert_eq!(answer.header("allow"), allow);
+    }
+    // The read API has none of the ingest routes.
+    let answer = intake
+        .server
+        .client()
+        .get("/ingest/v1/key", Some(&intake.read_key));
+    assert_eq!(answer.status, 404);
+}
+
+#[test]
+fn only_a_valid_ingest_key_may_send_and_only_what_its_terms_allow() {
+    let intake = Intake::new();
+    intake.cli.json(&["org", "create", "Other"]);
+    let other = intake
+        .cli
+        .json(&["project", "create", "--org", "Other", "theirs"]);
+    let foreign = key_for(
+        &intake.database,
+        text(&other["id"]).parse().unwrap(),
+        &IngestTerms::default(),
+    );
+    let expired = intake.new_key(&IngestTerms {
+        expires_at: Some(now().plus_days(-1)),
+        ..IngestTerms::default()
+    });
+    let pull_requests_only = intake.new_key(&IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    });
+    let backfill = intake.new_key(&IngestTerms {
+        backfill: true,
+        ..IngestTerms::default()
+    });
+    let long_ago = now().plus_days(-20).to_string();
+    let ahead = now().plus_days(1).to_string();
+    let unknown = mint(KeyKind::Ingest, now()).0;
+    let of_web = [("project", "web")];
+    for (key, fields, status, expected) in [
+        ("", &[][..], 401, "missing_key"),
+        ("svc_nonsense", &[], 401, "invalid_key"),
+        (unknown.reveal(), &[], 401, "invalid_key"),
+        (&intake.read_key, &[], 401, "wrong_key_type"),
+        (&expired, &[], 401, "key_expired"),
+        (&foreign, &of_web, 403, "wrong_project"),
+        (
+            &pull_requests_only,
+            &[("branch", "feature")],
+            403,
+            "branch_not_allowed",
+        ),
+        (
+            &pull_requests_only,
+            &[("branch", "main"), ("pullRequest", "7")],
+            403,
+            "branch_not_allowed",
+        ),
+        (
+            &pull_requests_only,
+            &[("branch", "feature"), ("pullRequest", "7")],
+            201,
+            "",
+        ),
+        (
+            &intake.key,
+            &[("startedAt", long_ago.as_str())],
+            422,
+            "date_not_allowed",
+        ),
+        (
+            &intake.key,
+            &[("startedAt", ahead.as_str())],
+            422,
+            "date_not_allowed",
+        ),
+        (&backfill, &[("startedAt", long_ago.as_str())], 201, ""),
+    ] {
+        let answer = intake.send(key, fields, &[("r.xml", PASSES.as_bytes())]);
+        assert_eq!(answer.status, status, "{fields:?}: {}", answer.text());
+        if status != 201 {
+            assert_eq!(code(&answer), expected, "{fields:?}");
+        }
+    }
+    let foreign = intake.send(&foreign, &[], &[("r.xml", PASSES.as_bytes())]);
+    assert_eq!(foreign.json()["project"]["name"], "theirs");
+
+    // A revocation counts within a second.
+    assert_eq!(
+        intake
+            .send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())])
+            .status,
+        201
+    );
+    intake.database.execute("UPDATE api_key SET revoked_at = now()");
+    let revoked = Instant::now();
+    loop {
+        let answer = intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]);
+        if answer.status == 401 {
+            assert_eq!(code(&answer), "key_revoked");
+            break;
+        }
+        assert!(revoked.elapsed() < Duration::from_secs(2), "{}", answer.text());
+    }
+}
+
+#[test]
+fn a_bad_report_or_field_is_refused_with_its_place() {
+    let intake = Intake::new();
+    let send = |fields: &[(&str, &str)], name: &str, bytes: &[u8]| {
+        intake.send(&intake.key, fields, &[(name, bytes)])
+    };
+    let broken = send(&[], "out/r.json", b"{\"config\": {}, \"suites\": [\n{]}");
+    assert_eq!(
+        (broken.status, code(&broken).as_str()),
+        (422, "broken_report"),
+        "{}",
+        broken.text()
+    );
+    assert_eq!(
+        (&broken.json()["file"], &broken.json()["line"]),
+        (&"out/r.json".into(), &2.into())
+    );
+    let unknown = send(&[], "notes.txt", b"hello");
+    assert_eq!((unknown.status, code(&unknown).as_str()), (422, "unrecognised"));
+    assert_eq!(unknown.json()["file"], "notes.txt");
+    let empty = send(
+        &[],
+        "r.xml",
+        b"<testsuites><testsuite name=\"a\"></testsuite></testsuites>",
+    );
+    assert_eq!(
+        (empty.status, code(&empty).as_str()),
+        (422, "nothing_to_store"),
+        "{}",
+        empty.text()
+    );
+    let mistyped = send(&[("brnach", "main")], "r.xml", PASSES.as_bytes());
+    assert_eq!(
+        (mistyped.status, code(&mistyped).as_str()),
+        (400, "invalid_parameter")
+    );
+    assert!(mistyped.text().contains("brnach"), "{}", mistyped.text());
+    let unpackable = intake.post(
+        "/ingest/v1/reports",
+        &intake.key,
+        &[("Content-Encoding", "br")],
+        PASSES.as_bytes(),
+    );
+    assert_eq!(
+        (unpackable.status, code(&unpackable).as_str()),
+        (415, "unsupported_coding")
+    );
+    let not_gzip = intake.post(
+        "/ingest/v1/reports",
+        &intake.key,
+        &[("Content-Encoding", "gzip")],
+        PASSES.as_bytes(),
+    );
+    assert_eq!(
+        (not_gzip.status, code(&not_gzip).as_str()),
+        (400, "invalid_parameter")
+    );
+    // Two jobs in one place.
+    let ci = |job: &str| format!(r#"{{"provider": "github-actions", "job": "{job}"}}"#);
+    let of_job = |job: &str| {
+        [
+            ("runKey", "b".to_owned()),
+            ("suite", "e2e".to_owned()),
+            ("ci", ci(job)),
+        ]
+    };
+    let send_as = |job: &str, report: &str| {
+        let fields = of_job(job);
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        send(&fields, "r.xml", report.as_bytes())
+    };
+    assert_eq!(send_as("one", PASSES).status, 201);
+    let taken = send_as("two", FAILS);
+    assert_eq!(
+        (taken.status, code(&taken).as_str()),
+        (409, "slot_taken"),
+        "{}",
+        taken.text()
+    );
+    assert!(taken.text().contains("--shard"), "{}", taken.text());
+    assert_eq!(intake.read("/runs")["total"], 1);
+}
+
+/// Sends a head and a body over a connection of its own, and reads until the server closes or answers in whole.
+fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
+    let mut stream = TcpStream::connect(client.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    body(&mut stream);
+    let mut answer = Vec::new();
+    // A server that closes while the client still sends resets the connection: what was read before counts.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn head(key: &str, more: &str) -> String {
+    format!(
+        "POST /ingest/v1/reports HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n{more}\r\n"
+    )
+}
+
+#[test]
+fn what_is_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
+    let intake = Intake::new();
+    let client = intake.server.ingest();
+    let unknown = mint(KeyKind::Ingest, now()).0;
+    for (key, more, status) in [
+        (unknown.reveal(), "Content-Length: 1000\r\n", "401"),
+        (&intake.read_key, "Content-Length: 1000\r\n", "401"),
+        (&intake.key, "Content-Length: 99999999999\r\n", "413"),
+        (
+            &intake.key,
+            "Content-Length: 1000\r\nContent-Encoding: br\r\n",
+            "415",
+        ),
+    ] {
+        let began = Instant::now();
+        let answer = exchange(
+            client,
+            &head(key, &format!("{more}Expect: 100-continue\r\n")),
+            |_| {},
+        );
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.ends_with('}'), "{answer}");
+        // Without waiting for leave, too.
+        let answer = exchange(client, &head(key, more), |stream| {
+            let _ = stream.write_all(&[b' '; 1000]);
+        });
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    }
+    let length = PASSES.len();
+    let more = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");
+    let answer = exchange(client, &head(&intake.key, &more), |stream| {
+        let mut said = [0; 25];
+        stream.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(PASSES.as_bytes()).unwrap();
+    });
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+}
+
+#[test]
+fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
+    let intake = Intake::with(&[
+        ("ASSAY_INGEST_BODY_MIB", "4"),
+        ("ASSAY_INGEST_UNPACKED_MIB", "16"),
+    ]);
+    let client = intake.server.ingest();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let began = Instant::now();
+            let answer = exchange(
+                client,
+                &head(&intake.key, "Content-Length: 100000\r\n"),
+                |stream| {
+                    stream.write_all(b"<a>").unwrap();
+                },
+            );
+            assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+            assert!(answer.contains("too_slow"), "{answer}");
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        });
+        scope.spawn(|| {
+            // Cut: the client ends its half.
+            let mut stream = TcpStream::connect(client.address()).unwrap();
+            stream
+                .write_all(head(&intake.key, "Content-Length: 1000\r\n").as_bytes())
+                .unwrap();
+            stream.write_all(b"<testsuites>").unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            assert!(
+                answer.is_empty() || answer.starts_with("HTTP/1.1 400 "),
+                "{answer}"
+            );
+        });
+        scope.spawn(|| {
+            let chunk = [
+                format!("{:x}\r\n", 64 << 10).into_bytes(),
+                vec![b' '; 64 << 10],
+                b"\r\n".to_vec(),
+            ]
+            .concat();
+            let answer = exchange(
+                client,
+                &head(&intake.key, "Transfer-Encoding: chunked\r\n"),
+                |stream| {
+                    let began = Instant::now();
+                    while stream.write_all(&chunk).is_ok() {
+                        assert!(
+                            began.elapsed() < Duration::from_secs(30),
+                            "the body is read without end"
+                        );
+                    }
+                },
+            );
+            assert!(
+                answer.is_empty() || answer.starts_with("HTTP/1.1 413 "),
+                "{answer}"
+            );
+        });
+        scope.spawn(|| {
+            let bomb = zstd::encode_all(vec![b' '; 64 << 20].as_slice(), 3).unwrap();
+            let answer = intake.post(
+                "/ingest/v1/reports",
+                &intake.key,
+                &[("Content-Encoding", "zstd")],
+                &bomb,
+            );
+            assert_eq!(
+                (answer.status, code(&answer).as_str()),
+                (413, "too_large"),
+                "{}",
+                answer.text()
+            );
+        });
+        scope.spawn(|| {
+            let part = format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"r\"; filename=\"a\"\r\n\r\n\r\n"
+            );
+            let body = zstd::encode_all(part.repeat(100_000).as_bytes(), 3).unwrap();
+            let headers = [("Content-Encoding", "zstd"), ("Content-Type", &of_form())];
+            let answer = intake.post("/ingest/v1/reports", &intake.key, &headers, &body);
+            assert_eq!(
+                (answer.status, code(&answer).as_str()),
+                (413, "too_large"),
+                "{}",
+                answer.text()
+            );
+        });
+    });
+    // It serves on.
+    let answer = intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let log = intake.server.log();
+    assert!(!log.contains(&intake.key) && !log.contains("testcase"), "{log}");
+    assert!(!log.contains("panic"), "{log}");
+}
+
+#[test]
+fn many_shards_at_once_are_all_stored() {
+    let intake = Intake::new();
+    std::thread::scope(|scope| {
+        for index in 1..=12 {
+            let intake = &intake;
+            scope.spawn(move || {
+                let shard = format!("{index}/12");
+                let report = PASSES.replace("pays", &format!("pays {index}"));
+                let fields = [("runKey", "build"), ("branch", "main"), ("shard", shard.as_str())];
+                let answer = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+                assert_eq!(answer.status, 201, "{}", answer.text());
+            });
+        }
+    });
+    let runs = intake.read("/runs");
+    assert_eq!(
+        (&runs["total"], &runs["runs"][0]["status"]),
+        (&1.into(), &"passed".into())
+    );
+    let metrics = intake.server.admin().get("/metrics", None).text();
+    assert!(
+        metrics.contains("assay_ingest_uploads_stored_total{effect=\"added\"} 12"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("assay_ingest_uploads_waiting 0"), "{metrics}");
+    assert!(
+        metrics.contains("assay_ingest_memory_reserved_bytes 0"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn more_uploads_than_a_minute_admits_are_told_when_to_come_again() {
+    let intake = Intake::with(&[("ASSAY_INGEST_RATE_LIMIT", "2")]);
+    // The window may turn in between, so that three may pass.
+    let answers: Vec<_> = (0..5)
+        .map(|_| intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]))
+        .collect();
+    let limited = answers.iter().find(|answer| answer.status == 429).unwrap();
+    assert_eq!(code(limited), "rate_limited");
+    let after: u64 = limited.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&after), "{after}");
+    // Asking about the key is not counted.
+    let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
+    assert_eq!(about.status, 200);
+}
+
+#[test]
+fn reports_sent_over_http_are_read_as_imported_ones() {
+    let intake = Intake::new();
+    let imported = intake
+        .cli
+        .json(&["project", "create", "--org", "Shop", "imported"]);
+    let imported = text(&imported["id"]);
+    let start = now().plus_days(-1).to_string();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/reports");
+    let (mut stored, mut refused) = (0, 0);
+    let files = walkdir(&root);
+    for (number, path) in files.iter().enumerate() {
+        let key = format!("run-{number}");
+        let path_text = path.display().to_string();
+        let arguments = [
+            "import",
+            "--project",
+            "imported",
+            "--run-key",
+            &key,
+            "--branch",
+            "main",
+            "--started-at",
+            &start,
+            "--json",
+            &path_text,
+        ];
+        let is_imported = intake.cli.run(&arguments).status.success();
+        let fields = [
+            ("runKey", key.as_str()),
+            ("branch", "main"),
+            ("startedAt", start.as_str()),
+        ];
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let answer = intake.send(&intake.key, &fields, &[(name, &fs::read(path).unwrap())]);
+        if code_or_none(&answer) == "nothing_to_store" {
+            continue;
+        }
+        assert_eq!(
+            answer.status == 201,
+            is_imported,
+            "{path_text}: {}",
+            answer.text()
+        );
+        match is_imported {
+            true => stored += 1,
+            false => refused += 1,
+        }
+    }
+    assert!(stored > 20 && refused > 0, "{stored} stored, {refused} refused");
+    let answers = |project: &str| {
+        let all = everything::of(intake.server.client(), &intake.read_key, project);
+        without_ids(&all, project)
+    };
+    let (ours, theirs) = (answers(&intake.project), answers(&imported));
+    assert_eq!(ours.len(), theirs.len());
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(ours, theirs);
+    }
+}
+
+fn code_or_none(answer: &Response) -> String {
+    answer.json()["code"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Every third report file, in a fixed order: each costs two imports.
+fn walkdir(root: &Path) -> Vec<std::path::PathBuf> {
+    let mut folders = vec![root.to_path_buf()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files.sort();
+    let reports = |path: &std::path::PathBuf| {
+        path.extension()
+            .is_some_and(|end| ["xml", "json", "trx"].iter().any(|known| end == *known))
+    };
+    files.into_iter().filter(reports).step_by(4).collect()
+}
+
+/// The answers with each id replaced by the order in which it first appeared.
+fn without_ids(all: &[(String, String)], project: &str) -> Vec<(String, String)> {
+    let mut known: Vec<String> = vec![project.to_owned()];
+    let mut replace = |text: &str| {
+        let mut rest = text;
+        let mut out = String::new();
+        while let Some(at) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+            let (before, after) = rest.split_at(at);
+            out.push_str(before);
+            let end = after
+                .find(|c: char| !c.is_ascii_hexdigit() && c != '-')
+                .unwrap_or(after.len());
+            let (word, after) = after.split_at(end);
+            match word.len() == 36 && word.matches('-').count() == 4 {
+                true => {
+                    let place = known.iter().position(|id| id == word).unwrap_or_else(|| {
+                        known.push(word.to_owned());
+                        known.len() - 1
+                    });
+                    out.push_str(&format!("#{place}"));
+                }
+                false => out.push_str(word),
+            }
+            rest = after;
+        }
+        out + rest
+    };
+    // The list of projects has both.
+    all.iter()
+        .filter(|(path, _)| path != "/projects")
+        .map(|(path, body)| (replace(path), replace(body)))
+        .collect()
+}
