@@ -98,8 +98,13 @@ pub(crate) struct Config {
     )]
     front_secret: Option<String>,
 
-    /// The address of the read API that the pages name, such as https://results.example.org/api/v1
-    #[arg(long, value_name = "URL", env = "ASSAY_API_URL", hide_env_values = true)]
+    /// The address of the read API that the pages name
+    #[arg(
+        long,
+        value_name = "https://HOST/api/v1",
+        env = "ASSAY_API_URL",
+        hide_env_values = true
+    )]
     api_url: Option<String>,
 
     /// Values of Host with which agents' tools at /mcp may be called besides this machine's own, as HOST,HOST:PORT

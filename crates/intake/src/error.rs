@@ -140,12 +140,15 @@ impl IntakeError {
         if let Some(after_s) = self.retry_after_s() {
             response.insert_header((header::RETRY_AFTER, after_s));
         }
-        let (file, line) = match self {
-            Self::Report(ReadError::Broken { file, line, .. }) => (Some(file.as_str()), Some(*line)),
-            Self::Report(ReadError::Unrecognised { file, .. } | ReadError::TooLarge { file, .. }) => {
-                (Some(file.as_str()), None)
+        let (file, line) = if let Self::Report(error) = self {
+            match error {
+                ReadError::Broken { file, line, .. } => (Some(file.as_str()), Some(*line)),
+                ReadError::Unrecognised { file, .. } | ReadError::TooLarge { file, .. } => {
+                    (Some(file.as_str()), None)
+                }
             }
-            _ => (None, None),
+        } else {
+            (None, None)
         };
         response.json(ErrorBody {
             error: self.sentence(),
@@ -176,12 +179,12 @@ impl IntakeError {
     }
 
     const fn retry_after_s(&self) -> Option<u64> {
-        match self {
-            Self::RateLimited { after_s } | Self::Busy { after_s, .. } => Some(*after_s),
-            Self::Store(StoreError::Unreachable(_))
-            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_)))
-            | Self::Spool(_) => Some(5),
-            _ => None,
+        if let Self::RateLimited { after_s } | Self::Busy { after_s, .. } = self {
+            Some(*after_s)
+        } else if matches!(self.status_and_code().0, StatusCode::SERVICE_UNAVAILABLE) {
+            Some(5)
+        } else {
+            None
         }
     }
 
@@ -270,7 +273,23 @@ impl IntakeError {
             Self::Store(_) | Self::NotRecorded(RecordError::Store(_)) | Self::Aborted | Self::Json(_) => {
                 "The server failed to store the report; send it again later.".to_owned()
             }
-            error => error.to_string(),
+            Self::NoSuchRoute
+            | Self::NoSuchMethod { .. }
+            | Self::BadField { .. }
+            | Self::BadMultipart(_)
+            | Self::Truncated
+            | Self::DoesNotUnpack(_)
+            | Self::UnsupportedCoding
+            | Self::TooLarge { .. }
+            | Self::TooSlow
+            | Self::WrongProject { .. }
+            | Self::Report(_)
+            | Self::Bounds(_)
+            | Self::NothingToStore
+            | Self::NotRecorded(_)
+            | Self::NotAllowed(_)
+            | Self::RateLimited { .. }
+            | Self::Busy { .. } => self.to_string(),
         }
     }
 }

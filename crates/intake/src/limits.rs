@@ -25,7 +25,7 @@ pub struct Limits {
     pub writers: usize,
     /// How long a body may take in all.
     pub body_within: Duration,
-    /// How many bytes must arrive in each [`PACE`].
+    /// How many bytes must arrive in each `PACE`.
     pub bytes_a_pace: u64,
 }
 

@@ -391,22 +391,30 @@ fn file_name(name: &str) -> Result<String, IntakeError> {
 }
 
 fn not_unpacked(error: io::Error) -> IntakeError {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => IntakeError::Truncated,
-        _ => IntakeError::DoesNotUnpack(error),
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        IntakeError::Truncated
+    } else {
+        IntakeError::DoesNotUnpack(error)
     }
 }
 
 fn not_multipart(error: multer::Error) -> IntakeError {
-    match error {
-        multer::Error::StreamReadFailed(error) => match error.downcast::<io::Error>() {
+    if let multer::Error::StreamReadFailed(error) = error {
+        return match error.downcast::<io::Error>() {
             Ok(error) => not_unpacked(*error),
             Err(error) => IntakeError::BadMultipart(error.to_string()),
-        },
+        };
+    }
+    let is_cut = matches!(
+        error,
         multer::Error::IncompleteStream
-        | multer::Error::IncompleteHeaders
-        | multer::Error::IncompleteFieldData { .. } => IntakeError::Truncated,
-        error => IntakeError::BadMultipart(error.to_string()),
+            | multer::Error::IncompleteHeaders
+            | multer::Error::IncompleteFieldData { .. }
+    );
+    if is_cut {
+        IntakeError::Truncated
+    } else {
+        IntakeError::BadMultipart(error.to_string())
     }
 }
 

@@ -73,8 +73,8 @@ pub(crate) struct UploadArgs {
 /// How to send a report.
 #[derive(Debug, Args)]
 pub(crate) struct UploadFlags {
-    /// The server's ingest listener, such as https://assay.example.org
-    #[arg(long, value_name = "URL", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
+    /// The address of the server's ingest listener
+    #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
     url: Option<String>,
     /// The file with the ingest key; without it the variable ASSAY_INGEST_KEY
     #[arg(long, value_name = "FILE", help_heading = SERVER)]

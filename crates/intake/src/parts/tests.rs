@@ -84,11 +84,10 @@ fn a_body_cut_anywhere_is_refused_and_ends() {
         let error = refused.map(|_| cut).unwrap_err();
         assert_eq!(error.code(), "invalid_parameter", "{cut}: {error}");
     }
-    for coding in [Coding::Gzip, Coding::Zstd] {
-        let packed = match coding {
-            Coding::Gzip => gzip(&body),
-            _ => zstd::encode_all(body.as_slice(), 3).unwrap(),
-        };
+    for (coding, packed) in [
+        (Coding::Gzip, gzip(&body)),
+        (Coding::Zstd, zstd::encode_all(body.as_slice(), 3).unwrap()),
+    ] {
         for cut in 0..packed.len() - 8 {
             let refused = collect(&spooled(&packed[..cut]), &shape(coding), &limits(1_000));
             let error = refused.map(|_| cut).unwrap_err();
