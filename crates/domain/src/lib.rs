@@ -6,6 +6,7 @@
 
 pub mod attempt;
 pub mod branch;
+pub mod cause;
 pub mod excerpt;
 pub mod execution;
 pub mod folding;

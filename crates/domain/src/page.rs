@@ -58,10 +58,15 @@ pub struct Page {
 impl Page {
     /// The page `asked` (from 1) of a list of `total` entries; past the end it is the last page.
     pub fn of(asked: u64, per_page: PerPage, total: u64) -> Self {
-        let page_count = total.div_ceil(u64::from(per_page.count())).max(1);
+        Self::of_size(asked, per_page.count(), total)
+    }
+
+    /// The page `asked` (from 1) of a list of `total` entries, of so many entries a page; past the end it is the last page.
+    pub fn of_size(asked: u64, per_page: u32, total: u64) -> Self {
+        let page_count = total.div_ceil(u64::from(per_page.max(1))).max(1);
         Self {
             page: asked.clamp(1, page_count),
-            per_page: per_page.count(),
+            per_page,
             total,
             page_count,
         }

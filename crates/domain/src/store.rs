@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
+    cause::{FailedRun, FinalStatus, VerdictTag, WindowErrors},
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, OrganizationId, ProjectId, RunId},
     intake::{IngestTerms, UploadEntry},
@@ -149,6 +150,28 @@ pub trait Snapshot {
 
     /// The names of these tests, in the same order.
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
+
+    /// The logical run that this id, or the id of any of its shards, names.
+    fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;
+
+    /// How these tests ended in a run, in the same order.
+    fn final_statuses(
+        &mut self,
+        run: &FailedRun,
+        tests: &[TestOrdinal],
+    ) -> Result<Vec<FinalStatus>, StoreError>;
+
+    /// The error signatures of the runs that started within `from..=to`, for these tests that failed in a run.
+    fn window_errors(
+        &mut self,
+        run: &FailedRun,
+        tests: &[TestOrdinal],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<WindowErrors, StoreError>;
+
+    /// The stored verdicts on these tests in short, in the same order; none where none was stored yet.
+    fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError>;
 
     /// How these tests ended in these runs, in the same order.
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError>;

@@ -11,7 +11,7 @@
 pub use assay_domain as domain;
 
 pub use builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
-pub use causes::{CauseFacts, ErrorTexts, FailureCause, Knowledge, Probabilities, SameError};
+pub use causes::{CauseFacts, ErrorTexts, FailureCause, Probabilities, SameError};
 pub use config::{Config, Thresholds};
 pub use engine::{ENGINE_VERSION, Engine};
 pub use suspects::Suspects;

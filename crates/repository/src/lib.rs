@@ -14,6 +14,7 @@ mod column;
 mod connection_string;
 mod deletion;
 mod diagnosis;
+mod failed_run;
 mod history;
 mod intake;
 mod kept;

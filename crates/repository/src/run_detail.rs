@@ -7,6 +7,7 @@ use std::{
 
 use assay_domain::{
     attempt::ErrorDetail,
+    cause::FailedRun,
     excerpt::excerpt,
     id::RunId,
     project::Project,
@@ -252,6 +253,25 @@ fn run(
         ))
         .first(connection)
         .optional()
+}
+
+/// A run in short.
+pub(crate) fn failed_run(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+) -> Read<Option<FailedRun>> {
+    let Some((stored, _)) = run(connection, project, id)? else {
+        return Ok(None);
+    };
+    Ok(Some(FailedRun {
+        id: RunId(stored.id),
+        run_number: stored.number,
+        status: outcome(&stored)?.into(),
+        started_at: stored.started_at.0,
+        branch: stored.branch,
+        commit_sha: stored.commit_sha,
+    }))
 }
 
 fn shown(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use assay_domain::{
     attempt::TestAttempts,
     branch::Branches,
+    cause::{FailedRun, FinalStatus, VerdictTag, WindowErrors},
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -28,8 +29,8 @@ use assay_domain::{
 use diesel::PgConnection;
 
 use crate::{
-    Database, attempt, branch, history, kept::Kept, key, migrate, observation, pool::WorkError, project,
-    run_detail, run_list, signature_detail, signature_list, test, verdict,
+    Database, attempt, branch, failed_run, history, kept::Kept, key, migrate, observation, pool::WorkError,
+    project, run_detail, run_list, signature_detail, signature_list, test, verdict,
 };
 
 impl Store for Database {
@@ -180,6 +181,37 @@ impl Snapshot for OneState<'_> {
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
         test::names(self.connection, self.project, tests).map_err(|error| error.during("reading tests"))
+    }
+
+    fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {
+        run_detail::failed_run(self.connection, self.project, id)
+            .map_err(|error| error.during("reading a run with failures"))
+    }
+
+    fn final_statuses(
+        &mut self,
+        run: &FailedRun,
+        tests: &[TestOrdinal],
+    ) -> Result<Vec<FinalStatus>, StoreError> {
+        failed_run::final_statuses(self.connection, self.project, run, tests)
+            .map_err(|error| error.during("reading the results of failed tests"))
+    }
+
+    fn window_errors(
+        &mut self,
+        run: &FailedRun,
+        tests: &[TestOrdinal],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<WindowErrors, StoreError> {
+        let from = from.max(self.project.visible_from);
+        let to = to.min(self.project.visible_to);
+        failed_run::window_errors(self.connection, self.project, run, tests, (from, to))
+            .map_err(|error| error.during("reading the errors of a window"))
+    }
+
+    fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError> {
+        verdict::tags(self.connection, self.project, tests).map_err(|error| error.during("reading verdicts"))
     }
 
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {

@@ -17,6 +17,7 @@ mod configuration;
 mod demo;
 mod everything;
 mod evidence;
+mod failures;
 mod flow;
 mod imported;
 mod ingest;

@@ -15,10 +15,11 @@ use crate::world::{World, text};
 
 /// Every route with the most statements that it costs, and whether these stand in a transaction, which costs two more
 /// round trips.
-const STATEMENTS: [(&str, usize, bool); 11] = [
+const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
+    ("/projects/{projectId}/runs/{runId}/failures", 9, true),
     ("/projects/{projectId}/runs/{runId}/tests/{testName}", 2, true),
     ("/projects/{projectId}/errors", 9, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),

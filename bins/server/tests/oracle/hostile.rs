@@ -95,7 +95,7 @@ pub(crate) struct Route {
     pub(crate) parameters: &'static [&'static str],
 }
 
-pub(crate) const ROUTES: [Route; 11] = [
+pub(crate) const ROUTES: [Route; 12] = [
     Route {
         segments: &[],
         parameters: &[],
@@ -115,6 +115,10 @@ pub(crate) const ROUTES: [Route; 11] = [
     Route {
         segments: &["{project}", "runs", "{run}"],
         parameters: &[],
+    },
+    Route {
+        segments: &["{project}", "runs", "{run}", "failures"],
+        parameters: &["mode", "page", "limit"],
     },
     Route {
         segments: &["{project}", "runs", "{run}", "tests", "{test}"],

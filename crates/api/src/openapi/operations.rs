@@ -1,5 +1,7 @@
 //! What the document says of each route, in the order of the route table.
 
+use assay_explain::failures::RunFailures;
+
 use super::schemas::{Register, register};
 use crate::routes::{attempts, branches, history, projects, runs, settings, signatures, verdict};
 
@@ -41,7 +43,7 @@ pub(super) const TAGS: [(&str, &str); 5] = [
     ),
 ];
 
-pub(super) const OPERATIONS: [Operation; 11] = [
+pub(super) const OPERATIONS: [Operation; 12] = [
     Operation {
         path: "/projects",
         id: "listProjects",
@@ -85,6 +87,18 @@ pub(super) const OPERATIONS: [Operation; 11] = [
         tagged: true,
         answer: register::<runs::RunAnswer>,
         example: include_str!("examples/run.json"),
+    },
+    Operation {
+        path: "/projects/{projectId}/runs/{runId}/failures",
+        id: "listRunFailures",
+        tag: "Runs",
+        cost: "moderate (runs the flakiness engine on the failed tests)",
+        summary: "Explain the failures of a run",
+        description: "Why each failed or recovered test of the run failed: the test itself, the environment, a breakage from before, or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` says what to do about the run: go on, run the same revision again, or stop. By default only runs that had started until this one count.",
+        query: &["causeMode", "page", "limit"],
+        tagged: false,
+        answer: register::<RunFailures>,
+        example: include_str!("examples/failures.json"),
     },
     Operation {
         path: "/projects/{projectId}/runs/{runId}/tests/{testName}",

@@ -1,6 +1,7 @@
 //! The parameters, by the name under which routes list them.
 
 use assay_domain::{
+    cause::Knowledge,
     page::PerPage,
     run::Outcome,
     signature::{Category, SignatureSort},
@@ -36,6 +37,8 @@ pub(super) fn components() -> Fields {
         ("errorSort", query("sort", text([("enum", texts(SignatureSort::ALL)), ("default", SignatureSort::Occurrences.as_str().into())]), "The order: by occurrences, by the number of tests, by the latest or by the first occurrence; the largest or latest first.", None)),
         ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end answers the last page.", None)),
         ("perPage", per_page()),
+        ("limit", query("limit", integer([("enum", Json::List(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "Failures a page.", None)),
+        ("causeMode", query("mode", text([("enum", texts(Knowledge::ALL)), ("default", Knowledge::AtTheTime.as_str().into())]), "Whether later runs count: `at_the_time` reads the runs that started until this one, `hindsight` also those of the 14 days after it.", None)),
         ("cursor", query("cursor", text([("pattern", "^[0-9A-Za-z_-]{1,64}$".into())]), "Opaque. Pass `nextCursor` for older runs; pass `prevCursor` together with `direction=prev` for newer ones.", Some("AQAAAaH6RsnYAAAACAY22YE"))),
         ("direction", query("direction", text([("enum", texts(["next", "prev"])), ("default", "next".into())]), "Older (`next`) or newer (`prev`) runs than the cursor. `prev` needs a cursor.", None)),
         ("explain", query("explain", object([("type", "boolean".into()), ("default", false.into())]), "Adds to each entry the evidence behind its verdict.", None)),

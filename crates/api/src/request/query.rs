@@ -91,6 +91,18 @@ impl<'a> Query<'a> {
         Ok(per_page.unwrap_or_default())
     }
 
+    /// `limit`: 10 (the default), 25, 50 or 200.
+    pub(crate) fn limit(&self) -> Result<u32, ApiError> {
+        let limit = self.parse("limit", "must be one of 10, 25, 50, 200", |count| match count {
+            "10" => Some(10),
+            "25" => Some(25),
+            "50" => Some(50),
+            "200" => Some(200),
+            _ => None,
+        })?;
+        Ok(limit.unwrap_or(10))
+    }
+
     /// `page`: a whole number from 1 (the default). However large, it is a page past the end.
     pub(crate) fn page(&self) -> Result<u64, ApiError> {
         let page = self.parse("page", "must be a whole number from 1", |page| {

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod branches;
+pub(crate) mod failures;
 pub(crate) mod flaky;
 pub(crate) mod history;
 pub(crate) mod projects;
@@ -54,6 +55,11 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/projects/{projectId}/runs/{runId}",
         handler: runs::detail,
+        is_large: true,
+    },
+    Route {
+        path: "/projects/{projectId}/runs/{runId}/failures",
+        handler: failures::list,
         is_large: true,
     },
     Route {

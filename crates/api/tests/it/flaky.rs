@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::Api,
-    ids::{NOW, PROJECT},
+    ids::{NOW, PROJECT, RUN},
 };
 
 async fn list(query: &str) -> Value {
@@ -140,7 +140,7 @@ async fn tells_how_each_test_ended_in_its_last_run() {
     assert_eq!(
         entry["lastRun"],
         json!({
-            "runId": "run-19", "runNumber": 20, "status": "timedOut",
+            "runId": RUN, "runNumber": 20, "status": "timedOut",
             "startedAt": NOW.plus_ms(-6 * 3_600_000).to_string(),
         })
     );

@@ -14,6 +14,7 @@ mod caching;
 mod client;
 mod cors;
 mod envelopes;
+mod failures;
 mod flaky;
 mod ids;
 mod keys;

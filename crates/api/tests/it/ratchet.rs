@@ -41,6 +41,11 @@ const ROWS: &[Row] = &[
         takes: &[],
     },
     Row {
+        path: "/projects/{projectId}/runs/{runId}/failures",
+        not_found: Some("run_not_found"),
+        takes: &["mode", "page", "limit"],
+    },
+    Row {
         path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
         not_found: Some("test_not_found"),
         takes: &["filePath"],

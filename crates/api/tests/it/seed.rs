@@ -142,7 +142,11 @@ fn history() -> (History, Vec<TestName>) {
     for index in 0..20_i64 {
         let run = ObservedRun {
             started_at: NOW.plus_ms((index - 20) * 6 * 3_600_000),
-            id: format!("run-{index}"),
+            id: if index == 19 {
+                RUN.to_owned()
+            } else {
+                format!("run-{index}")
+            },
             branch: Some("main".to_owned()),
             revision: Some(format!("revision-{index}")),
             variant: String::new(),

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
+    cause::{ErrorName, FailedRun, FinalStatus, VerdictTag, WindowErrors},
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::History,
     page::Page,
     project::{Caller, Project, ProjectEntry},
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunTag, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunStatus, RunTag, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{SignatureDetail, SignaturePage, SignatureQuery},
     store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
@@ -297,6 +298,65 @@ impl Snapshot for OneState<'_> {
         Ok(tests
             .iter()
             .map(|test| self.0.names[*test as usize].clone())
+            .collect())
+    }
+
+    fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {
+        self.0.read()?;
+        Ok(is_the_run(id).then(|| FailedRun {
+            id: run_id(),
+            run_number: 20,
+            branch: Some("main".to_owned()),
+            commit_sha: Some("c0ffee".to_owned()),
+            status: RunStatus::Failed,
+            started_at: NOW,
+        }))
+    }
+
+    fn final_statuses(
+        &mut self,
+        _: &FailedRun,
+        tests: &[TestOrdinal],
+    ) -> Result<Vec<FinalStatus>, StoreError> {
+        self.0.read()?;
+        let status = FinalStatus {
+            status: AttemptStatus::Failed,
+            attempts: 1,
+        };
+        Ok(vec![status; tests.len()])
+    }
+
+    fn window_errors(
+        &mut self,
+        run: &FailedRun,
+        tests: &[TestOrdinal],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<WindowErrors, StoreError> {
+        self.0.read()?;
+        assert_eq!((from, to), (NOW.plus_days(-14), NOW));
+        let name = ErrorName {
+            fingerprint: FINGERPRINT.to_owned(),
+            title: "expected 3, got 4".to_owned(),
+        };
+        Ok(WindowErrors {
+            failures: tests.iter().map(|test| (run.run_number, *test, 1)).collect(),
+            tests: vec![(1, 2), (2, 1)],
+            names: vec![(1, name)],
+        })
+    }
+
+    fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError> {
+        self.0.read()?;
+        let stored = self.0.stored_verdict();
+        let tag = VerdictTag {
+            status: stored.status,
+            status_reason: stored.reason,
+            evaluated_at: stored.evaluated_at,
+        };
+        // The first test has a verdict.
+        Ok((0..tests.len())
+            .map(|place| (place == 0).then_some(tag))
             .collect())
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    parts::{CROWD, FLAKE, Parts},
+    parts::{CROWD, DRIFT, FLAKE, Parts},
     sequence::TestResults,
     texts::{ErrorTexts, TextCounts, WindowTexts},
 };
@@ -32,6 +32,12 @@ pub struct CauseFacts {
     pub stable_failed: u32,
     /// The newest stable runs in which it passed, at most 20.
     pub stable_passes: Vec<usize>,
+    /// Whether its newest stable run failed, where there is one.
+    pub stable_last_failed: Option<bool>,
+    /// How many stable runs in a row failed last.
+    pub stable_streak: u32,
+    /// Whether a crowd of failures is more probable than a change of the world.
+    pub in_crowd: bool,
     /// Other runs whose code was good, as far as is known.
     pub good_runs: u32,
     /// Those of them with a failed attempt.
@@ -231,7 +237,10 @@ impl<'a, 'h> Judged<'a, 'h> {
             failed_in_run: self.failed_in_run(failure.run),
             ..CauseFacts::default()
         };
+        let part = |part: usize| self.parts.get(index).and_then(|parts| parts.get(part)).copied();
+        facts.in_crowd = part(CROWD) >= part(DRIFT);
         self.count_stable(&failure, &mut facts);
+        self.read_stable_end(&mut facts);
         self.count_good(&failure, &mut facts);
         self.count_same_error(&failure, &mut facts.same_error);
         let streak = self.streak_around(index, failure.chain);
@@ -303,6 +312,16 @@ impl<'a, 'h> Judged<'a, 'h> {
         facts.stable_failed = count(runs.values().filter(|(_, failed)| *failed).count());
         let passes = runs.values().rev().filter(|(_, failed)| !failed);
         facts.stable_passes = passes.take(NAMED_RUNS).map(|(source, _)| *source).collect();
+    }
+
+    /// How the newest stable runs ended, in the order of time.
+    fn read_stable_end(&self, facts: &mut CauseFacts) {
+        let mut runs: BTreeMap<usize, bool> = BTreeMap::new();
+        for other in self.others().filter(|other| other.entry.on_stable_branch) {
+            *runs.entry(other.run).or_default() |= other.outcome.failed();
+        }
+        facts.stable_last_failed = runs.values().next_back().copied();
+        facts.stable_streak = count(runs.values().rev().take_while(|failed| **failed).count());
     }
 
     /// Counts the runs on good code.

@@ -15,4 +15,4 @@ mod golden;
 
 pub use facts::{CauseFacts, SameError};
 pub use texts::ErrorTexts;
-pub use window::{FailureCause, Knowledge, Probabilities};
+pub use window::{FailureCause, Probabilities};

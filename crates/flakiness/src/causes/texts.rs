@@ -30,7 +30,8 @@ pub struct ErrorTexts {
     by_failure: HashMap<(usize, TestOrdinal), u32>,
     by_test: BTreeMap<TestOrdinal, Vec<(usize, u32)>>,
     by_execution: HashMap<usize, Vec<(TestOrdinal, u32)>>,
-    tests: HashMap<u32, BTreeSet<TestOrdinal>>,
+    /// How common the texts of the window are, where the texts of some tests only were inserted.
+    window: Option<WindowTexts>,
 }
 
 impl ErrorTexts {
@@ -47,7 +48,13 @@ impl ErrorTexts {
         self.by_failure.insert((execution, test), text);
         self.by_test.entry(test).or_default().push((execution, text));
         self.by_execution.entry(execution).or_default().push((test, text));
-        self.tests.entry(text).or_default().insert(test);
+    }
+
+    /// Says how many tests showed each text of the window, for a caller that inserts the failures of some tests only.
+    pub fn set_window(&mut self, tests: impl IntoIterator<Item = (u32, u32)>) {
+        let tests: HashMap<u32, u32> = tests.into_iter().collect();
+        let pairs = tests.values().map(|tests| f64::from(*tests)).sum();
+        self.window = Some(WindowTexts { tests, pairs });
     }
 
     /// The text of a failure.
@@ -62,6 +69,9 @@ impl ErrorTexts {
 
     /// How many tests showed each text in the executions that `known` admits.
     pub(crate) fn counts(&self, known: impl Fn(usize) -> bool) -> WindowTexts {
+        if let Some(window) = &self.window {
+            return window.clone();
+        }
         let mut tests: HashMap<u32, u32> = HashMap::new();
         let mut pairs = 0.0;
         for failures in self.by_test.values() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_domain::{observation::History, test::TestOrdinal, timestamp::Timestamp};
+use assay_domain::{cause::Knowledge, observation::History, test::TestOrdinal, timestamp::Timestamp};
 use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
 
 use super::{
@@ -13,15 +13,6 @@ use super::{
     texts::{ErrorTexts, WindowTexts},
 };
 use crate::{background::Background, engine::Engine, model::PRIOR, timeline::Timeline};
-
-/// What is known when a failure is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Knowledge {
-    /// The runs that started until the failure's run.
-    AtTheTime,
-    /// Later runs as well.
-    Hindsight,
-}
 
 /// The probability of each cause. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +54,8 @@ pub struct FailureCause {
     pub execution: usize,
     /// The test.
     pub test: TestOrdinal,
+    /// The text of its error, as the caller numbered it.
+    pub text: Option<u32>,
     /// Whether it passed on retry.
     pub recovered: bool,
     /// How probable each cause is.
@@ -74,28 +67,39 @@ pub struct FailureCause {
 }
 
 impl Engine {
-    /// The causes of the failures of a run, ascending by test, then execution; none where no run has this id.
+    /// The starts of the first and the last run that [`Self::causes_of_run`] reads for a run with this start.
+    pub fn causes_window(
+        &self,
+        started: Timestamp,
+        knowledge: Knowledge,
+        now: Timestamp,
+    ) -> (Timestamp, Timestamp) {
+        let days = self.config().window_days;
+        let until = match knowledge {
+            Knowledge::AtTheTime => started,
+            Knowledge::Hindsight => started.plus_days(days).min(now).max(started),
+        };
+        (started.plus_days(-days), until)
+    }
+
+    /// The causes of the failures of a run, ascending by test, then execution; none where no run has this number.
     ///
     /// At the time, the engine's window before the run is read. With hindsight, a window after it as well, until `now`.
     pub fn causes_of_run(
         &self,
         history: &History,
         texts: &ErrorTexts,
-        run: &str,
+        run: i32,
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Vec<FailureCause> {
-        let executions = history.runs.iter().filter(|observed| &*observed.run.id == run);
+        let executions = history.runs.iter().filter(|observed| observed.run.number == run);
         let Some(started) = executions.map(|observed| observed.run.started_at).max() else {
             return Vec::new();
         };
-        let days = self.config().window_days;
-        let until = match knowledge {
-            Knowledge::AtTheTime => started,
-            Knowledge::Hindsight => started.plus_days(days).min(now).max(started),
-        };
-        let scene = Scene::new(history, texts, started.plus_days(-days), until);
-        scene.causes(|id| id == run)
+        let (from, until) = self.causes_window(started, knowledge, now);
+        let scene = Scene::new(history, texts, from, until);
+        scene.causes(|number| number == run)
     }
 
     /// The causes of every failure of the window that ends at `now`: ascending by run, test, then execution.
@@ -118,16 +122,18 @@ impl Engine {
                     .iter()
                     .filter(|observed| (from..=now).contains(&observed.run.started_at));
                 let failing = window.filter(|observed| !observed.failures.is_empty());
-                let runs: BTreeMap<(Timestamp, i32), &str> = failing
-                    .map(|observed| {
-                        let run = &observed.run;
-                        ((run.started_at, run.number), &*run.id)
-                    })
+                let runs: BTreeSet<(Timestamp, i32)> = failing
+                    .map(|observed| (observed.run.started_at, observed.run.number))
                     .collect();
                 let mut known = BTreeSet::new();
-                let ids: Vec<&str> = runs.into_values().filter(|id| known.insert(*id)).collect();
-                ids.into_par_iter()
-                    .flat_map_iter(|id| self.causes_of_run(history, texts, id, knowledge, now))
+                let numbers: Vec<i32> = runs
+                    .into_iter()
+                    .map(|(_, number)| number)
+                    .filter(|number| known.insert(*number))
+                    .collect();
+                numbers
+                    .into_par_iter()
+                    .flat_map_iter(|number| self.causes_of_run(history, texts, number, knowledge, now))
                     .collect()
             }
         }
@@ -161,11 +167,11 @@ impl<'h> Scene<'h> {
         }
     }
 
-    /// The causes of the failures of the runs that `wanted` names.
-    fn causes(&self, wanted: impl Fn(&str) -> bool) -> Vec<FailureCause> {
+    /// The causes of the failures of the runs whose numbers are `wanted`.
+    fn causes(&self, wanted: impl Fn(i32) -> bool) -> Vec<FailureCause> {
         let mut by_test: BTreeMap<TestOrdinal, Vec<usize>> = BTreeMap::new();
         for (position, entry) in self.timeline.entries.iter().enumerate() {
-            if wanted(&entry.observed.run.id) {
+            if wanted(entry.observed.run.number) {
                 for failure in entry.failures.iter() {
                     by_test.entry(failure.test).or_default().push(position);
                 }
@@ -206,6 +212,7 @@ impl<'h> Scene<'h> {
                 FailureCause {
                     execution: entry.source,
                     test,
+                    text: self.texts.of(entry.source, test),
                     recovered: !result.outcome.failed(),
                     probabilities: Probabilities::of(&parts),
                     unreliable: 1.0 - smoothed.weights[0],

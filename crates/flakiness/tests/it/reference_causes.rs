@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_flakiness::{
-    Engine, ErrorTexts, FailureCause, Knowledge,
-    domain::{observation::History, timestamp::Timestamp},
+    Engine, ErrorTexts, FailureCause,
+    domain::{cause::Knowledge, observation::History, timestamp::Timestamp},
 };
 use proptest::prelude::*;
 
@@ -380,14 +380,14 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
     prop_assert_eq!(at_the_time.len(), failures(&window, None));
     for observed in history.runs.iter().step_by(7) {
         let run = &observed.run;
-        let causes = Engine::default().causes_of_run(history, &texts, &run.id, Knowledge::AtTheTime, now);
+        let causes = Engine::default().causes_of_run(history, &texts, run.number, Knowledge::AtTheTime, now);
         let (until, _) = rows(history, run.started_at);
         prop_assert_eq!(causes.len(), failures(&until, Some(run.number)));
         compare(&causes, history, &until)?;
         if (now.plus_days(-14)..=now).contains(&run.started_at) {
             let of_window = at_the_time
                 .iter()
-                .filter(|cause| history.runs[cause.execution].run.id == run.id);
+                .filter(|cause| history.runs[cause.execution].run.number == run.number);
             prop_assert_eq!(of_window.cloned().collect::<Vec<_>>(), causes);
         }
     }

@@ -1,0 +1,133 @@
+//! Whose failure it is, from imported reports to the answer.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, text};
+
+/// Twelve runs of main with new code each, a rerun, and a branch with four failures: one of its own, one that main broke,
+/// one of a flaky test, and one that began with the branch's first revision.
+fn story() -> (World, Vec<String>) {
+    let world = World::new();
+    let mut runs = Vec::new();
+    let mut import = |minutes: i64, branch: &str, commit: &str, failed: &[&str]| {
+        let tests = ["adds", "gone", "mails", "sums", "wobbles"];
+        let cases = tests.map(|test| (test, !failed.contains(&test)));
+        let key = minutes.to_string();
+        let flags = ["--branch", branch, "--commit", commit, "--run-key", &key];
+        let imported = world.import(minutes, &cases, &flags);
+        runs.push(text(&imported["runId"]));
+    };
+    for index in 0..12 {
+        let mut failed = Vec::new();
+        if index >= 10 {
+            failed.push("gone");
+        }
+        if index == 4 {
+            failed.push("wobbles");
+        }
+        let commit = format!("{index:02}c0ffee");
+        import(3_000 - index * 100, "main", &commit, &failed);
+        if index == 4 {
+            import(3_000 - index * 100 - 10, "main", &commit, &[]);
+        }
+    }
+    import(300, "topic", "aa00c0ffee", &["gone", "mails"]);
+    import(200, "topic", "bb00c0ffee", &["adds", "gone", "mails", "wobbles"]);
+    import(190, "topic", "bb00c0ffee", &["adds", "gone", "mails"]);
+    (world, runs)
+}
+
+fn of<'a>(body: &'a Value, test: &str) -> &'a Value {
+    let failures = body["failures"].as_array().unwrap();
+    let found = failures
+        .iter()
+        .find(|failure| text(&failure["testName"]).ends_with(test));
+    found.unwrap_or_else(|| panic!("{test} is not in {body:#}"))
+}
+
+#[test]
+fn each_failure_has_its_cause_and_the_run_its_gate() {
+    let (world, runs) = story();
+    let body = world.get(&format!("/runs/{}/failures", runs[14]));
+    assert_eq!(body["run"]["id"].as_str(), Some(runs[14].as_str()));
+    assert_eq!(body["page"]["total"], 4);
+    let adds = of(&body, "adds");
+    assert_eq!(
+        (&adds["cause"], &adds["status"]),
+        (&json!("this_change"), &json!("failed"))
+    );
+    assert_eq!(
+        adds["explanation"],
+        "Passed in all 13 runs on main and failed on this revision"
+    );
+    assert_eq!(adds["evidence"]["runsTotal"], 13);
+    assert_eq!(
+        adds["evidence"]["runs"][0],
+        json!({"runId": runs[12], "says": "passed_on_stable"})
+    );
+    assert_eq!(adds["sameError"]["inThisRun"], 3);
+    assert_eq!(adds["title"], "expected 3, got … · cart.test.ts");
+    assert_eq!(
+        adds["stable"],
+        json!({"lastStatus": "passed", "failureStreak": 0})
+    );
+
+    let gone = of(&body, "gone");
+    assert_eq!(
+        (&gone["cause"], &gone["action"]),
+        (&json!("broken_before"), &json!("pass"))
+    );
+    assert_eq!(
+        gone["explanation"],
+        "Fails on main since run 12, with the same error"
+    );
+    assert_eq!(
+        gone["stable"],
+        json!({"lastStatus": "failed", "failureStreak": 2})
+    );
+
+    let mails = of(&body, "mails");
+    assert_eq!(mails["cause"], "earlier_on_branch");
+    assert_eq!(
+        mails["explanation"],
+        "Fails on this branch since revision aa00c0ff (run 14)"
+    );
+
+    let wobbles = of(&body, "wobbles");
+    assert_eq!(wobbles["cause"], "flake");
+    assert_eq!(
+        wobbles["explanation"],
+        "Failed in 1 of 14 runs on good code, 1 time with this very error"
+    );
+    assert_eq!(
+        (&body["gate"]["action"], &body["gate"]["byCause"]["flake"]),
+        (&json!("block"), &json!(1))
+    );
+}
+
+#[test]
+fn hindsight_reads_the_rerun() {
+    let (world, runs) = story();
+    let at_the_time = world.get(&format!("/runs/{}/failures", runs[14]));
+    let later = world.get(&format!("/runs/{}/failures?mode=hindsight", runs[14]));
+    let flake = |body: &Value| of(body, "wobbles")["probabilities"]["flake"].as_f64().unwrap();
+    assert!(flake(&later) > flake(&at_the_time));
+    assert_eq!(
+        of(&later, "wobbles")["explanation"],
+        "Passed when run 16 ran the same revision again; failed in 1 of 15 runs on good code, 1 time with this very error"
+    );
+    let this = |body: &Value| of(body, "adds")["probabilities"]["thisChange"].as_f64().unwrap();
+    assert!(this(&later) > this(&at_the_time));
+    assert_eq!(later["mode"], "hindsight");
+}
+
+#[test]
+fn a_green_run_passes_the_gate() {
+    let (world, runs) = story();
+    let body = world.get(&format!("/runs/{}/failures", runs[0]));
+    assert_eq!(body["failures"], json!([]));
+    assert_eq!(
+        (&body["gate"]["action"], &body["gate"]["mine"]),
+        (&json!("pass"), &json!(0.0))
+    );
+}

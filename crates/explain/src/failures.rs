@@ -1,0 +1,354 @@
+//! Why a run's tests failed: a cause, a sentence and what to do for each failure, and the gate of the run.
+
+mod evidence;
+mod gate;
+mod sentence;
+
+use std::{collections::HashMap, sync::Arc};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    cause::{Action, Cause, EvidenceWord, FailedRun, FinalStatus, Knowledge, VerdictTag, WindowErrors},
+    id::RunId,
+    observation::History,
+    page::Page,
+    project::{Project, ProjectTag},
+    store::{Snapshot, Store, StoreError, in_snapshot},
+    test::{TestName, TestOrdinal},
+    timestamp::Timestamp,
+};
+use assay_flakiness::{Engine, ErrorTexts, FailureCause};
+use serde::Serialize;
+
+pub use gate::{ByCause, Gate, action, cause, gate};
+pub use sentence::explanation;
+
+/// The failures of a run as of one state of the project, those most probably of this branch first. None where the project
+/// has no such run.
+pub fn run_failures(
+    store: &dyn Store,
+    engine: &Engine,
+    project: &Project,
+    query: &FailuresQuery,
+    now: Timestamp,
+) -> Result<Option<RunFailures>, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let Some(run) = snapshot.failed_run(query.run)? else {
+            return Ok(None);
+        };
+        let explained = Explained::read(snapshot, engine, &run, query.knowledge, now)?;
+        explained.answer(snapshot, project, run, query).map(Some)
+    })
+}
+
+/// Which failures to explain.
+#[derive(Debug, Clone, Copy)]
+pub struct FailuresQuery {
+    /// The run, or any of its shards.
+    pub run: RunId,
+    /// Whether later runs count.
+    pub knowledge: Knowledge,
+    /// The page asked for, from 1.
+    pub page: u64,
+    /// Failures a page.
+    pub per_page: u32,
+}
+
+/// The failures of a run, each with its cause.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunFailures {
+    /// The project.
+    pub project: ProjectTag,
+    /// The run.
+    pub run: FailedRun,
+    /// Whether later runs count.
+    pub mode: Knowledge,
+    /// What to do about the run.
+    pub gate: Gate,
+    /// Where this page lies in the list.
+    pub page: Page,
+    /// The failed and recovered tests of this page, those most probably of this branch first.
+    pub failures: Vec<ExplainedFailure>,
+}
+
+/// A test that failed or recovered in the run.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedFailure {
+    /// The full stored name.
+    pub test_name: String,
+    /// The stored spec file.
+    pub file_path: Option<String>,
+    /// The final attempt's status: `passed` where a retry passed.
+    pub status: AttemptStatus,
+    /// Attempts in this run.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub attempts: u32,
+    /// The likeliest cause, or `unclear` where none reaches 0.6.
+    pub cause: Cause,
+    /// The probability of each cause. They add up to 1.
+    pub probabilities: CauseProbabilities,
+    /// P(this branch broke it): `thisChange` + `earlierOnBranch`.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub mine: f64,
+    /// What to do about this failure alone.
+    pub action: Action,
+    /// One sentence with the counts behind the cause.
+    pub explanation: String,
+    /// The runs that the sentence rests on.
+    pub evidence: CauseEvidence,
+    /// Where the same error occurred in the window, besides this failure.
+    pub same_error: SameErrors,
+    /// The stored verdict on the test; none where none was stored yet.
+    pub verdict: Option<VerdictTag>,
+    /// How the test stands on the stable branch, as far as was known.
+    pub stable: StableState,
+    /// The fingerprint of its error, where it has one.
+    pub fingerprint: Option<String>,
+    /// The title of its error.
+    pub title: Option<String>,
+}
+
+/// The probability of each cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CauseProbabilities {
+    /// The test failed of itself, on good code.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub flake: f64,
+    /// Many tests failed together, or something outside of the code changed.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub environment: f64,
+    /// The code was broken before this branch.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub broken_before: f64,
+    /// An earlier revision of this branch broke it.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub earlier_on_branch: f64,
+    /// This revision broke it.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub this_change: f64,
+}
+
+impl From<assay_flakiness::Probabilities> for CauseProbabilities {
+    fn from(of: assay_flakiness::Probabilities) -> Self {
+        let share = |share: f64| share.clamp(0.0, 1.0);
+        Self {
+            flake: share(of.flake),
+            environment: share(of.environment),
+            broken_before: share(of.broken_before),
+            earlier_on_branch: share(of.earlier_on_branch),
+            this_change: share(of.this_change),
+        }
+    }
+}
+
+/// The runs that a sentence rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CauseEvidence {
+    /// The newest of them, at most 20.
+    #[cfg_attr(feature = "openapi", schema(max_items = 20))]
+    pub runs: Vec<EvidenceRun>,
+    /// How many there are.
+    pub runs_total: u32,
+}
+
+/// A run and what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceRun {
+    /// The run's id.
+    pub run_id: String,
+    /// What it says.
+    pub says: EvidenceWord,
+}
+
+/// How often the error of a failure occurred elsewhere in the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SameErrors {
+    /// Other failures of the test.
+    pub here: u32,
+    /// Those of them that are most probably flakes.
+    pub as_flake: u32,
+    /// Those of them on the stable branch.
+    pub on_stable: u32,
+    /// Those of them on other branches than the run's and the stable one.
+    pub other_branches: u32,
+    /// Other tests.
+    pub other_tests: u32,
+    /// Other tests of this run.
+    pub in_this_run: u32,
+}
+
+impl From<assay_flakiness::SameError> for SameErrors {
+    fn from(of: assay_flakiness::SameError) -> Self {
+        Self {
+            here: of.here,
+            as_flake: of.as_flake,
+            on_stable: of.on_stable,
+            other_branches: of.other_branches,
+            other_tests: of.other_tests,
+            in_this_run: of.in_this_run,
+        }
+    }
+}
+
+/// How a test stands on the stable branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StableState {
+    /// How it ended in the newest run of the stable branch: `passed` or `failed`; none where it never ran there.
+    pub last_status: Option<AttemptStatus>,
+    /// How many runs of the stable branch in a row failed last.
+    pub failure_streak: u32,
+}
+
+/// The failures of a run before they are paged.
+struct Explained {
+    history: Arc<History>,
+    causes: Vec<FailureCause>,
+    statuses: Vec<FinalStatus>,
+    names: Vec<TestName>,
+    errors: WindowErrors,
+}
+
+impl Explained {
+    fn read(
+        snapshot: &mut dyn Snapshot,
+        engine: &Engine,
+        run: &FailedRun,
+        knowledge: Knowledge,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let (from, to) = engine.causes_window(run.started_at, knowledge, now);
+        let history = snapshot.observations(from, to)?;
+        let mut failed: Vec<TestOrdinal> = history
+            .runs
+            .iter()
+            .filter(|observed| observed.run.number == run.run_number)
+            .flat_map(|observed| observed.failures.iter().map(|failure| failure.test))
+            .collect();
+        failed.sort_unstable();
+        failed.dedup();
+        if failed.is_empty() {
+            return Ok(Self {
+                history,
+                causes: Vec::new(),
+                statuses: Vec::new(),
+                names: Vec::new(),
+                errors: WindowErrors::default(),
+            });
+        }
+        let errors = snapshot.window_errors(run, &failed, from, to)?;
+        let texts = texts(&history, &errors);
+        let causes = engine.causes_of_run(&history, &texts, run.run_number, knowledge, now);
+        let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
+        let statuses = snapshot.final_statuses(run, &tests)?;
+        let names = snapshot.test_names(&tests)?;
+        Ok(Self {
+            history,
+            causes,
+            statuses,
+            names,
+            errors,
+        })
+    }
+
+    fn answer(
+        self,
+        snapshot: &mut dyn Snapshot,
+        project: &Project,
+        run: FailedRun,
+        query: &FailuresQuery,
+    ) -> Result<RunFailures, StoreError> {
+        let gate = gate(&self.causes);
+        let mut failures: Vec<(FailureCause, (FinalStatus, TestName))> = self
+            .causes
+            .into_iter()
+            .zip(self.statuses.into_iter().zip(self.names))
+            .collect();
+        failures.sort_by(|(left, (_, left_name)), (right, (_, right_name))| {
+            let mine = |cause: &FailureCause| cause.probabilities.mine();
+            left.recovered
+                .cmp(&right.recovered)
+                .then_with(|| mine(right).total_cmp(&mine(left)))
+                .then_with(|| left_name.cmp(right_name))
+        });
+        let total = u64::try_from(failures.len()).unwrap_or(u64::MAX);
+        let page = Page::of_size(query.page, query.per_page, total);
+        let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+        let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
+        let shown: Vec<_> = failures.into_iter().skip(offset).take(per_page).collect();
+        let tests: Vec<TestOrdinal> = shown.iter().map(|(cause, _)| cause.test).collect();
+        let verdicts = if tests.is_empty() {
+            Vec::new()
+        } else {
+            snapshot.verdict_tags(&tests)?
+        };
+        let titles: HashMap<_, _> = self.errors.names.into_iter().collect();
+        let entry = |((cause, (status, name)), verdict): ((FailureCause, (FinalStatus, TestName)), _)| {
+            let error = cause.text.and_then(|text| titles.get(&text));
+            ExplainedFailure {
+                explanation: explanation(&self.history, &cause, query.knowledge),
+                evidence: evidence::of(&self.history, &cause),
+                test_name: name.name,
+                file_path: name.file_path,
+                status: status.status,
+                attempts: status.attempts,
+                cause: gate::cause(&cause),
+                probabilities: cause.probabilities.into(),
+                mine: cause.probabilities.mine().clamp(0.0, 1.0),
+                action: action(cause.probabilities.mine()),
+                same_error: cause.facts.same_error.into(),
+                verdict,
+                stable: StableState {
+                    last_status: cause.facts.stable_last_failed.map(|failed| {
+                        if failed {
+                            AttemptStatus::Failed
+                        } else {
+                            AttemptStatus::Passed
+                        }
+                    }),
+                    failure_streak: cause.facts.stable_streak,
+                },
+                fingerprint: error.map(|error| error.fingerprint.clone()),
+                title: error.map(|error| error.title.clone()),
+            }
+        };
+        Ok(RunFailures {
+            project: project.tag(),
+            run,
+            mode: query.knowledge,
+            gate,
+            page,
+            failures: shown.into_iter().zip(verdicts).map(entry).collect(),
+        })
+    }
+}
+
+/// The errors of a window as the engine reads them.
+fn texts(history: &History, errors: &WindowErrors) -> ErrorTexts {
+    let places: HashMap<i32, usize> = history
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(place, observed)| (observed.run.number, place))
+        .collect();
+    let mut texts = ErrorTexts::new();
+    for (run_number, test, text) in &errors.failures {
+        if let Some(place) = places.get(run_number) {
+            texts.insert(*place, *test, *text);
+        }
+    }
+    texts.set_window(errors.tests.iter().copied());
+    texts
+}

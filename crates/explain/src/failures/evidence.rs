@@ -1,0 +1,71 @@
+//! The runs that a sentence about a failure rests on.
+
+use assay_domain::{
+    cause::{Cause, EvidenceWord},
+    observation::History,
+};
+use assay_flakiness::FailureCause;
+
+use super::{CauseEvidence, EvidenceRun, gate};
+
+/// Runs named in the evidence of a failure.
+const NAMED: usize = 20;
+
+/// The runs behind the sentence of a failure.
+pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
+    let mut named: Vec<(usize, EvidenceWord)> = Vec::new();
+    let mut total = 0_u32;
+    let cause = gate::cause(failure);
+    if cause == Cause::Unclear {
+        for (cause, _) in gate::two_likeliest(&failure.probabilities) {
+            total = total.saturating_add(add(cause, failure, &mut named));
+        }
+    } else {
+        total = add(cause, failure, &mut named);
+    }
+    let runs = named.into_iter().filter_map(|(place, says)| {
+        Some(EvidenceRun {
+            run_id: history.runs.get(place)?.run.id.to_string(),
+            says,
+        })
+    });
+    CauseEvidence {
+        runs: runs.take(NAMED).collect(),
+        runs_total: total,
+    }
+}
+
+/// Adds the runs that speak for a cause, and returns how many there are.
+fn add(cause: Cause, failure: &FailureCause, named: &mut Vec<(usize, EvidenceWord)>) -> u32 {
+    let facts = &failure.facts;
+    let one = |place: Option<usize>, says: EvidenceWord, named: &mut Vec<(usize, EvidenceWord)>| {
+        named.extend(place.map(|place| (place, says)));
+        u32::from(place.is_some())
+    };
+    match cause {
+        Cause::Flake => {
+            let passed = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision, named);
+            named.extend(
+                facts
+                    .flakes
+                    .iter()
+                    .map(|place| (*place, EvidenceWord::FailedOnGoodCode)),
+            );
+            passed + facts.good_failed
+        }
+        Cause::Environment => one(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, named),
+        Cause::BrokenBefore if facts.on_stable => one(facts.streak_since, EvidenceWord::FailingSince, named),
+        Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince, named),
+        Cause::EarlierOnBranch => one(facts.streak_since, EvidenceWord::FailingSince, named),
+        Cause::ThisChange => {
+            named.extend(
+                facts
+                    .stable_passes
+                    .iter()
+                    .map(|place| (*place, EvidenceWord::PassedOnStable)),
+            );
+            facts.stable_runs - facts.stable_failed
+        }
+        Cause::Unclear => 0,
+    }
+}

@@ -1,0 +1,128 @@
+//! From probabilities to a cause and to what to do.
+
+use std::collections::BTreeMap;
+
+use assay_domain::{
+    cause::{Action, Cause},
+    test::TestOrdinal,
+};
+use assay_flakiness::{FailureCause, Probabilities};
+use serde::Serialize;
+
+/// A cause less probable than this is called unclear.
+const CLEAR: f64 = 0.6;
+/// Below this probability of a breakage of its own a run passes.
+const PASSES_BELOW: f64 = 0.05;
+/// From this probability on it is blocked.
+const BLOCKS_FROM: f64 = 0.9;
+
+/// What to do about a run with failures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Gate {
+    /// `pass` below 0.05, `block` from 0.9 on, else `rerun`.
+    pub action: Action,
+    /// P(this branch broke at least one of the failed tests).
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub mine: f64,
+    /// The failed tests by cause; those that recovered are left out.
+    pub by_cause: ByCause,
+}
+
+/// Failed tests by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ByCause {
+    /// The test failed of itself.
+    pub flake: u32,
+    /// A bad run, or a change outside of the code.
+    pub environment: u32,
+    /// Broken before this branch.
+    pub broken_before: u32,
+    /// Broken by an earlier revision of this branch.
+    pub earlier_on_branch: u32,
+    /// Broken by this revision.
+    pub this_change: u32,
+    /// No cause is likely enough.
+    pub unclear: u32,
+}
+
+impl ByCause {
+    const fn add(&mut self, cause: Cause) {
+        let count = match cause {
+            Cause::Flake => &mut self.flake,
+            Cause::Environment => &mut self.environment,
+            Cause::BrokenBefore => &mut self.broken_before,
+            Cause::EarlierOnBranch => &mut self.earlier_on_branch,
+            Cause::ThisChange => &mut self.this_change,
+            Cause::Unclear => &mut self.unclear,
+        };
+        *count += 1;
+    }
+}
+
+/// What to do about the failures of one run. A test that failed on several variants counts once, by the worst of them.
+pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
+    let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
+    for failure in causes.into_iter().filter(|failure| !failure.recovered) {
+        let known = worst.entry(failure.test).or_insert(failure);
+        if failure.probabilities.mine() > known.probabilities.mine() {
+            *known = failure;
+        }
+    }
+    let mut by_cause = ByCause::default();
+    for failure in worst.values() {
+        by_cause.add(cause(failure));
+    }
+    let excused = worst.values().map(|failure| 1.0 - failure.probabilities.mine());
+    let mine = (1.0 - excused.product::<f64>()).clamp(0.0, 1.0);
+    Gate {
+        action: action(mine),
+        mine,
+        by_cause,
+    }
+}
+
+/// What to do where a breakage of this branch has this probability.
+pub fn action(mine: f64) -> Action {
+    if mine < PASSES_BELOW {
+        Action::Pass
+    } else if mine >= BLOCKS_FROM {
+        Action::Block
+    } else {
+        Action::Rerun
+    }
+}
+
+/// The cause of a failure.
+pub fn cause(failure: &FailureCause) -> Cause {
+    let [(likeliest, probability), _] = two_likeliest(&failure.probabilities);
+    if probability < CLEAR || !failure.facts.told_apart {
+        Cause::Unclear
+    } else {
+        likeliest
+    }
+}
+
+/// The two largest probabilities, the largest first.
+pub(super) fn two_likeliest(of: &Probabilities) -> [(Cause, f64); 2] {
+    let mut first = (Cause::Flake, of.flake);
+    let mut second = (Cause::Environment, of.environment);
+    if second.1 > first.1 {
+        std::mem::swap(&mut first, &mut second);
+    }
+    for other in [
+        (Cause::BrokenBefore, of.broken_before),
+        (Cause::EarlierOnBranch, of.earlier_on_branch),
+        (Cause::ThisChange, of.this_change),
+    ] {
+        if other.1 > first.1 {
+            second = first;
+            first = other;
+        } else if other.1 > second.1 {
+            second = other;
+        }
+    }
+    [first, second]
+}
