@@ -7,13 +7,16 @@ use assay_local_postgres::{ClusterError, Installer, look};
 
 use crate::{config::Config, startup};
 
-/// Installs Postgres where the demonstration's database needs it: says what it installs, and asks on a terminal.
+/// Installs Postgres where the demonstration's database needs it: says what it installs, and asks on a terminal. Fails where
+/// it may not install, before anything starts.
 pub(crate) fn where_missing(config: &Config) -> anyhow::Result<()> {
     let settings = startup::cluster_settings();
-    let Err(missing @ ClusterError::NotFound { .. }) = look(&config.data_dir(), &settings) else {
+    let Err(ClusterError::NotFound { found, install }) = look(&config.data_dir(), &settings) else {
         return Ok(());
     };
-    let Some(installer) = Installer::find(settings.path.as_deref()) else {
+    let missing = missing(found.as_deref(), install.as_deref());
+    let installer = Installer::find(settings.path.as_deref()).filter(|_| !config.no_install);
+    let Some(installer) = installer else {
         bail!(missing);
     };
     eprintln!("Postgres was not found. The demonstration needs it and installs it with:\n  {installer}");
@@ -22,6 +25,16 @@ pub(crate) fn where_missing(config: &Config) -> anyhow::Result<()> {
         bail!(missing);
     }
     installer.run(is_terminal).context("installing Postgres")
+}
+
+/// What to do where Postgres is missing. A database of the user's own is no way out: the demonstration refuses it.
+fn missing(found: Option<&str>, install: Option<&str>) -> String {
+    let found = found.map(|found| format!(" (only {found})")).unwrap_or_default();
+    let install = install.unwrap_or("apt-get install -y postgresql");
+    format!(
+        "Postgres 15 or newer was not found{found}; install it ({install}), or set PG_BIN to the folder of its programs. \
+         The demonstration needs Postgres on this machine"
+    )
 }
 
 /// Asks on the terminal; an empty answer is yes.
@@ -33,4 +46,23 @@ fn is_agreed() -> io::Result<bool> {
     let mut answer = String::new();
     let length = io::stdin().lock().read_line(&mut answer)?;
     Ok(length > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_advised_works_with_the_demonstration() {
+        for (found, install) in [(None, None), (Some("Postgres 13"), Some("apk add postgresql"))] {
+            let told = missing(found, install);
+            assert!(
+                told.contains("PG_BIN") && told.contains(install.unwrap_or("apt-get")),
+                "{told}"
+            );
+            assert!(told.contains(found.unwrap_or("not found")), "{told}");
+            // The demonstration refuses to start with it.
+            assert!(!told.contains("ASSAY_DATABASE_URL"), "{told}");
+        }
+    }
 }

@@ -58,7 +58,7 @@ fn run(config: Config) -> anyhow::Result<()> {
     let sizes = config.sizes(processors).map_err(anyhow::Error::msg)?;
     config.check_demo().map_err(anyhow::Error::msg)?;
     // Before signals are caught: Ctrl-C ends a question and a package manager.
-    if config.demo && !config.no_install {
+    if config.demo {
         install::where_missing(&config)?;
     }
     rt::System::new().block_on(serve::serve(config, sizes))
