@@ -190,7 +190,7 @@ impl Administration for Database {
     }
 
     fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError> {
-        // A second attempt, after a commit that was not answered, finds that the first one deleted the key.
+        // If the answer to a commit was lost, the second attempt finds that the first one deleted the key.
         let mut was_deleted = false;
         let deletion = self.write("deleting a key", |connection| {
             let deletion = key::delete(connection, key, now)?;

@@ -33,7 +33,7 @@ use crate::{
 alias!(shard as part: Part);
 
 define_sql_function! {
-    /// The browser of an attempt, which only the result tells of a single one without errors.
+    /// The browser of an attempt. Of a single attempt without errors, only the row of `result` has it.
     #[sql_name = "coalesce"]
     fn known_browser(of_attempt: Nullable<Integer>, of_result: Nullable<Integer>) -> Nullable<Integer>;
 }
@@ -43,13 +43,13 @@ define_sql_function! {
     fn known_slot(of_attempt: Nullable<SmallInt>, of_result: Nullable<SmallInt>) -> Nullable<SmallInt>;
 }
 
-/// An attempt with the run, and the test of the name, that it belongs to. Whatever is found, the run is in each row.
+/// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
 #[derive(Debug, Queryable)]
 struct Row {
     run: RunRow,
     /// None where the run has no test of the name.
     ended: Option<Ended>,
-    /// None for a single attempt without errors, which the result tells wholly.
+    /// None for a single attempt without errors, which the row of `result` describes completely.
     attempt: Option<AttemptRow>,
     browser_name: Option<String>,
     /// The id of the shard that ran it, and its index in a run with shards.
@@ -84,7 +84,7 @@ struct AttemptRow {
     errors: Option<Value>,
 }
 
-/// The attempts of a test in a run; none where there is no such run.
+/// The attempts of a test in a run; none if there is no such run.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
@@ -150,7 +150,7 @@ fn is_asked_for(name: &TestName, file: &FileSelector) -> bool {
     }
 }
 
-/// How many bytes of errors are kept of the oldest attempts, and of the newest: each as much as a whole answer may have.
+/// Most bytes of errors of the oldest attempts, and of the newest: each as much as a whole answer may have.
 const ROOM: usize = 4 << 20;
 
 /// The rows of one test: of too many the oldest and the newest.
@@ -188,8 +188,8 @@ impl Found {
     }
 }
 
-/// What the run, the tests of the name that it has and their attempts come to in one statement, by file, execution and
-/// retry. Read one after the other, because the errors of all attempts may take a gigabyte.
+/// Rows of the run, its tests with the name and their attempts, in one statement, by file, execution and retry. Read
+/// row by row, because the errors of all attempts may have a gigabyte.
 fn rows<'a>(
     connection: &'a mut PgConnection,
     project: &Project,
@@ -215,7 +215,7 @@ fn rows<'a>(
                     .eq(project_id)
                     .and(test::name_hash.eq(short_hash(name)))
                     .and(result::run_number.eq(run::number))
-                    // Tells which partition has the row.
+                    // Restricts the read to the row's partition.
                     .and(result::started_at.eq(run::started_at))),
         )
         .left_join(
@@ -246,8 +246,8 @@ fn rows<'a>(
         )
         .filter(shard::project_id.eq(project_id))
         .filter(shard::id.eq(id.0))
-        // The other bound is looked at by the caller: by two of them Postgres looks for the run among all of the period while
-        // it does not know how many there are.
+        // The caller checks the other bound: with both, Postgres searches all runs of the period while it has no
+        // statistics.
         .filter(run::started_at.ge(from))
         .order((
             test::file_path.nullable().asc().nulls_first(),

@@ -1,5 +1,5 @@
-//! The branches of a project, each with its newest run's start, so that listing them follows their number and not that
-//! of the runs.
+//! The branches of a project, each with its newest run's start, so that listing them takes time in their number and
+//! not in that of the runs.
 
 use assay_domain::{branch::Branches, folding::fold, project::Project};
 use diesel::{
@@ -20,11 +20,11 @@ use crate::{
 const MOST: usize = 10_000;
 const ROOM: usize = 2 << 20;
 
-/// Every branch with a visible run, in alphabetical order without regard to case; branches that differ in case alone by
-/// code point. Of too many those with the newest runs.
+/// Every branch with a visible run, in case-insensitive alphabetical order; branches that differ only in case by code
+/// point. If there are too many, those with the newest runs.
 pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches> {
     let (from, to) = ever_visible(of);
-    // Looked for only where the newest run of the branch has not started yet.
+    // Searched only if the newest run of the branch has not started yet.
     let started = run::table
         .filter(run::project_id.eq(of.id.0))
         .filter(run::branch.eq(branch::name.nullable()))
@@ -58,13 +58,13 @@ pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches
     Ok(branches)
 }
 
-/// Makes the rows of these branches what the runs say, and says how many were something else. To be called under the
-/// project's lock, whenever runs came to be on a branch, moved in time or went.
+/// Recomputes the rows of these branches from the runs, and returns how many changed. Requires the project's lock. To
+/// be called whenever runs of a branch are added, moved in time or deleted.
 pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[String]) -> QueryResult<usize> {
     if names.is_empty() {
         return Ok(0);
     }
-    // One run of each, which an index finds; `not exists` might read all runs instead.
+    // Finds one run of each by an index; `not exists` might read all runs instead.
     let left = run::table
         .filter(run::project_id.eq(project))
         .filter(run::branch.eq(branch::name.nullable()))
@@ -76,7 +76,7 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[Str
         .filter(branch::name.eq_any(names))
         .filter(left.is_null())
         .execute(connection)?;
-    // By hand, because the query language has no insert from arrays.
+    // Raw SQL, because diesel has no insert from arrays.
     let changed = diesel::sql_query(
         "INSERT INTO branch AS stored (project_id, name, newest) \
          SELECT $1, named.name, last.started_at FROM unnest($2) AS named (name), LATERAL (\
@@ -91,7 +91,7 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[Str
     Ok(gone + changed)
 }
 
-/// Makes the rows of all branches anew, and says how many changed.
+/// Recomputes the rows of all branches, and returns how many changed.
 pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64> {
     let of_runs = run::table
         .filter(run::project_id.eq(project))

@@ -1,4 +1,4 @@
-//! How domain values stand in columns, and how a whole column is read.
+//! Conversion between domain values and columns.
 
 use assay_domain::{
     attempt::AttemptStatus, store::StoreError, timestamp::Timestamp, vocabulary::UnknownWord,
@@ -14,7 +14,7 @@ use diesel::{
 use sha2::{Digest, Sha256};
 
 define_sql_function! {
-    /// All values of a group, null where it has none; several of these of one group are in the same order.
+    /// All values of a group, null if it has none. Several of these for one group have the same order.
     #[aggregate]
     fn array_agg<T: SingleValue>(value: T) -> diesel::sql_types::Nullable<diesel::sql_types::Array<T>>;
 }
@@ -32,8 +32,8 @@ define_sql_function! {
         -> diesel::sql_types::Nullable<diesel::sql_types::Integer>;
 }
 
-/// How many characters of a message are read for a list: one more than [`assay_domain::excerpt`] leaves of a text that is
-/// too long.
+/// How many characters of a message are read for a list: one more than [`assay_domain::excerpt`] leaves of a long
+/// text.
 pub(crate) const LISTED: i32 = 2_001;
 
 /// A point in time in a `timestamptz` column.
@@ -76,7 +76,7 @@ pub(crate) fn optional_word<T: std::str::FromStr<Err = UnknownWord>>(
     stored.map(|stored| word(what, stored)).transpose()
 }
 
-/// The number that stands for a status in a column.
+/// The number of a status in a column.
 pub(crate) const fn status_code(status: AttemptStatus) -> i16 {
     match status {
         AttemptStatus::Passed => 0,
@@ -87,7 +87,7 @@ pub(crate) const fn status_code(status: AttemptStatus) -> i16 {
     }
 }
 
-/// The status that a stored number stands for.
+/// The status of a stored number.
 pub(crate) fn status(code: i16) -> Result<AttemptStatus, StoreError> {
     AttemptStatus::ALL
         .iter()
@@ -113,7 +113,7 @@ pub(crate) fn duration(stored: Option<i64>) -> Result<Option<u64>, StoreError> {
     stored.map(long_count).transpose()
 }
 
-/// A number on its way into an `integer` column; the counts that this is for are bounded far below its end.
+/// Converts a count to an `integer` column; such counts are far below its maximum.
 pub(crate) fn int(number: impl TryInto<i32>) -> i32 {
     number.try_into().unwrap_or(i32::MAX)
 }
@@ -133,7 +133,7 @@ pub(crate) fn file_hash(file: Option<&str>) -> Vec<u8> {
     file.map(short_hash).unwrap_or_default()
 }
 
-/// Something stored that no version of ours writes.
+/// A stored value that no version of Assay writes.
 pub(crate) fn corrupt(what: &'static str, value: &str) -> StoreError {
     StoreError::Corrupt {
         what,

@@ -1,8 +1,8 @@
 //! Connection strings of Postgres, checked before libpq reads them.
 //!
-//! libpq quotes what it cannot read, and what it cannot read is often a piece of a password with an unescaped `@`,
-//! `/` or `%`. So a string that has more than one reading is refused here, by a sentence that quotes nothing, and
-//! every message of libpq is searched for the password before it is shown.
+//! libpq's messages quote text that it cannot parse, which is often part of a password with an unescaped `@`, `/` or
+//! `%`. An ambiguous string is therefore rejected here, with a message that quotes nothing. Every message of libpq is
+//! searched for the password before it is shown.
 
 use assay_domain::store::StoreError;
 use diesel::{Connection as _, PgConnection};
@@ -15,10 +15,11 @@ const TIME_LIMITS: [(&str, &str); 3] = [
     ("keepalives_idle", "30"),
 ];
 
-/// Stands for a piece of a connection string that is not shown.
+/// Replaces a hidden part of a connection string.
 const HIDDEN: &str = "…";
 
-/// Why a connection string is refused. Quotes nothing of it, because any piece may be of the password.
+/// Why a connection string is rejected. The message quotes nothing of it, because any part may belong to the
+/// password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidConnectionString {
     /// Neither a URI nor a list of `key=value`.
@@ -51,7 +52,7 @@ pub enum InvalidConnectionString {
         "the connection string's part behind the ? is not a list of key=value joined by &; write a ? as %3F"
     )]
     Query,
-    /// A value whose quotation mark is not closed.
+    /// A value without a closing quotation mark.
     #[error("the connection string holds a quotation mark that is not closed")]
     Quotation,
 }
@@ -79,7 +80,7 @@ impl std::fmt::Debug for ConnectionString {
 pub(crate) struct ConnectFailed(String);
 
 impl ConnectionString {
-    /// The same as [`Self::parse`], for callers to whom a string that is not valid is a database out of reach.
+    /// Like [`Self::parse`], for callers that treat an invalid string as an unreachable database.
     pub(crate) fn new(text: &str) -> Result<Self, StoreError> {
         Self::parse(text).map_err(|error| StoreError::Unreachable(Box::new(error)))
     }
@@ -106,17 +107,17 @@ impl ConnectionString {
         Ok(read)
     }
 
-    /// The string with time limits for a host that does not answer, where it does not set them itself.
+    /// The string with time limits for a host that does not answer, unless it sets them itself.
     pub(crate) fn with_time_limits(&self) -> String {
         self.with_defaults(&TIME_LIMITS)
     }
 
-    /// What a failed attempt to connect means to the caller.
+    /// The error for a failed attempt to connect.
     pub(crate) fn unreachable(&self, error: &dyn std::error::Error) -> StoreError {
         StoreError::Unreachable(Box::new(ConnectFailed(self.redact(&error.to_string()))))
     }
 
-    /// The string with these parameters, where it does not set them itself.
+    /// The string with these parameters, unless it sets them itself.
     pub(crate) fn with_defaults(&self, parameters: &[(&str, &str)]) -> String {
         let missing = parameters
             .iter()
@@ -206,7 +207,7 @@ impl ConnectionString {
         self.keys.push(key.to_owned());
     }
 
-    /// Keeps a text out of messages, as it is written and as libpq decodes it.
+    /// Hides a text in messages, as written and as libpq decodes it.
     fn hide(&mut self, secret: &str) {
         self.secrets
             .push(percent_decode_str(secret).decode_utf8_lossy().into_owned());
@@ -225,7 +226,7 @@ pub fn check_connection_string(text: &str) -> Result<(), InvalidConnectionString
     ConnectionString::parse(text).map(drop)
 }
 
-/// Whether this, found behind a `%`, begins with the code of a character other than NUL.
+/// Whether the text after a `%` begins with the code of a character other than NUL.
 fn begins_with_a_code(text: &str) -> bool {
     let code = text.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
     // `from_str_radix` accepts a sign.
@@ -237,7 +238,7 @@ fn split_before<'a>(text: &'a str, ends: &[char]) -> (&'a str, &'a str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
-/// Whether this is a host with or without a port; an empty one stands for the default.
+/// Whether this is a host with or without a port; an empty one is the default.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(address) => match address.split_once(']') {
@@ -254,7 +255,7 @@ fn is_key(key: &str) -> bool {
     !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
-/// The value at the start of a list of `key=value`, and what follows it.
+/// The value at the start of a list of `key=value`, and the rest.
 fn value(text: &str) -> Result<(String, &str), InvalidConnectionString> {
     let quoted = text.strip_prefix('\'');
     let body = quoted.unwrap_or(text);

@@ -1,8 +1,8 @@
 //! Deleting projects and organizations with everything stored of them.
 //!
-//! A deletion first hides what it deletes: from then on readers and importers find no such project. Then its rows go in
-//! batches. Each batch is a transaction of its own on rows of this project alone, so imports into other projects and reads of
-//! them do not wait. A deletion that was killed is finished by the next one of the same project, or by pruning.
+//! A deletion first hides the project from readers and importers. Then it deletes the rows in batches. Each batch is
+//! a separate transaction on rows of this project only, so imports into other projects and reads of them do not wait.
+//! The next deletion of the same project, or pruning, finishes a deletion that was killed.
 
 use std::{thread, time::Duration};
 
@@ -29,7 +29,7 @@ use crate::{
 /// About how many rows of a table one transaction deletes. All rows of one run go together.
 const BATCH_ROWS: i64 = 20_000;
 
-/// How long a server may still read a project after it was hidden: it looks up who may ask again after half a second.
+/// How long a server may still read a hidden project: it caches a look-up for half a second.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Deletes a batch of a project's rows of one table. Returns how many rows it deleted, and whether there may be more.
@@ -57,7 +57,7 @@ macro_rules! in_batches {
     };
 }
 
-/// The tables that hold many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
+/// The tables with many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
 const LARGE_TABLES: [(Counted, DeleteBatch); 10] = [
     (Counted::Results, in_batches!(result, run_number)),
     (Counted::Other, in_batches!(attempt, run_number)),
@@ -71,7 +71,7 @@ const LARGE_TABLES: [(Counted, DeleteBatch); 10] = [
     (Counted::Other, in_batches!(upload, at, At)),
 ];
 
-/// What the rows of a table count as in the report of a deletion.
+/// The figure of a deletion's report that counts a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counted {
     Runs,
@@ -79,7 +79,7 @@ enum Counted {
     Other,
 }
 
-/// Deletes a project with everything stored of it; none where there is no such project.
+/// Deletes a project with all its data; none if there is no such project.
 pub(crate) fn delete_project(
     database: &Database,
     id: ProjectId,
@@ -116,9 +116,9 @@ pub(crate) fn delete_project(
     Ok(Some(report))
 }
 
-/// Hides a project and deletes its keys. Returns since when it is hidden; none where there is no such project.
+/// Hides a project and deletes its keys. Returns the time since which it is hidden; none if there is no such project.
 ///
-/// Waits for the import that is under way. Every later one finds no project.
+/// Waits for the import under way. Later imports find no project.
 fn hide_project(database: &Database, id: ProjectId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     database.write("hiding a project", |connection| {
         let found: Option<Option<At>> = projects::table
@@ -148,7 +148,7 @@ fn delete_rest(connection: &mut PgConnection, project: Uuid) -> Read<()> {
     Ok(())
 }
 
-/// Deletes an organization with its projects and keys; none where there is no such organization.
+/// Deletes an organization with its projects and keys; none if there is no such organization.
 pub(crate) fn delete_organization(
     database: &Database,
     id: OrganizationId,
@@ -161,7 +161,7 @@ pub(crate) fn delete_organization(
     if !is_known {
         return Ok(None);
     }
-    // Nobody can add a project any longer.
+    // No project can be added any longer.
     let all: Vec<Uuid> = database.run("reading projects", |connection| {
         Ok::<_, WorkError<StoreError>>(
             projects::table
@@ -188,7 +188,7 @@ pub(crate) fn delete_organization(
     Ok(Some(report))
 }
 
-/// Hides an organization and deletes its keys; false where there is no such organization.
+/// Hides an organization and deletes its keys; false if there is no such organization.
 fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Timestamp) -> Read<bool> {
     let found: Option<Option<At>> = organizations::table
         .find(id.0)
@@ -206,7 +206,7 @@ fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Tim
     Ok(true)
 }
 
-/// What deletions that were killed left.
+/// What is left of deletions that were killed.
 pub(crate) fn unfinished(connection: &mut PgConnection) -> Read<UnfinishedDeletions> {
     Ok(UnfinishedDeletions {
         organizations: organization::hidden(connection)?,

@@ -1,7 +1,7 @@
-//! What an operator asks of a database that may not be as it should: reading only, and each question by itself, so that
-//! one that cannot be answered keeps none of the others from it.
+//! The checks of `assay doctor` on a database that may be faulty. They only read, and each is independent, so that a
+//! failing check does not affect the others.
 //!
-//! The statements are raw: they ask Postgres's catalogs, which no schema of ours describes.
+//! The statements are raw SQL, because they read Postgres' catalogs, which our schema does not describe.
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use diesel::{
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Inspection {
     }
 }
 
-/// The server, and who is connected to what.
+/// The server, the connected role and the database.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct ServerFacts {
     /// The database's name.
@@ -47,10 +47,10 @@ pub struct ServerFacts {
     /// The encoding that texts are stored in.
     #[diesel(sql_type = Text)]
     pub encoding: String,
-    /// Whether it replays another server and takes no writes.
+    /// Whether it is a standby, which accepts no writes.
     #[diesel(sql_type = Bool)]
     pub is_standby: bool,
-    /// What the whole database takes on the disk, in bytes.
+    /// Size of the whole database on disk, in bytes.
     #[diesel(sql_type = BigInt)]
     pub size_bytes: i64,
 }
@@ -67,7 +67,7 @@ pub struct Rights {
     /// Whether nothing is checked for it.
     #[diesel(sql_type = Bool)]
     pub superuser: bool,
-    /// Whether it may read what the read API answers.
+    /// Whether it may read the tables of the read API.
     #[diesel(sql_type = Bool)]
     pub reads: bool,
     /// Whether it may store results.
@@ -81,7 +81,7 @@ pub struct Rights {
     pub migrates: bool,
 }
 
-/// What one table takes on the disk, indexes included; partitions count to their table.
+/// Size of one table on disk, with indexes and partitions.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct TableSize {
     /// The table's name.
@@ -133,7 +133,7 @@ impl Inspection {
     /// Connects to the database of this connection string, whatever its schema.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let mut connection = establish(url)?;
-        // Read-only, so that no look can ever change what it looks at.
+        // Read-only, so that no check can change the database.
         connection
             .batch_execute(&format!(
                 "SET statement_timeout = {PATIENCE_MS}; SET default_transaction_read_only = on; \
@@ -149,7 +149,7 @@ impl Inspection {
         Ok(row.clock.0)
     }
 
-    /// The server, and who is connected to what.
+    /// The server, the connected role and the database.
     pub fn server(&mut self) -> Result<ServerFacts, StoreError> {
         self.one(
             "reading the server's version",
@@ -161,12 +161,12 @@ impl Inspection {
         )
     }
 
-    /// How the database's schema stands to this program's.
+    /// The database's schema compared with this program's.
     pub fn schema(&mut self) -> Result<Standing, StoreError> {
         migrate::standing(&mut self.0)
     }
 
-    /// What the connected role may do, and each of the named ones that exists. The tables must be there.
+    /// The rights of the connected role and of each existing one of the named roles. The tables must exist.
     pub fn rights(&mut self, roles: &[&str]) -> Result<Vec<Rights>, StoreError> {
         sql_query(
             "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
@@ -213,7 +213,7 @@ impl Inspection {
 
     /// Every project, oldest first. The schema must be this program's.
     pub fn projects(&mut self) -> Result<Vec<ProjectState>, StoreError> {
-        // The one statement that crosses projects: nobody waits for it but the operator who asked.
+        // The only statement that crosses projects. Only the operator waits for it.
         let sql = "SELECT project.name, project.evaluated_at, counts.runs, counts.without_pack
                    FROM project CROSS JOIN LATERAL (
                        SELECT count(*) AS runs, 

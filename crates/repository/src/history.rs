@@ -68,7 +68,7 @@ struct Row {
     duration_ms: Option<i64>,
 }
 
-/// The next occurrences, and what is left then.
+/// The next occurrences, and the rest.
 pub(crate) fn part(
     connection: &mut PgConnection,
     project: &Project,
@@ -85,7 +85,7 @@ pub(crate) fn part(
         .filter(result::project_id.eq(project.id.0))
         .filter(run::project_id.eq(project.id.0))
         .filter(result::test.eq(rest.test))
-        // Not said of runs as well: a plan for any period takes both for few then, and compares each with each.
+        // No such bound on runs: a generic plan would expect few rows of both and use a nested loop.
         .filter(result::started_at.between(from, At(started_at)))
         .filter(
             result::started_at
@@ -133,7 +133,7 @@ pub(crate) fn part(
     Ok((occurrences, has_more.then_some(rest)))
 }
 
-/// How the test ended in the runs of the period in which it has rows of its own for its attempts.
+/// The test's outcome in the runs of the period in which it has rows of `attempt`.
 fn retried(
     connection: &mut PgConnection,
     project: Uuid,

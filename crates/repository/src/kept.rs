@@ -1,7 +1,7 @@
-//! What the engine reads, kept in memory from one question to the next while nothing of it changed.
+//! Cache of the engine's input, by project.
 //!
-//! Every question asks the database which state it has; the packs are sent and decoded again only where it has another
-//! one. So an answer is never older than what the database says at that moment.
+//! Every request reads the project's state from the database. The packs are read and decoded again only if the state
+//! changed. An answer therefore always reflects the database at that moment.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use uuid::Uuid;
 
 use crate::observation::Observed;
 
-/// How much memory kept histories may take, in bytes; one of 1,000 runs of 5,000 tests takes about three million.
+/// Most memory of cached histories, in bytes. One of 1,000 runs of 5,000 tests has about three million.
 const BYTES: u64 = 64 << 20;
 /// About how many they are. So few share all of the memory, rather than each its part.
 const USUAL: usize = 32;
 
-/// The histories of the projects that were asked about last.
+/// The histories of the most recently requested projects.
 pub(crate) struct Kept(Cache<Uuid, KeptHistory, InBytes>);
 
 /// A history from a time on, in one state of the database.
@@ -31,8 +31,8 @@ struct KeptHistory {
 }
 
 impl Kept {
-    /// What is kept of a project, if it is of this state and stable branch, and holds what started within `from..=to` and
-    /// nothing else.
+    /// The cached history of a project, if it has this state and stable branch. Contains exactly the runs that
+    /// started within `from..=to`.
     pub(crate) fn get(
         &self,
         project: Uuid,
@@ -54,7 +54,7 @@ impl Kept {
         holds.then_some(history)
     }
 
-    /// Keeps all that started from a time on, oldest first.
+    /// Caches all runs that started from a time on, oldest first.
     pub(crate) fn keep(&self, project: Uuid, state: Observed, from: Timestamp, history: &Arc<History>) {
         let history = Arc::clone(history);
         self.0.insert(project, KeptHistory { state, from, history });
@@ -77,7 +77,7 @@ impl Weighter<Uuid, KeptHistory> for InBytes {
             let id = run.run.id.len();
             size_of_val(run) + words.iter().sum::<usize>() + size_of_val(&*run.failures) + id
         });
-        // Without any runs it takes some, too.
+        // A history without runs uses memory too.
         u64::try_from(size_of_val(kept) + runs.sum::<usize>()).unwrap_or(u64::MAX)
     }
 }

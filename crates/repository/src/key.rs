@@ -26,8 +26,8 @@ use crate::{
     schema::{api_key, organization, project},
 };
 
-/// The keys that this process has noted as used, each with the day since 1970: the column is written once a day,
-/// not with each request.
+/// The keys whose use this process has recorded, each with the day since 1970, so that the column is written once a
+/// day and not with each request.
 #[derive(Debug, Default)]
 pub(crate) struct UsedToday(Mutex<HashMap<KeyId, i64>>);
 
@@ -85,10 +85,10 @@ impl Database {
     }
 }
 
-/// Stores a read key; false where there is no such organization.
+/// Stores a read key; false if there is no such organization.
 ///
-/// Storing the same key again changes nothing: a statement whose connection was lost is sent again, and the first one may
-/// have been committed.
+/// Storing the same key again changes nothing, because a statement is repeated after its connection was lost, and the
+/// first one may have been committed.
 pub(crate) fn insert_read(
     connection: &mut PgConnection,
     organization: OrganizationId,
@@ -116,7 +116,7 @@ pub(crate) fn insert_read(
     Ok(true)
 }
 
-/// Stores an ingest key; false where there is no such project. Storing the same key again changes nothing.
+/// Stores an ingest key; false if there is no such project. Storing the same key again changes nothing.
 pub(crate) fn insert_ingest(
     connection: &mut PgConnection,
     project: ProjectId,
@@ -219,7 +219,7 @@ pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) 
         .collect()
 }
 
-/// Revokes a key; false where there is no such key. The first date stays.
+/// Revokes a key; false if there is no such key. The first date stays.
 pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<bool> {
     diesel::update(api_key::table.find(key.0).filter(api_key::revoked_at.is_null()))
         .set(api_key::revoked_at.eq(At(now)))

@@ -3,8 +3,8 @@
 //! [`Database`] implements the ports of [`assay_domain::store`]: `Store` for the read API, `Recorder` for the
 //! importer, `Administration` for the command line. One file a noun; `record` is the import transaction.
 //!
-//! What every statement on a per-project table keeps to: the project arrives as a bound constant, also for each
-//! table that is joined, and what is past the retention is left out by the run's start, which each such table carries.
+//! Every statement on a per-project table binds the project as a constant, also for each joined table. It excludes
+//! results past the retention by the run's start, which each such table has.
 
 mod administration;
 mod attempt;
@@ -72,7 +72,7 @@ pub struct Database {
 }
 
 impl std::fmt::Debug for Database {
-    /// Says how the pool is, and not where it connects to: that holds a password.
+    /// Shows the pool's state, and not its address, which contains a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database")
             .field("pool", &self.pool.state())

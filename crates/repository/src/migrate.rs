@@ -12,15 +12,15 @@ use crate::{column::corrupt, connection_string::establish, schema::__diesel_sche
 /// The migrations of this program, oldest first.
 pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
-/// The key of the lock that programs which migrate one database at the same time wait for; any number would do.
+/// The key of the advisory lock for programs that migrate one database at the same time. The number is arbitrary.
 const LOCK: i64 = 0x6173_7361_7930;
 
-/// How long a migration waits for a lock, which nobody can pass meanwhile: short, so that one that meets a long
-/// transaction of a live database fails, to be run again, rather than hold up everybody.
+/// How long a migration waits for a lock, which blocks all later statements meanwhile. It is short, so that a
+/// migration that meets a long transaction fails and can be repeated, instead of blocking a live database.
 const LOCK_TIMEOUT: &str = "5s";
 
-/// Brings the schema up to date and returns the names of the migrations that were applied. Safe to call from
-/// several programs at once, and on a live database. Roles are left to [`grant_roles`].
+/// Updates the schema and returns the names of the applied migrations. Safe to call from several programs at once,
+/// and on a live database. [`grant_roles`] handles roles.
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = establish(url)?;
     connection
@@ -34,8 +34,8 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// Makes the roles for server and importer where they are missing, and grants them their rights in this database,
-/// whose schema is up to date. Returns what somebody with more rights is to run first; none where all is done.
+/// Creates the missing roles for server and importer, and grants them their rights in this database, whose schema is
+/// up to date. Returns the SQL that a role with more rights must run first; none if all is done.
 pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
     let mut connection = establish(url)?;
     connection
@@ -49,11 +49,11 @@ pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
 }
 
 diesel::define_sql_function! {
-    /// Grants the roles of server and importer their rights, and says what is left to be done.
+    /// Grants the roles of server and importer their rights, and returns the remaining SQL.
     fn assay_grant_roles() -> diesel::sql_types::Nullable<diesel::sql_types::Text>;
 }
 
-/// How the schema of this database stands to this program's. Changes nothing.
+/// Compares the schema of this database with this program's. Changes nothing.
 pub fn schema_standing(url: &str) -> Result<Standing, StoreError> {
     standing(&mut establish(url)?)
 }
@@ -68,7 +68,7 @@ pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
 /// How a database's schema stands to this program's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The newest migration that both know, if any.
+    /// The newest migration that both have, if any.
     pub newest: Option<String>,
     /// Migrations that are yet to be applied, oldest first.
     pub pending: Vec<String>,
@@ -76,7 +76,7 @@ pub struct Standing {
     pub unknown: Vec<String>,
 }
 
-/// How the schema behind this connection stands to this program's. Changes nothing.
+/// Compares the schema of this connection's database with this program's. Changes nothing.
 pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreError> {
     let wanted: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
         .map_err(failed)?
@@ -111,8 +111,8 @@ pub fn revert_all(url: &str) -> Result<Vec<String>, StoreError> {
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// Whether the database has every migration of this program; newer ones are welcome, so that the former version
-/// still runs while the next one is rolled out.
+/// Whether the database has every migration of this program. Newer ones are allowed, so that the old version still
+/// runs while the next one is rolled out.
 pub(crate) fn is_current(connection: &mut PgConnection) -> QueryResult<Result<(), StoreError>> {
     Ok(match missing(connection)? {
         Ok(missing) => match missing.first() {
@@ -126,7 +126,7 @@ pub(crate) fn is_current(connection: &mut PgConnection) -> QueryResult<Result<()
 /// Why the embedded migrations could not be read.
 type BadMigrations = Box<dyn std::error::Error + Send + Sync>;
 
-/// The names of the migrations that the database does not have. By reading alone, which a standby allows, too.
+/// The names of the migrations that the database does not have. Only reads, so that it works on a standby.
 fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, BadMigrations>> {
     let present = present(connection)?;
     Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|wanted| {

@@ -1,4 +1,4 @@
-//! What the engine reads, and how a test ended in a run.
+//! Reads the engine's input, and a test's outcome in a run.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -47,7 +47,7 @@ type RowTypes = (
     Binary,
 );
 
-/// What the engine judges by: the runs of a project that started within `from..=to`, oldest first.
+/// The engine's input: the runs of a project that started within `from..=to`, oldest first.
 pub(crate) fn load(
     connection: &mut PgConnection,
     project: Uuid,
@@ -60,7 +60,7 @@ pub(crate) fn load(
     Ok(history)
 }
 
-/// The same, read only where what is kept of the project is of another state.
+/// The same, read only if the cached history has another state.
 pub(crate) fn kept_or_read(
     connection: &mut PgConnection,
     kept: &Kept,
@@ -69,7 +69,7 @@ pub(crate) fn kept_or_read(
     to: Timestamp,
 ) -> Read<Arc<History>> {
     let Some(state) = State::find(connection, project)? else {
-        // The project was deleted since the caller looked it up.
+        // The project was deleted after the caller's look-up.
         return Ok(Arc::new(History {
             stable_branch: Arc::from(""),
             tests: 0,
@@ -99,18 +99,18 @@ fn until(history: &mut History, to: Timestamp) -> bool {
     is_all
 }
 
-/// Tells those who keep a project's history that it is another now; `observed` is an id that never was one before.
+/// Invalidates cached histories of a project; `observed` is a new id.
 pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
     diesel::update(projects::table.find(project))
         .set(projects::observed.eq(observed))
         .execute(connection)
 }
 
-/// Another with every change of what is observed of a project. The time of the verdicts is part of it for the imports of
-/// programs that do not know the other part.
+/// Changes with every change of a project's history. The time of the verdicts is part of it, because imports of older
+/// programs do not set the id.
 pub(crate) type Observed = (Uuid, Option<At>);
 
-/// What a project's row says of its history.
+/// The state of a project's history, from its row.
 struct State {
     tests: u32,
     stable_branch: String,
@@ -140,8 +140,8 @@ impl State {
 
     /// The runs that started from a time on, oldest first.
     fn history(&self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
-        // Each run by its key: any other join reads all runs of the project where it takes them for few, or compares each with
-        // each. The query language has no such look-up.
+        // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
+        // Diesel cannot express this.
         let packs = Written::<RowTypes>::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
              FROM run_pack AS packed CROSS JOIN LATERAL ( \
@@ -153,7 +153,7 @@ impl State {
         .bind(project)
         .sql(" AND packed.started_at >= ")
         .bind(At(from));
-        // Row by row, so that a pack is decoded while Postgres looks for the ones after it.
+        // Row by row, so that a pack is decoded while Postgres searches the next ones.
         let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
         let mut texts = Texts::default();
         let mut runs = rows
@@ -189,7 +189,7 @@ impl Row {
     }
 }
 
-/// Texts that many runs have in common, each held once.
+/// Texts that many runs share, each stored once.
 #[derive(Default)]
 struct Texts(HashMap<String, Arc<str>>);
 
@@ -250,8 +250,8 @@ pub(crate) fn ended(
     let Some((oldest, newest)) = span(&starts) else {
         return Ok(HashMap::new());
     };
-    // The query language has no rows from arrays, and lists of tests and of runs would be all of the one in all of the
-    // other. The bounds follow from the starts, and keep other partitions out of the plan.
+    // Diesel has no rows from arrays, and two lists would match every test with every run. The bounds follow from the
+    // starts, and exclude other partitions from the plan.
     let rows: Vec<(i32, i32, i16, Option<i32>)> =
         Written::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
             "SELECT result.test, result.run_number, result.status, result.start_offset_ms FROM unnest(",
@@ -276,7 +276,7 @@ pub(crate) fn ended(
     Ok(rows.into_iter().map(ended).collect())
 }
 
-/// When the final attempt started: by itself where that is known, else with the run.
+/// The final attempt's start if it is known, else the run's.
 pub(crate) fn final_start(run_started_at: At, offset_ms: Option<i32>) -> Timestamp {
     run_started_at.0.plus_ms(i64::from(offset_ms.unwrap_or(0)))
 }

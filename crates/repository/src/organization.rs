@@ -131,7 +131,7 @@ fn load(
         .collect()
 }
 
-/// Changes a plan; false where there is no such organization.
+/// Changes a plan; false if there is no such organization.
 pub(crate) fn set_plan(
     connection: &mut PgConnection,
     organization: OrganizationId,

@@ -1,4 +1,4 @@
-//! What the engine reads of a run, as bytes.
+//! Binary format of the engine's input for one run.
 //!
 //! A pack is a version byte, three bitmaps over the project's test ordinals (present, skipped, untimed) and the
 //! failures, each as its distance from the one before. Numbers are LEB128 varints. A bitmap is a mode byte and
@@ -28,7 +28,7 @@ pub(crate) struct Pack {
     pub(crate) present: Bitmap,
     /// Those of them that were finally skipped or interrupted.
     pub(crate) skipped: Bitmap,
-    /// Those of them none of whose attempts reported a duration.
+    /// Those of them without an attempt that reported a duration.
     pub(crate) untimed: Bitmap,
     /// Those not skipped that had a failed attempt, ascending.
     pub(crate) failures: Vec<Failure>,
@@ -76,8 +76,8 @@ impl Pack {
         out
     }
 
-    /// The pack that these bytes are, in a project of so many tests. Refuses whatever `encode` does not write of
-    /// valid observations, so that a damaged pack can neither crash the engine nor take its memory.
+    /// Decodes a pack of a project with this number of tests. Rejects everything that `encode` does not write for
+    /// valid observations, so that a damaged pack can neither crash the engine nor exhaust its memory.
     pub(crate) fn decode(bytes: &[u8], tests: u32) -> Result<Self, BadPack> {
         let (version, bytes) = bytes.split_first().ok_or(BadPack::Short)?;
         if *version != VERSION {
@@ -88,7 +88,7 @@ impl Pack {
         let skipped = input.bitmap(Some(&present))?;
         let untimed = input.bitmap(Some(&present))?;
         let count = input.number()?;
-        // Each takes two bytes at least, so that no number makes it take memory that its bytes do not.
+        // Each has at least two bytes, which bounds the allocation by the input's length.
         let at_most = input.bytes.len() / 2;
         let mut failures = Vec::with_capacity(index(count)?.min(at_most));
         let mut next = 0;
@@ -198,7 +198,7 @@ impl Input<'_> {
         Err(BadPack::Number)
     }
 
-    /// The next test, at its distance from `next`, which moves past it.
+    /// The next test, at its distance from `next`, which is advanced past it.
     fn test(&mut self, next: &mut u64) -> Result<TestOrdinal, BadPack> {
         let test = next.checked_add(self.number()?).ok_or(BadPack::Test)?;
         *next = test.saturating_add(1);
@@ -227,7 +227,7 @@ impl Input<'_> {
         })
     }
 
-    /// A bitmap, all of whose bits lie within the project and within `present`.
+    /// A bitmap with all bits within the project and within `present`.
     fn bitmap(&mut self, present: Option<&Bitmap>) -> Result<Bitmap, BadPack> {
         let set = match self.byte()? {
             0 => Bitmap::default(),

@@ -11,44 +11,44 @@ use diesel::{
 use crate::{Database, column::At, pool::WorkError, schema::period};
 
 define_sql_function! {
-    /// Makes the partitions that a run with this start lies in, unless they are there, and keeps them until the
-    /// transaction ends; the migrations say more.
+    /// Creates the missing partitions for a run with this start, and protects them from pruning until the transaction
+    /// ends. The migrations have more.
     fn assay_make_room(at: Timestamptz, now: Timestamptz) -> diesel::sql_types::Bool;
 }
 
-/// When the first and the last run may have started that are asked about and visible.
+/// Bounds of the start of visible runs in a period.
 pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
     let (from, to) = ever_visible(project);
     (from.max(At(window.from)), to.min(At(window.to)))
 }
 
-/// When the first and the last run may have started that are visible at all.
+/// Bounds of the start of all visible runs.
 pub(crate) const fn ever_visible(project: &Project) -> (At, At) {
     (At(project.visible_from), At(project.visible_to))
 }
 
-/// Makes sure that rows of a run with this start can be written, and that pruning does not take their place away
+/// Makes sure that rows of a run with this start can be written, and that pruning does not drop their partition
 /// before this transaction ends.
 pub(crate) fn make_room(connection: &mut PgConnection, start: At, now: Timestamp) -> QueryResult<bool> {
     select(assay_make_room(start, At(now))).get_result(connection)
 }
 
-/// The first and the last of some starts: bounds by which any plan can tell which partitions they lie in.
+/// The first and the last of some starts, as bounds with which any plan can exclude partitions.
 pub(crate) fn span(starts: &[At]) -> Option<(At, At)> {
     starts.iter().copied().min().zip(starts.iter().copied().max())
 }
 
 define_sql_function! {
-    /// Drops the partitions of this name; false where that is not possible now. The migrations say more.
+    /// Drops the partitions of this name; false if that is not possible now. The migrations have more.
     fn assay_drop_period(period_name: Text) -> diesel::sql_types::Bool;
 }
 
-/// How often in a row dropping a period may fail before the rest are left, and how long readers and imports go on in
-/// between.
+/// Failures in a row to drop a period before the rest is left, and the pause between, in which readers and imports
+/// continue.
 const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The names of the periods that end at a time or before, oldest first, and when the last of them ends.
+/// The names of the periods that end at or before a time, oldest first, and the end of the last one.
 pub(crate) fn over(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<String>, Option<At>)> {
     let rows: Vec<(String, At)> = period::table
         .filter(period::ends_at.le(by))
@@ -59,8 +59,9 @@ pub(crate) fn over(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<St
     Ok((rows.into_iter().map(|(name, _)| name).collect(), last))
 }
 
-/// Drops these periods with all rows in them, and tells after each how many are gone. Left are those in which a run still
-/// starts, and those that are in use all the time: what holds one of them often holds all, so it is waited for once.
+/// Drops these periods with all rows in them, and reports their number after each. Periods in which a run still
+/// starts, and periods in constant use, are left. A transaction that blocks one period often blocks all, so the
+/// waiting is done once.
 pub(crate) fn drop_all(
     database: &Database,
     periods: Vec<String>,
@@ -84,7 +85,7 @@ pub(crate) fn drop_all(
 
 /// Drops a period; false where a run still starts in it or it is in use.
 fn drop_now(database: &Database, name: &str) -> Result<bool, StoreError> {
-    // A transaction of its own, because the function gives up what it holds at its end.
+    // A separate transaction, whose end releases the function's locks.
     database.run("dropping a period", |connection| {
         Ok::<_, WorkError<StoreError>>(select(assay_drop_period(name)).get_result(connection)?)
     })

@@ -1,4 +1,4 @@
-//! Connections, and what their failures mean.
+//! The connection pool, and the classification of its errors.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -47,7 +47,7 @@ impl From<u32> for PoolOptions {
     }
 }
 
-/// Why a unit of work did not succeed: its statements failed, or it refused what it found.
+/// Why a unit of work failed: its statements failed, or it rejected the data.
 pub(crate) enum WorkError<E> {
     Query(QueryError),
     Refused(E),
@@ -75,7 +75,7 @@ impl From<WorkError<StoreError>> for WorkError<RecordError> {
 }
 
 impl WorkError<StoreError> {
-    /// The error for a caller that does not know diesel, with diesel's own as its source.
+    /// The error for callers without diesel, with diesel's error as its source.
     pub(crate) fn during(self, doing: &'static str) -> StoreError {
         match self {
             Self::Query(error) => StoreError::Failed {
@@ -110,7 +110,8 @@ impl Database {
         let pool = Pool::builder()
             .max_size(options.size.max(1))
             .connection_timeout(options.wait)
-            // A check at each check-out would cost a quarter of the requests; a dead connection is replaced instead.
+            // A check at each check-out would cost a quarter of the throughput. A dead connection is replaced
+            // instead.
             .test_on_check_out(false)
             // The caller's error carries the cause.
             .error_handler(Box::new(NopErrorHandler))
@@ -132,10 +133,10 @@ impl Database {
         Ok(database)
     }
 
-    /// Runs statements on a connection, once more on another one where the first turns out to be dead.
+    /// Runs statements on a connection, and again on another one if the first is dead.
     ///
-    /// Nothing is lost by the second run: statements outside of a transaction are reads or may be repeated, and
-    /// a transaction of a dead connection was rolled back or may be repeated.
+    /// The second run is safe: statements outside of a transaction are reads or can be repeated, and a transaction of
+    /// a dead connection was rolled back or can be repeated.
     pub(crate) fn run<T, E: From<StoreError>>(
         &self,
         doing: &'static str,
@@ -188,8 +189,8 @@ impl Database {
         }
     }
 
-    /// A connection that answers. What ended one connection has often ended all; each that is given back broken is
-    /// replaced, so one more than there are is a fresh one.
+    /// A working connection. The cause that ended one connection has often ended all. Each broken one is replaced on
+    /// return, so that after one more than the pool's size a connection is new.
     fn live_connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
         for _ in 0..self.pool.max_size() {
             let mut connection = self.connection()?;
@@ -207,7 +208,7 @@ impl Database {
     }
 }
 
-/// What every connection is told when it is opened.
+/// The settings of every new connection.
 #[derive(Debug)]
 struct Session {
     statement_timeout: Duration,
@@ -219,11 +220,11 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     }
 }
 
-/// Tells a new connection what it is to keep to.
+/// Sets up a new connection.
 ///
-/// Last it has Postgres take a megabyte and give it back. With glibc a process that gave back so large a piece leaves two
-/// megabytes of its heap in place from then on; before, it returns what is over 128 kB, and a statement that takes a little
-/// more grows and shrinks the heap each time, which costs a sixth of a cheap statement.
+/// Last it has Postgres take a megabyte and give it back. With glibc a process that gave back so large a piece leaves
+/// two megabytes of its heap in place from then on; before, it returns what is over 128 kB, and a statement that
+/// takes a little more grows and shrinks the heap each time, which costs a sixth of a cheap statement.
 pub(crate) fn prepare(
     connection: &mut PgConnection,
     statement_timeout: Duration,
@@ -238,7 +239,7 @@ pub(crate) fn prepare(
         .map_err(diesel::r2d2::Error::QueryError)
 }
 
-/// Whether an error says that the connection is gone, rather than that a statement failed.
+/// Whether an error means that the connection is dead, and not only that a statement failed.
 fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
     let says_so = matches!(
         error,
@@ -247,6 +248,6 @@ fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
             _
         )
     );
-    // After a failed statement libpq knows the state of the transaction, unless the connection is gone.
+    // After a failed statement libpq reports the state of the transaction, unless the connection is dead.
     says_so || connection.is_broken()
 }

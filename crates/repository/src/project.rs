@@ -117,7 +117,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
 }
 
 /// Locks a project against imports and other changes until the transaction ends, and returns its organization; none
-/// where there is no such project.
+/// if there is no such project.
 pub(crate) fn lock(connection: &mut PgConnection, id: Uuid) -> QueryResult<Option<Uuid>> {
     project::table
         .find(id)
@@ -128,8 +128,8 @@ pub(crate) fn lock(connection: &mut PgConnection, id: Uuid) -> QueryResult<Optio
         .optional()
 }
 
-/// Refuses a name that another project of the organization has, and makes the other programs that name a project of it
-/// wait until the transaction ends.
+/// Rejects a name that another project of the organization has. Other programs that name a project of it wait until
+/// the transaction ends.
 fn check_name(
     connection: &mut PgConnection,
     organization: Uuid,

@@ -1,4 +1,4 @@
-//! Deleting what is past its organization's retention.
+//! Deletes results past their organization's retention.
 
 use std::collections::BTreeSet;
 
@@ -23,16 +23,16 @@ use crate::{
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
 };
 
-/// How many runs, and about how many results, are deleted in one transaction, which holds up the project's imports.
+/// How many runs, and about how many results, are deleted in one transaction, which delays the project's imports.
 const BATCH_RUNS: i64 = 50;
 const BATCH_RESULTS: i64 = 50_000;
 /// The same where results need no deleting, because they go with their period.
 const BATCH_BARE_RUNS: i64 = 500;
 
-/// Deletes what is past each organization's retention, or only counts it. Projects without any are left out.
+/// Deletes results past each organization's retention, or only counts them. Projects without any are left out.
 ///
-/// Runs go first, so that results are never missed by a run that is still there; then, where no plan shows them any
-/// longer, the results with their whole period, else row by row with their run.
+/// Runs are deleted first, so that no stored run lacks results. Results that no plan shows any longer are dropped
+/// with their whole period. Other results are deleted with their run.
 pub(crate) fn prune(
     database: &Database,
     now: Timestamp,
@@ -137,7 +137,7 @@ fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<A
     Ok(rows.into_iter().map(due).collect::<Result<_, StoreError>>()?)
 }
 
-/// What is due of a project, and how many runs of it are stored.
+/// The counts of a project's runs and results that are due, and the number of its runs.
 fn count(connection: &mut PgConnection, due: &Due) -> Read<(Counts, u64)> {
     let (runs, results): (i64, Option<i64>) = run::table
         .filter(run::project_id.eq(due.project))
@@ -187,8 +187,8 @@ impl Due {
     }
 }
 
-/// Waits for the imports into the project that are under way, and holds up those that come. Says how long the project's
-/// runs are kept: its plan may have become a longer one since pruning began.
+/// Waits for the imports into the project that are under way, and blocks later ones. Returns the project's retention,
+/// because its plan may have changed since pruning began.
 fn lock(connection: &mut PgConnection, project: Uuid) -> Read<Option<i64>> {
     let Some(organization) = crate::project::lock(connection, project)? else {
         return Ok(None);
@@ -259,7 +259,7 @@ fn delete_batch(connection: &mut PgConnection, due: &Due, now: Timestamp) -> Rea
     })
 }
 
-/// Deletes runs with all that is stored of them beside their results.
+/// Deletes runs with all their rows except results.
 fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) -> QueryResult<u64> {
     diesel::delete(run_pack::table)
         .filter(run_pack::project_id.eq(project))
@@ -286,14 +286,14 @@ fn amount(rows: usize) -> u64 {
     u64::try_from(rows).unwrap_or(u64::MAX)
 }
 
-/// Deletes the tests without results, their verdicts, and the signatures without occurrences. A test or signature that comes
-/// back gets a new number: packs of runs that are still there must not come to speak of another test.
+/// Deletes the tests without results, their verdicts, and the signatures without occurrences. A test or signature
+/// that returns gets a new number, so that a number in an existing pack never means another test.
 fn delete_orphans(connection: &mut PgConnection, due: &Due) -> Read<()> {
     let project = due.project;
     if lock(connection, project)?.is_none() {
         return Ok(());
     }
-    // Of these alone the results are looked for.
+    // Results are searched only for these.
     let doubtful: Vec<i32> = test::table
         .left_join(
             verdict::table.on(verdict::project_id
@@ -305,7 +305,7 @@ fn delete_orphans(connection: &mut PgConnection, due: &Due) -> Read<()> {
         .select(test::ordinal)
         .load(connection)?;
     if !doubtful.is_empty() {
-        // The first result of each, which an index finds; `not exists` might read all results instead.
+        // Finds the first result of each by an index; `not exists` might read all results instead.
         let result = result::table
             .filter(result::project_id.eq(project))
             .filter(result::test.eq(test::ordinal))

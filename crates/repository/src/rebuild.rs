@@ -1,4 +1,4 @@
-//! What is derived from results: storing a run's pack, and making everything anew from the rows.
+//! Recomputes derived data from results, and stores a run's pack.
 
 use assay_domain::{id::ProjectId, run::Outcome, store::StoreError, timestamp::Timestamp, verdict::Judge};
 use diesel::{
@@ -43,27 +43,28 @@ pub(crate) fn store_pack(
         .execute(connection)
 }
 
-/// What making derived rows anew came to.
+/// The result of recomputing derived rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rebuilt {
     /// Runs looked at.
     pub runs: u64,
-    /// Those whose rows, pack, counts or status were not what the attempts and shards say.
+    /// Runs whose rows, pack, counts or status differed from the attempts and shards.
     pub runs_changed: u64,
-    /// Stored verdicts that are no longer what they were; time alone may change some.
+    /// Stored verdicts that changed; time alone may change some.
     pub verdicts_changed: u64,
-    /// Branches that were listed wrongly, or not at all.
+    /// Branches that were missing or wrong.
     pub branches_changed: u64,
-    /// Days whose runs were counted wrongly, or not at all: one for each way in which runs of the day ended.
+    /// Daily counts that were missing or wrong, one for each day and outcome.
     pub days_changed: u64,
 }
 
 impl Database {
-    /// Makes everything that is derived from a project's results anew: how each test and shard ended, the counts, the
-    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `told` hears how many runs are done, out of how many. None where there is no such project.
+    /// Recomputes all data derived from a project's results: the outcome of each test and shard, the counts, the
+    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `told` is called with
+    /// the number of finished runs and of all. None if there is no such project.
     ///
-    /// What was right stays as it is. Each run is a transaction of its own, so that imports wait for no more than one.
+    /// Correct rows are not written. Each run is a separate transaction, so that imports wait for one run at most.
     pub fn rebuild(
         &self,
         project: ProjectId,
@@ -115,7 +116,7 @@ impl Database {
     }
 }
 
-/// Takes the lock that imports take, too; false where there is no such project.
+/// Takes the same lock as imports; false if there is no such project.
 fn lock(connection: &mut PgConnection, project: Uuid) -> Read<bool> {
     Ok(project::lock(connection, project)?.is_some())
 }

@@ -1,4 +1,4 @@
-//! Grouping a project's stored errors anew, after the algorithm that recognises them changed.
+//! Groups a project's stored errors again, after the fingerprint algorithm changed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,10 +23,10 @@ use crate::{
     schema::{attempt, project, run, signature, signature_alias},
 };
 
-/// How many runs are looked at together, which bounds the memory.
+/// How many runs are processed together, which bounds the memory.
 const BATCH: usize = 100;
 
-/// Groups the errors of a project anew; none where there is no such project. To be run in a transaction.
+/// Groups the errors of a project again; none if there is no such project. To be run in a transaction.
 pub(crate) fn refingerprint(
     connection: &mut PgConnection,
     id: ProjectId,
@@ -42,7 +42,7 @@ pub(crate) fn refingerprint(
         .optional()?;
     let Some(numbered) = numbered else { return Ok(None) };
     let mut grouping = Grouping::load(connection, id.0, classifier, numbered)?;
-    // By start, so that a batch lies in few partitions.
+    // By start, so that a batch is in few partitions.
     let mut runs: Vec<(i32, At)> = run::table
         .filter(run::project_id.eq(id.0))
         .order((run::started_at, run::number))
@@ -56,7 +56,7 @@ pub(crate) fn refingerprint(
     grouping.store(connection).map(Some).map_err(Into::into)
 }
 
-/// A failed attempt, as far as it matters here.
+/// The columns of a failed attempt that grouping needs.
 #[derive(Queryable)]
 struct Failed {
     run_number: i32,
@@ -97,7 +97,7 @@ fn failed_attempts(
         .load(connection)
 }
 
-/// What becomes of a project's signatures.
+/// The new grouping of a project's signatures.
 struct Grouping<'a> {
     project: Uuid,
     classifier: &'a dyn Classifier,
@@ -177,7 +177,7 @@ impl<'a> Grouping<'a> {
         ordinal
     }
 
-    /// Stores the signatures as they now are, and under which of them each former fingerprint answers.
+    /// Stores the new signatures, and the signature to which each former fingerprint leads.
     fn store(self, connection: &mut PgConnection) -> QueryResult<Refingerprinted> {
         let project = self.project;
         diesel::update(project::table.find(project))
@@ -213,7 +213,7 @@ impl<'a> Grouping<'a> {
         })
     }
 
-    /// Lets every fingerprint that nothing has any longer answer for the one that most of its occurrences got.
+    /// Makes every fingerprint without occurrences an alias of the one that most of its occurrences got.
     fn store_aliases(&self, connection: &mut PgConnection) -> QueryResult<u64> {
         let project = self.project;
         let mut renamed = 0;
@@ -287,7 +287,7 @@ struct Changes {
 }
 
 impl Changes {
-    /// By hand, because the query language has no update from arrays.
+    /// Raw SQL, because diesel has no update from arrays.
     fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
         let (Some(from), Some(to)) = (self.starts.iter().min(), self.starts.iter().max()) else {
             return Ok(());

@@ -1,12 +1,13 @@
-//! Reads of data from standbys that keep up with the primary.
+//! Reads from standbys that keep up with the primary.
 //!
-//! Who may ask is always decided by the primary; what is answered may come from a standby, unless that is more than a
-//! second behind. A request never waits for a standby: connections are made in the background, and a standby that is
-//! lost, behind, or fails at a statement costs no more than the same question to the primary.
+//! Keys and plans are always read from the primary. Data may come from a standby that is at most a second behind. A
+//! request never waits for a standby: connections are opened in the background. If a standby is lost, behind, or
+//! fails at a statement, the primary is asked instead.
 //!
-//! How far a standby is behind is told by positions in the write-ahead log, not by clocks: a standby has to have replayed
-//! everything that the primary had written out at some moment of the last second. So the machines' clocks do not matter,
-//! and neither do a primary that writes nothing and a standby that has lost its primary unnoticed.
+//! The lag is measured by positions in the write-ahead log, not by clocks. A standby must have replayed everything
+//! that the primary had written at some moment of the last second. The machines' clocks therefore do not matter. An
+//! idle primary does not make its standbys look late, and a standby that lost its primary without noticing is
+//! detected.
 
 mod horizon;
 mod standby;
@@ -39,20 +40,20 @@ use crate::{
 
 /// Twice the longest pause between attempts to reach a standby that is lost.
 const RECONNECT: Duration = Duration::from_secs(4);
-/// How long a connection lives, so that a standby that came back gets its share again.
+/// Lifetime of a connection, so that a standby that returned gets its share again.
 const LIFETIME: Duration = Duration::from_secs(300);
 
 impl Database {
-    /// Lets reads of data go to the standbys of this connection string, which may name several hosts.
+    /// Allows reads of data from the standbys of this connection string, which may name several hosts.
     ///
-    /// Returns at once: until a standby is reached, and whenever none is, the primary answers. Fails only where the
-    /// connection string is not valid.
+    /// Returns immediately. While no standby is reached, the primary answers. Fails only if the connection string is
+    /// invalid.
     pub fn with_replicas(mut self, url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
         self.replicas = Some(Replicas::new(ConnectionString::new(url)?, options.into()));
         Ok(self)
     }
 
-    /// Asks one question about data, over a standby if one keeps up.
+    /// Runs one read of data, on a standby if one keeps up.
     pub(crate) fn data<T>(
         &self,
         doing: &'static str,
@@ -73,7 +74,7 @@ impl Database {
         self.data(doing, |connection| in_one_state(connection, &mut work))
     }
 
-    /// The same for what is asked for by an id.
+    /// The same for reads by an id.
     pub(crate) fn read_known<T>(
         &self,
         doing: &'static str,
@@ -82,8 +83,8 @@ impl Database {
         self.known(doing, |connection| in_one_state(connection, &mut work))
     }
 
-    /// Asks one question about what is asked for by an id. What a standby does not have is looked for on the primary, so
-    /// that a run is found as soon as its id was told.
+    /// Runs one read by an id. If a standby lacks the row, the primary is asked, so that a run is found as soon as
+    /// its id is known.
     pub(crate) fn known<T>(
         &self,
         doing: &'static str,
@@ -157,7 +158,7 @@ impl Replicas {
         }
     }
 
-    /// The answer of a standby; none where none keeps up or can answer. Fails only where asking the primary as well would
+    /// The answer of a standby; none if none keeps up or can answer. Fails only where asking the primary too would
     /// take as long again.
     fn answer<T>(
         &self,
@@ -183,7 +184,7 @@ impl Replicas {
                     source: Box::new(error),
                 })
             }
-            // What is missing here, or does not fit together, may be about to arrive; the primary has the last word.
+            // Missing or inconsistent rows may be about to arrive, so the primary decides.
             Err(WorkError::Refused(_) | WorkError::Query(QueryError::NotFound)) => Ok(None),
             Err(WorkError::Query(error)) => {
                 self.trouble.tell(&format_args!("{doing} failed: {error}"));
@@ -192,7 +193,7 @@ impl Replicas {
         }
     }
 
-    /// The position that a standby must have reached; none where the primary does not tell it.
+    /// The position that a standby must have reached; none if the primary does not show it.
     fn needed(&self, position: impl FnOnce() -> Result<i64, StoreError>) -> Option<Needed> {
         let horizon = || self.horizon.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -214,12 +215,12 @@ impl Replicas {
             };
             match standby.has_reached(needed.position, Instant::now()) {
                 Ok(true) => return Some(standby),
-                // Held until another is found, or it would come again.
+                // Kept until another is found, or the pool would return it again.
                 Ok(false) => behind.push(standby),
                 Err(error) => self.trouble.tell(&error),
             }
         }
-        // The first read after a pause knows a moment ago only, which every standby is a little behind.
+        // The first read after a pause has only a very recent position, which every standby may still lack.
         if !behind.is_empty() && needed.at.elapsed() > OLDEST / 2 {
             self.trouble.tell(&"it is too far behind");
         }

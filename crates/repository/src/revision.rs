@@ -12,11 +12,11 @@ use crate::{column::At, pool::Read, schema::run};
 /// Number, start, tested revision, commit and branch of a run.
 type Row = (i32, At, Option<String>, Option<String>, Option<String>);
 
-/// What makes two runs the same code.
+/// Identifies the code of a run.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
     Named(String),
-    /// A run that does not tell its revision shares it with no other.
+    /// A run without a revision shares it with no other.
     Own(i32),
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// Those of the window that ends at `to`, as the engine counts them: a run without a result that is not skipped
-    /// is none, and where no run names its branch all are on the stable one. Nothing is read where all runs that are asked
-    /// about lie before the window: the newest started then.
+    /// The revisions of the window that ends at `to`, by the engine's rules: a run in which all results are skipped
+    /// is left out, and if no run names its branch, all are on the stable one. Reads nothing if the newest of the
+    /// requested runs started before the window.
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: &Project,
@@ -78,7 +78,7 @@ impl Revisions {
         Ok(Self { from, to, seen })
     }
 
-    /// Where the engine counts a run's revision; nothing where the run lies outside of the window.
+    /// The branch and the time by which the engine orders a run's revision; empty for a run outside of the window.
     pub(crate) fn seen(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionSeen {
         if !(self.from..=self.to).contains(&started_at) {
             return RevisionSeen::default();

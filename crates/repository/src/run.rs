@@ -57,7 +57,7 @@ impl StoredCounts {
 }
 
 impl StoredRun {
-    /// From start to end, where the end is known. A report whose end lies before its start took no time.
+    /// Time from start to end, if the end is known. Zero if a report's end is before its start.
     pub(crate) fn duration_ms(&self) -> Option<i64> {
         self.finished_at
             .map(|end| end.0.since_ms(self.started_at.0).max(0))

@@ -1,4 +1,5 @@
-//! How many runs started on each day, so that counting those of a period follows its days and not its runs.
+//! Number of runs that started on each day, so that counting the runs of a period takes time in its days and not in
+//! its runs.
 
 use std::ops::Range;
 
@@ -15,15 +16,15 @@ use crate::{
     schema::{run, run_day},
 };
 
-/// The day, in UTC, that a point in time lies in: its beginning.
+/// The beginning of the day, in UTC, of a point in time.
 pub(crate) fn of(at: At) -> At {
     At(Timestamp::from_unix_ms(
         at.0.unix_ms().div_euclid(DAY_MS) * DAY_MS,
     ))
 }
 
-/// The days that lie in `from..=to` as a whole: from the beginning of the first to that of the one after the last, and none at
-/// `from` where there are no such days.
+/// The whole days in `from..=to`: from the beginning of the first to the end of the last. An empty range at `from` if
+/// there are none.
 pub(crate) fn whole(from: Timestamp, to: Timestamp) -> Range<At> {
     let first = match of(At(from)) {
         At(begun) if begun < from => At(begun.plus_days(1)),
@@ -37,13 +38,13 @@ pub(crate) fn whole(from: Timestamp, to: Timestamp) -> Range<At> {
     }
 }
 
-/// Makes the rows of these days what the runs say, and says how many were something else. To be called under the
-/// project's lock, whenever runs came, ended otherwise, moved in time or went.
+/// Recomputes the rows of these days from the runs, and returns how many changed. Requires the project's lock. To be
+/// called whenever runs are added, change their outcome, move in time or are deleted.
 pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, days: &[At]) -> QueryResult<usize> {
     if days.is_empty() {
         return Ok(0);
     }
-    // By hand, because the query language has neither deleting nor inserting by what an array holds.
+    // Raw SQL, because diesel has no delete and insert by arrays.
     let gone = diesel::sql_query(
         "DELETE FROM run_day WHERE run_day.project_id = $1 AND day = ANY ($2) AND ( \
              SELECT run.number FROM run WHERE run.project_id = $1 AND coalesce(run.status, '') = run_day.status \
@@ -66,7 +67,7 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, days: &[At])
     Ok(gone + changed)
 }
 
-/// Makes the rows of all days anew, and says how many changed.
+/// Recomputes the rows of all days, and returns how many changed.
 pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64> {
     let of_runs = run::table
         .filter(run::project_id.eq(project))

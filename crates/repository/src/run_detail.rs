@@ -60,7 +60,7 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
 const WHOLE: u32 = 500;
 /// About how many bytes of texts a part has.
 const PART_BYTES: usize = 2 << 20;
-/// About how many bytes an entry has beside its texts.
+/// About how many bytes an entry has in addition to its texts.
 const ENTRY_BYTES: usize = 200;
 /// Most bytes of a message in a list.
 const MESSAGE_BYTES: usize = 8_000;
@@ -143,7 +143,7 @@ pub(crate) fn part(
     tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
 }
 
-/// A hash of what the shards of a run hold.
+/// A hash of the contents of a run's shards.
 fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> QueryResult<[u8; 32]> {
     let contents: Vec<(i16, Vec<u8>)> = shards::table
         .filter(shards::project_id.eq(project))
@@ -159,14 +159,14 @@ fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Qu
     Ok(hash.finalize().into())
 }
 
-/// What the attempts of a test in a run say.
+/// The signatures and messages of a test's attempts in a run.
 #[derive(Debug, Default)]
 struct Told {
     message_bytes: usize,
     signatures: DefaultHasher,
 }
 
-/// What the attempts of a run's tests say, or of some of them.
+/// The signatures and messages of a run's tests, or of some of them.
 fn signatures(
     connection: &mut PgConnection,
     project: Uuid,
@@ -215,7 +215,7 @@ fn digest(tests: &[i32], told: &HashMap<i32, Told>) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Message, author, title, provider and suite: what only the detail shows.
+/// Message, author, title, provider and suite, which only the detail shows.
 type Context = (
     Option<String>,
     Option<String>,
@@ -384,7 +384,7 @@ fn errors(
         )
         .filter(attempt::project_id.eq(project))
         .filter(attempt::run_number.eq(run.number))
-        // Tells which partition has the rows.
+        // Restricts the read to the rows' partition.
         .filter(attempt::started_at.eq(run.started_at))
         .filter(attempt::is_final)
         .filter(

@@ -73,19 +73,19 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
     })
 }
 
-/// The stable branch, how many runs match, and whether one matches that lies behind the page.
+/// The stable branch, the number of matching runs, and whether one is on the other side of the page.
 type Around = (String, i64, bool);
 type AroundTypes = (Text, BigInt, Bool);
 
-/// What a page of the list is cut from. Its statement is written by hand, because putting it together took the query language
-/// a fifth of the server's time for a page.
+/// The list from which a page is cut. Its statement is raw SQL, because building it with diesel took a fifth of the
+/// server's time for a page.
 struct List<'a> {
     project: Uuid,
-    /// That a run is a visible one of the period, which the filters let through.
+    /// Condition: a run is visible, in the period, and matches the filters.
     matching: Vec<Part<'a>>,
-    /// The days of the period that are counted already: none where a filter asks for what is not counted by day.
+    /// The days of the period with daily counts; none if a filter is not part of the counts.
     days: Range<At>,
-    /// That runs of a day, as they are counted, ended as asked for.
+    /// Condition: a daily count has the requested outcome.
     day_matching: Vec<Part<'a>>,
     position: Option<RunPosition>,
     direction: Direction,
@@ -105,7 +105,7 @@ impl<'a> List<'a> {
         let mut day_matching = Vec::new();
         let texts = [&query.branch, &query.sha];
         if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-            // No stored text has it, and Postgres takes none that does.
+            // No stored text has a NUL, and Postgres rejects a parameter with one.
             matching.push(Part::Sql(" AND false"));
         } else {
             if let Some(branch) = &query.branch {
@@ -139,7 +139,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Adds the columns of [`Around`]. None of them depends on the row, so Postgres finds each out once.
+    /// Adds the columns of [`Around`]. None of them depends on the row, so Postgres computes each once.
     fn around<Row>(&self, statement: Written<'a, Row>, own: bool) -> Written<'a, Row> {
         statement
             .sql("(SELECT stable_branch FROM project WHERE project.id = ")
@@ -165,12 +165,12 @@ impl<'a> List<'a> {
             .sql(")")
     }
 
-    /// That a run lies past the position.
+    /// Condition: a run is past the position.
     fn beyond(&self) -> Vec<Part<'a>> {
         let Some(RunPosition { started_at, number }) = self.position else {
             return Vec::new();
         };
-        // The first condition follows from the second; it alone tells Postgres where in the index to begin.
+        // The first condition follows from the second. Postgres needs it to start the index scan at the position.
         let words = match self.direction {
             Direction::Next => [
                 " AND run.started_at <= ",
@@ -186,8 +186,8 @@ impl<'a> List<'a> {
         position(words, At(started_at), number)
     }
 
-    /// That a run lies on the side that the page was reached from. The position's own run is one of them where the page has
-    /// others.
+    /// Condition: a run is on the side from which the page was reached. With `own`, the position's own run is one of
+    /// them.
     fn behind(&self, own: bool) -> Vec<Part<'a>> {
         let Some(RunPosition { started_at, number }) = self.position else {
             return vec![Part::Sql(" AND false")];

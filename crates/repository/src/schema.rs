@@ -238,7 +238,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    /// What diesel's migrations keep of themselves.
+    /// The applied migrations, written by diesel.
     __diesel_schema_migrations (version) {
         version -> Text,
         run_on -> Timestamp,

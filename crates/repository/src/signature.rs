@@ -1,6 +1,6 @@
-//! Error signatures: what they are called, when they were seen, and the figures of their occurrences.
+//! Error signatures: their titles, when they were seen, and the figures of their occurrences.
 //!
-//! Postgres counts; what is read is bounded by what an answer shows.
+//! Postgres counts. The rows that are read are bounded by the limits of an answer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +28,7 @@ use crate::{
     written::{Part, Written},
 };
 
-/// The signature that has a fingerprint now, or had it before errors were grouped anew.
+/// The signature that has a fingerprint, or had it before errors were grouped again.
 pub(crate) fn named_by(
     connection: &mut PgConnection,
     project: Uuid,
@@ -45,7 +45,7 @@ pub(crate) fn named_by(
                 .eq(asked)
                 .or(signature::ordinal.eq_any(former)),
         )
-        // One that has it now goes before one that had it.
+        // A signature that has it now precedes one that had it.
         .order((signature::fingerprint.ne(asked), signature::ordinal))
         .select((
             signature::ordinal,
@@ -68,7 +68,7 @@ pub(crate) fn named_by(
 
 /// Deletes the signatures that nothing has.
 pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
-    // The first occurrence of each is looked for, which an index finds; `not exists` might read all attempts instead.
+    // Finds the first occurrence of each by an index; `not exists` might read all attempts instead.
     let occurrence = attempt::table
         .filter(attempt::project_id.eq(project))
         .filter(attempt::signature.eq(signature::ordinal.nullable()))
@@ -88,7 +88,7 @@ pub(crate) struct Head {
     pub(crate) category: Category,
 }
 
-/// Which occurrences count: those in a visible run of a period, and of a branch where one is named.
+/// Selects the occurrences in a visible run of a period, and of a branch if one is named.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Within<'a> {
     pub(crate) project: Uuid,
@@ -98,7 +98,7 @@ pub(crate) struct Within<'a> {
 }
 
 impl<'a> Within<'a> {
-    /// That a row of `attempt` is such an occurrence.
+    /// Condition: a row of `attempt` is such an occurrence.
     pub(crate) fn condition(&self) -> Vec<Part<'a>> {
         let period = [Part::At(self.from), Part::Sql(" AND "), Part::At(self.to)];
         let mut parts = vec![
@@ -143,8 +143,7 @@ pub(crate) fn tests_hit(
 ) -> Read<HashMap<i32, TestsHit>> {
     type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
     type Row = (i32, String, Option<String>, i64, i64, i64, i64);
-    // The name of each test is looked up by its key, whatever Postgres believes of the number of tests: OFFSET 0 keeps it
-    // from reading all tests instead.
+    // OFFSET 0 makes Postgres look up the name of each test by its key, instead of reading all tests.
     let rows = Written::<Types>::new(
         "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, placed.files, placed.total \
          FROM (SELECT named.*, count(*) OVER whole AS tests, \
@@ -217,11 +216,12 @@ pub(crate) fn runs_hit(
 pub(crate) struct Latest {
     pub(crate) signature: i32,
     pub(crate) at: At,
-    /// What its test's last attempt of that time says.
+    /// The message of its test's last attempt at that time.
     pub(crate) message: Option<String>,
 }
 
-/// Reads the latest occurrence of each of these signatures, or of all, with this much of its message, one after the other.
+/// Reads the latest occurrence of each of these signatures, or of all, with this much of its message, one after the
+/// other.
 pub(crate) fn each_latest(
     connection: &mut PgConnection,
     within: &Within<'_>,
@@ -359,6 +359,6 @@ pub(crate) fn seen(
             },
         ))
     };
-    // A group has at least one row, and none of the columns but the signature is ever null.
+    // A group has at least one row, and only the signature can be null.
     Ok(rows.into_iter().filter_map(whole).collect())
 }

@@ -25,7 +25,7 @@ use crate::{
 /// How many bytes the names of tests or runs of one answer may have.
 const ROOM: usize = 1 << 20;
 
-/// An error signature over a period, or over everything visible where it did not occur in the period.
+/// An error signature over a period, or over everything visible if it did not occur in the period.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
@@ -107,9 +107,9 @@ fn runs(
         i16,
     );
     let most = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
-    // One entry more than is shown tells that there are more. Runs are chosen before any name is read; the tests of the last
-    // one are all read, for their order. A result is looked up by its key: `+ 0` keeps Postgres from the index by run, which
-    // it prefers before it knows the table.
+    // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
+    // tests of the last one are read, for their order. `+ 0` makes Postgres look up a result by its key instead of
+    // the index by run, which it prefers without statistics.
     let rows = Written::<Types>::new(
         "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
              shown.occurrences, ended.attempts, ended.status \

@@ -1,7 +1,7 @@
 //! The list of error signatures of a period.
 //!
-//! Postgres counts, orders and cuts the list to a page. A search goes before it: it reads the texts of all signatures of
-//! the period one after the other and keeps the numbers of those that match.
+//! Postgres counts, orders and cuts the list to a page. A search runs first: it reads the texts of all signatures of
+//! the period row by row and keeps the numbers of the matching ones.
 
 mod search;
 
@@ -96,7 +96,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// The page that is asked for, or the last one where that lies past the end.
+    /// The requested page, or the last one if that is past the end.
     fn page(&self, connection: &mut PgConnection) -> Read<(Page, Vec<Row>)> {
         let per_page = i64::from(self.query.per_page.count());
         let asked = i64::try_from(self.query.page).unwrap_or(i64::MAX);
@@ -151,7 +151,7 @@ impl List<'_> {
             SignatureSort::LastSeen => "max(attempt.occurred_at)",
             SignatureSort::FirstSeen => "min(attempt.occurred_at)",
         };
-        // The first occurrence is that of everything visible, for signatures that occurred in the period.
+        // The first occurrence is of everything visible, for signatures that occurred in the period.
         let of_period = self.query.sort != SignatureSort::FirstSeen;
         let statement = statement
             .sql("SELECT attempt.signature, ")

@@ -1,9 +1,9 @@
 //! The port of the read API: each question with the transaction that it is answered in.
 //!
-//! What several statements answer is read in one repeatable-read transaction, so that no answer mixes two states;
-//! where a single statement answers, there is none, which saves two round trips.
+//! Reads of several statements run in one repeatable-read transaction, so that no answer mixes two states. A single
+//! statement needs no transaction, which saves two round trips.
 //!
-//! Who may ask, and of which project, the primary says (`run`); the data themselves may come from a standby (`data`, `read`).
+//! Keys and projects are read from the primary (`run`). Data may come from a standby (`data`, `read`).
 
 use std::sync::Arc;
 
@@ -164,7 +164,7 @@ impl Store for Database {
     }
 }
 
-/// What a transaction sees of a project.
+/// The state of a project that a transaction sees.
 struct OneState<'a> {
     connection: &'a mut PgConnection,
     kept: &'a Kept,

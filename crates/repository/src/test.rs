@@ -30,7 +30,7 @@ pub(crate) struct FoundTest {
     pub(crate) stable_branch: String,
 }
 
-/// The test that is asked for, among those with a visible result. Takes several statements where a name is shared.
+/// The selected test, among those with a visible result. Needs several statements if a name is shared.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
@@ -74,7 +74,7 @@ pub(crate) enum Asked<'a> {
 /// Ordinal, file, the project's stable branch, and when the newest run with a result started.
 type Candidate = (i32, Option<String>, String, Option<At>);
 
-/// At most two of the tests that are asked for: more are not needed to know that a name is shared.
+/// At most two of the selected tests, which is enough to detect a shared name.
 fn candidates(
     connection: &mut PgConnection,
     project: &Project,
@@ -110,7 +110,8 @@ fn candidates(
     .load(connection)
 }
 
-/// The tests of this name that have a visible result, by file. Reads no text: a name may stand in very many files.
+/// The tests of this name that have a visible result, by file. Reads no text, because a name may be in very many
+/// files.
 fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str) -> QueryResult<Vec<i32>> {
     let known: Vec<(i32, Option<At>)> = test::table
         .left_join(
@@ -131,7 +132,7 @@ fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str
         .collect())
 }
 
-/// Those of the tests that have a visible result. Each comes with the start of its newest run, where its verdict says.
+/// Those of the tests that have a visible result. Each has the start of its newest run, if its verdict has it.
 fn visible(
     connection: &mut PgConnection,
     project: &Project,
@@ -172,8 +173,8 @@ fn files<T>(connection: &mut PgConnection, project: &Project, ordinals: &[i32]) 
     }))
 }
 
-/// Those of the tests that have a visible result. Only for tests that no verdict tells it of: those that came with
-/// reports older than the engine's window, or of a time yet to come.
+/// Those of the tests that have a visible result. Only for tests whose verdict does not have it: those from reports
+/// older than the engine's window, or from the future.
 fn seen(connection: &mut PgConnection, project: &Project, tests: &[i32]) -> QueryResult<HashSet<i32>> {
     if tests.is_empty() {
         return Ok(HashSet::new());
@@ -189,7 +190,7 @@ fn seen(connection: &mut PgConnection, project: &Project, tests: &[i32]) -> Quer
     Ok(seen.into_iter().collect())
 }
 
-/// The candidate in the file that is asked for. The candidates are ordered by file.
+/// The candidate in the selected file. The candidates are ordered by file.
 pub(crate) fn choose<T>(
     mut candidates: Vec<T>,
     file: &FileSelector,
@@ -212,7 +213,7 @@ pub(crate) fn choose<T>(
     }
 }
 
-/// What was found, made of the test by `read`.
+/// Maps the found test by `read`.
 pub(crate) fn then<T, U>(found: TestLookup<T>, read: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
     Ok(match found {
         TestLookup::Found(test) => TestLookup::Found(read(test)?),
@@ -254,7 +255,7 @@ pub(crate) fn names_of_many(
     project: Uuid,
     ordinals: &[i32],
 ) -> QueryResult<HashMap<i32, TestName>> {
-    // By hand, because the query language has no rows from arrays, and a list would be gone through for each test.
+    // Raw SQL, because diesel has no rows from arrays, and Postgres would scan a list for each test.
     let rows: Vec<NameRow> = diesel::sql_query(
         "SELECT test.ordinal, test.name, test.file_path FROM unnest($2) AS asked (ordinal) \
          JOIN test ON test.project_id = $1 AND test.ordinal = asked.ordinal",
@@ -272,7 +273,7 @@ pub(crate) fn names_of_many(
     Ok(rows.into_iter().map(named).collect())
 }
 
-/// The names of tests, in the order asked for.
+/// The names of tests, in the requested order.
 pub(crate) fn names(
     connection: &mut PgConnection,
     project: &Project,
@@ -286,7 +287,7 @@ pub(crate) fn names(
         .collect::<Result<_, StoreError>>()?)
 }
 
-/// The name of a test that other rows speak of, and that therefore has one.
+/// The name of a test that other rows refer to, and that therefore exists.
 pub(crate) fn named(names: &HashMap<i32, TestName>, ordinal: i32) -> Result<TestName, StoreError> {
     names.get(&ordinal).cloned().ok_or_else(|| unknown_test(ordinal))
 }

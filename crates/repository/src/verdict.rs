@@ -40,7 +40,7 @@ use crate::{
     test::{Asked, find as find_test, named, names_of_many, then},
 };
 
-/// What the column `body` holds: all of a verdict that nothing searches for.
+/// The column `body`: the parts of a verdict that no query filters by.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
     reason: Option<Signal>,
@@ -51,12 +51,13 @@ struct Body {
     #[serde(default)]
     failing_on: Vec<FailingOn>,
     figures: Figures,
-    /// With a `now` of 1970: the time of the judgement is the project's, so that a row stays as it is while
-    /// nothing but time goes by.
+    /// With a `now` of 1970. The time of the judgement is in the project's row, so that passing time alone does not
+    /// change this row.
     evidence: Evidence,
 }
 
-/// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no verdict.
+/// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no
+/// verdict.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
@@ -96,9 +97,9 @@ pub(crate) fn of_test(
     Ok(stored.flatten())
 }
 
-/// At most two of the tests that are asked for, with their verdicts. Tests whose newest result is not visible are left
-/// out; whether a test without a verdict has a visible result is not known here. Results are not looked at: a statement
-/// that names their many partitions costs about as much as all the rest, whether it reads them or not.
+/// At most two of the selected tests, with their verdicts. Tests whose newest result is not visible are left out.
+/// Whether a test without a verdict has a visible result is unknown here. The statement does not use results: naming
+/// their many partitions would double its cost, even without reading them.
 fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> QueryResult<Vec<Row>> {
     let project_id = project.id.0;
     let (from, to) = ever_visible(project);
@@ -145,7 +146,7 @@ fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> 
     .load(connection)
 }
 
-/// A test with what is stored of its verdict.
+/// A test with its stored verdict.
 #[derive(Debug, Queryable)]
 struct Row {
     /// The test's file, and when its newest run started.
@@ -156,7 +157,8 @@ struct Row {
     last_run: Option<RunRow>,
 }
 
-/// Status, body, and how the last run ended: the final attempt's status, and its start from the run's.
+/// Status, body, and the outcome of the last run: the final attempt's status, and the offset of its start from the
+/// run's.
 type StoredRow = (String, String, Option<i16>, Option<i32>);
 /// Id, number and start of a run.
 type RunRow = (Uuid, i32, At);
@@ -258,7 +260,7 @@ fn parsed(body: &str) -> Result<Body, StoreError> {
     serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
 }
 
-/// What an import wrote, of which nothing stored before tells any more.
+/// The rows that an import wrote, so that earlier verdicts do not cover them.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     /// The run.
@@ -267,11 +269,11 @@ pub(crate) struct Touched {
     pub(crate) ended: HashMap<i32, Ended>,
     /// Its tests, those included that it has no longer.
     pub(crate) tests: BTreeSet<i32>,
-    /// Whether nothing at all is to be taken over.
+    /// Whether no stored row can be reused.
     pub(crate) all: bool,
 }
 
-/// Judges the whole project as of `now` and stores what changed.
+/// Judges the whole project as of `now` and stores the changes.
 pub(crate) fn judge(
     connection: &mut PgConnection,
     project: Uuid,
@@ -287,7 +289,7 @@ pub(crate) fn judge(
     }
     let stored = last::stored(connection, project)?;
     last::complete(connection, project, &mut rows, &history, &stored, touched)?;
-    // The tests with a verdict but without a result in the window, as far as that is new or an import concerns them.
+    // The tests with a verdict but without a result in the window, if that is new or if the import has them.
     let judged: HashSet<i32> = rows.tests.iter().copied().collect();
     let unseen = stored.iter().filter(|(test, stored)| {
         (stored.in_window || touched.all || touched.tests.contains(test)) && !judged.contains(test)
@@ -315,9 +317,9 @@ pub(crate) fn judge(
 
 /// What judging a project changed.
 pub(crate) struct VerdictUpdate {
-    /// Stored verdicts of which anything is not what it was.
+    /// Stored verdicts with any change.
     rows_changed: usize,
-    /// The tests with another verdict: what it was, and what it is.
+    /// The tests with another status, with the old and the new one.
     changes: Vec<(i32, VerdictStatus, VerdictStatus)>,
 }
 
@@ -356,7 +358,7 @@ impl VerdictUpdate {
     }
 }
 
-/// Judges the whole project anew, from its results and packs alone, and says how many verdicts changed.
+/// Judges the whole project again, from its results and packs alone, and returns how many verdicts changed.
 pub(crate) fn rebuild(
     connection: &mut PgConnection,
     project: Uuid,

@@ -1,7 +1,7 @@
-//! SQL written by hand, for what the query language does not have, or takes a fifth of a request to put together.
+//! Typed raw SQL, for statements that diesel cannot express, or whose building takes a fifth of a request.
 //!
-//! Like a statement of the query language it is prepared once for each connection and then only executed; what
-//! [`diesel::sql_query`] makes is parsed and planned at every call.
+//! Like a statement of diesel's query builder, it is prepared once for each connection. A [`diesel::sql_query`] is
+//! parsed and planned at every call.
 
 use std::marker::PhantomData;
 
@@ -25,7 +25,7 @@ pub(crate) struct Written<'a, Row> {
 /// A piece of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part<'a> {
-    /// Text of this program: what comes from outside is always a value.
+    /// Text of this program. Input is always a bound value.
     Sql(&'static str),
     Uuid(Uuid),
     At(At),

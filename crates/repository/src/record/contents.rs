@@ -1,7 +1,7 @@
 //! The tests of one logical run, put together from its shards.
 //!
 //! A test that several shards ran, or that a shard ran several times, has several executions. In the run they are one
-//! test: those that ended well come first, and the final attempt is that of the last one.
+//! test. The worst outcome is last, and its final attempt is the test's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -46,7 +46,7 @@ pub(super) enum Source<'a> {
     New(Vec<&'a RecordedAttempt>),
 }
 
-/// What a row of `attempt` says of its position among the attempts of its test.
+/// The position of a row of `attempt` among the attempts of its test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) execution: i32,
@@ -105,7 +105,7 @@ impl<'a> Execution<'a> {
         tests
     }
 
-    /// Whether it is a single attempt of which there is nothing more to say than a row of `result` holds.
+    /// Whether it is a single attempt that a row of `result` describes completely.
     pub(super) fn is_plain(&self) -> bool {
         match self.attempts.as_slice() {
             [only] => !only.status.is_failure() && !only.has_errors,
@@ -132,7 +132,7 @@ impl Brief {
     }
 }
 
-/// How a test with these executions ended; none where it has none.
+/// The outcome of a test with these executions; none without executions.
 pub(super) fn outcome(executions: &[Execution<'_>]) -> Option<TestOutcome> {
     TestOutcome::of(executions.iter().map(|execution| {
         execution.attempts.iter().map(|attempt| {
@@ -146,7 +146,7 @@ pub(super) fn outcome(executions: &[Execution<'_>]) -> Option<TestOutcome> {
 #[derive(Debug, Default)]
 pub(crate) struct RunContents<'a> {
     tests: BTreeMap<i32, Vec<Execution<'a>>>,
-    /// What is stored in `result`, by test.
+    /// The stored rows of `result`, by test.
     results: HashMap<i32, StoredResult>,
 }
 
@@ -269,7 +269,7 @@ impl<'a> RunContents<'a> {
         Ok(())
     }
 
-    /// Puts a shard's executions in the place of its former ones and returns the tests that this concerns.
+    /// Replaces a shard's executions and returns the changed tests.
     pub(super) fn replace(&mut self, slot: i16, new: BTreeMap<i32, Vec<Execution<'a>>>) -> BTreeSet<i32> {
         let mut changed = BTreeSet::new();
         self.tests.retain(|test, executions| {
@@ -287,8 +287,8 @@ impl<'a> RunContents<'a> {
         changed
     }
 
-    /// Orders each test's executions: those that ended well first, then by the shards' indexes and as their reports
-    /// list them, so that the order of arrival makes no difference.
+    /// Orders each test's executions by outcome, the worst last, then by the shards' indexes and their reports'
+    /// order, so that the order of arrival does not matter.
     pub(crate) fn order(&mut self, shards: impl Iterator<Item = (i16, Option<i32>)>) {
         let indexes: HashMap<i16, Option<i32>> = shards.collect();
         for executions in self.tests.values_mut().filter(|executions| executions.len() > 1) {

@@ -1,4 +1,4 @@
-//! Numbers for tests, signatures and browsers: those that are known, and new ones for those that are not.
+//! Numbers for tests, signatures and browsers: stored ones, and new ones for new names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -50,7 +50,7 @@ impl Numbers {
     }
 }
 
-/// The numbers of what a recording speaks of.
+/// The numbers of a recording's tests, signatures and browsers.
 #[derive(Default)]
 pub(super) struct Interned {
     /// Each test's, in the recording's order.
@@ -130,8 +130,7 @@ fn tests(
     let asked: BTreeSet<&Key> = keys.iter().collect();
     let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
         asked.into_iter().map(|(name, file)| (name, file)).unzip();
-    // By hand, because the query language has no rows from arrays; a list of very many names may be gone through for
-    // each test.
+    // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
     let known: Vec<KnownTest> = diesel::sql_query(
         "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS asked (name_hash, file_hash) \
          JOIN test ON test.project_id = $1 AND test.name_hash = asked.name_hash AND test.file_hash = asked.file_hash",
@@ -196,7 +195,7 @@ fn signatures(
     numbered: &mut i32,
 ) -> QueryResult<HashMap<String, i32>> {
     let attempts = recording.tests.iter().flat_map(|test| &test.attempts);
-    // Ordered, so that equal reports number their signatures alike.
+    // Ordered, so that equal reports number their signatures equally.
     let classes: BTreeMap<&str, &ErrorClass> = attempts
         .filter_map(|attempt| attempt.class.as_ref())
         .map(|class| (class.fingerprint.as_str(), class))

@@ -1,8 +1,8 @@
-//! The import transaction: one shard's report becomes part of its logical run, and everything derived follows.
+//! The import transaction: stores one shard's report in its logical run, and updates everything derived.
 //!
-//! The project's row is locked first, so imports into one project come one after the other: run numbers have no
-//! gaps, two shards of one run never miss each other, and a verdict is never stored over a later one. Everything is
-//! written by statements whose number does not depend on the number of tests.
+//! The project's row is locked first, so imports into one project are serial. Run numbers therefore have no gaps, two
+//! shards of one run always see each other, and a verdict never overwrites a later one. The number of statements does
+//! not depend on the number of tests.
 
 mod contents;
 mod intern;
@@ -55,7 +55,7 @@ impl Recorder for Database {
             rules,
             new_id: self.new_id(now),
         };
-        // A second attempt, after a commit that was not answered, finds its report stored.
+        // If the answer to a commit was lost, the second attempt finds its report stored.
         let mut first_attempt = None;
         self.write("importing a report", |connection| {
             let imported = import.run(connection, judge, now, first_attempt.take())?;
@@ -131,8 +131,8 @@ impl Import<'_> {
         })
     }
 
-    /// What tells the run from the others. Runs that do not count in verdicts have keys of their own: whoever may send only
-    /// those can neither change another run nor make one before it is sent.
+    /// What tells the run from the others. Runs that do not count in verdicts have keys of their own: whoever may
+    /// send only those can neither change another run nor make one before it is sent.
     fn run_key(&self) -> RunKey<'_> {
         RunKey {
             text: &self.recording.run_key,
@@ -184,7 +184,7 @@ impl Import<'_> {
         }))
     }
 
-    /// Refuses to replace what another job sent.
+    /// Rejects replacing a shard that another job sent.
     fn check_sender(&self, known: &KnownRun, former: &StoredShard) -> Work<()> {
         let (stored, sender) = (former.sender(), &self.recording.sender);
         if !sender.is_other_than(&stored) {
@@ -277,7 +277,7 @@ impl Import<'_> {
         Ok((imported, touched))
     }
 
-    /// The shard as it is to be stored: in the place of the one that it replaces, or in one of its own.
+    /// The shard to store: in the slot of the one that it replaces, or in a new one.
     fn shard(&self, former: Option<&StoredShard>, all: &[StoredShard]) -> Work<StoredShard> {
         let recording = self.recording;
         let (slot, id) = match former {
@@ -288,7 +288,7 @@ impl Import<'_> {
     }
 }
 
-/// Corrects the rows of `result` and `attempt` that are derived from the others; whether there were any.
+/// Corrects the derived rows of `result` and `attempt`; returns whether any were wrong.
 pub(crate) fn correct(
     connection: &mut PgConnection,
     project: Uuid,
@@ -305,7 +305,7 @@ pub(crate) fn correct(
     place.correct(connection, contents)
 }
 
-/// What an import answers whose content was already stored.
+/// The result of an import whose content was already stored.
 fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<Imported> {
     let status: Option<Outcome> = optional_word("run status", known.status.as_deref())?;
     Ok(Imported {

@@ -60,7 +60,7 @@ struct NewAttempt {
     is_final: bool,
 }
 
-/// What is to be written of some tests of a run.
+/// The rows to write for some tests of a run.
 #[derive(Default)]
 struct Changes {
     results: Vec<NewResult>,
@@ -69,7 +69,7 @@ struct Changes {
     dropped: Dropped,
 }
 
-/// Attempts that are already stored and get another position among those of their test, column by column.
+/// Stored attempts that get another position among those of their test, column by column.
 #[derive(Default)]
 struct Moved {
     tests: Vec<i32>,
@@ -80,7 +80,8 @@ struct Moved {
     final_ones: Vec<bool>,
 }
 
-/// Tests whose only attempt left is plain, so that their row of `result` replaces it, with the slot of the attempt.
+/// Tests whose only remaining attempt is plain, so that their row of `result` replaces it, with the slot of the
+/// attempt.
 #[derive(Default)]
 struct Dropped {
     tests: Vec<i32>,
@@ -105,7 +106,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Writes the rows of the tests that a shard in this slot changed, and moves the others along with the run's start.
+    /// Writes the rows of the tests that a shard in this slot changed, and moves the others to the run's new start.
     pub(super) fn write(
         &self,
         connection: &mut PgConnection,
@@ -129,7 +130,7 @@ impl Place<'_> {
         self.store(connection, changes)
     }
 
-    /// Corrects the rows of a run whose contents say otherwise; whether there were any.
+    /// Corrects the rows of a run that differ from its contents; returns whether there were any.
     pub(super) fn correct(
         &self,
         connection: &mut PgConnection,
@@ -175,8 +176,7 @@ impl Place<'_> {
         start: At,
     ) -> QueryResult<()> {
         let tests: Vec<i32> = tests.iter().copied().collect();
-        // By hand, because the query language has no rows from arrays; a list of very many tests would be gone through
-        // for each row.
+        // Raw SQL, because diesel has no rows from arrays, and Postgres would scan a long list for each row.
         diesel::sql_query(
             "DELETE FROM result USING unnest($4) AS changed (test) \
              WHERE result.project_id = $1 AND result.run_number = $2 AND result.started_at = $3 \
@@ -201,8 +201,8 @@ impl Place<'_> {
             .map(drop)
     }
 
-    /// Moves the rows of the run along with its start, from one partition to another where it must be. By hand, because the query language has no `CASE` over columns;
-    /// an offset that would no longer fit becomes unknown.
+    /// Moves the rows of the run to its new start, to another partition if needed. Raw SQL, because diesel has no
+    /// `CASE` over columns. An offset that no longer fits becomes unknown.
     fn shift(&self, connection: &mut PgConnection, former: Timestamp) -> QueryResult<()> {
         diesel::sql_query(
             "UPDATE result SET started_at = $3, start_offset_ms = CASE \
@@ -227,7 +227,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The row of a test, none where no shard has it any more. Adds what is to be written of its attempts.
+    /// The row of a test; none if no shard has it any more. Adds the rows of its attempts.
     fn rows_of_test(
         &self,
         test: i32,
@@ -260,7 +260,7 @@ impl Place<'_> {
         })
     }
 
-    /// Adds the rows of an execution, and the positions that are no longer what they were.
+    /// Adds the rows of an execution, and the changed positions.
     fn rows_of_execution(
         &self,
         test: i32,
@@ -335,7 +335,7 @@ impl Place<'_> {
         if moved.tests.is_empty() {
             return Ok(());
         }
-        // By hand, because the query language has no update from arrays.
+        // Raw SQL, because diesel has no update from arrays.
         diesel::sql_query(
             "UPDATE attempt SET execution = moved.execution, retry = moved.retry, is_final = moved.is_final \
              FROM unnest($3, $4, $5, $6, $7, $8) AS moved (test, slot, place, execution, retry, is_final) \
@@ -360,7 +360,7 @@ impl Place<'_> {
         if dropped.tests.is_empty() {
             return Ok(());
         }
-        // By hand, because the query language has no rows from arrays.
+        // Raw SQL, because diesel has no rows from arrays.
         diesel::sql_query(
             "DELETE FROM attempt USING unnest($4, $5) AS dropped (test, slot) \
              WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $3 \
@@ -376,7 +376,7 @@ impl Place<'_> {
     }
 }
 
-/// How a test ended in a run that started at this time: as its final attempt did; nothing where no shard has it.
+/// The outcome of a test in a run that started at this time; none if no shard has it.
 pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> Option<Ended> {
     let (_, last) = final_attempt(executions, &outcome(executions)?)?;
     Some(Ended {

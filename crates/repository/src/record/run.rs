@@ -89,7 +89,7 @@ impl RunKey<'_> {
     }
 }
 
-/// What is known of a run beside its results.
+/// The context of a run.
 #[derive(Debug, Clone, Default, Queryable, Selectable, Insertable, AsChangeset)]
 #[diesel(table_name = run, check_for_backend(Pg), treat_none_as_null = true)]
 pub(super) struct Context {
@@ -121,7 +121,7 @@ impl Context {
         }
     }
 
-    /// This, completed by what another shard said.
+    /// This context, with missing values from another shard.
     fn or(self, other: Self) -> Self {
         Self {
             branch: self.branch.or(other.branch),
@@ -178,7 +178,7 @@ impl NewRun {
         let id = known.as_ref().map_or(import.new_id, |known| known.id);
         let context = match known {
             Some(known) if sharded => context.or(known.context),
-            // A run without shards is what its only report says.
+            // A run without shards has the context of its only report.
             Some(_) | None => context,
         };
         let started_at = shards.iter().map(|shard| shard.started_at).min();
@@ -219,15 +219,15 @@ impl NewRun {
     }
 }
 
-/// How many shards the run should have, where any of them knows.
+/// The expected number of shards, if any of them has it.
 fn expected(shards: &[&StoredShard]) -> Option<i32> {
     shards.iter().filter_map(|shard| shard.expected).max()
 }
 
-/// How a run of these shards ended: failed as soon as one shard failed; unknown while one is missing or was interrupted.
+/// The outcome of a run with these shards: failed if one failed; unknown while one is missing or was interrupted.
 ///
-/// Shards are numbered from 1, so a run whose highest index exceeds the number of its shards lacks a lower one, even
-/// where no shard knows how many there should be.
+/// Shards are numbered from 1. If the highest index exceeds the number of shards, one is missing, even if no shard
+/// has the total.
 pub(crate) fn outcome(shards: &[&StoredShard]) -> Result<Option<Outcome>, StoreError> {
     let highest = shards.iter().filter_map(|shard| shard.index).max();
     let mut unknown = int(shards.len()) < expected(shards).max(highest).unwrap_or(0);
@@ -278,7 +278,8 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid
     }
 }
 
-/// How a shard ended of which a test or the report `failed`; unknown where it was cut short before.
+/// The outcome of a shard; `failed` is that of its tests and its report. Unknown if it was interrupted without a
+/// failure.
 pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
     match state {
         _ if failed => Some(Outcome::Failed),

@@ -7,7 +7,7 @@ use std::{
 
 /// How old an answer may be at most.
 pub(super) const OLDEST: Duration = Duration::from_secs(1);
-/// How often the primary is asked for its position, while there are reads.
+/// Interval of reading the primary's position, while there are reads.
 const STEP: Duration = Duration::from_millis(250);
 
 /// A position that a standby must have reached, and when the primary had.
@@ -17,17 +17,17 @@ pub(super) struct Needed {
     pub(super) at: Instant,
 }
 
-/// What the primary had written out at moments of the last second.
+/// The primary's written positions at moments of the last second.
 #[derive(Debug, Default)]
 pub(super) struct Horizon {
     /// Oldest first.
     known: VecDeque<Needed>,
-    /// When somebody last set out to ask.
+    /// When the last request for a position began.
     asked: Option<Instant>,
 }
 
 impl Horizon {
-    /// Whether the caller is to ask the primary now; nobody else is then told to.
+    /// Whether the caller must ask the primary now. Returns true to one caller only.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let due = self
             .asked
@@ -38,12 +38,12 @@ impl Horizon {
         due
     }
 
-    /// Learns a position that was asked for at `now`.
+    /// Records a position that was requested at `now`.
     pub(super) fn learn(&mut self, now: Instant, position: i64) {
         self.known.push_back(Needed { position, at: now });
     }
 
-    /// What has to be replayed for an answer that is not too old.
+    /// The position that must be replayed for an answer that is not too old.
     pub(super) fn needed(&mut self, now: Instant) -> Option<Needed> {
         self.known
             .retain(|known| now.saturating_duration_since(known.at) <= OLDEST);

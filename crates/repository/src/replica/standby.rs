@@ -1,4 +1,4 @@
-//! Connections to standbys, each of which knows how far its standby has replayed.
+//! Connections to standbys, each with the replayed position of its standby.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,10 @@ use diesel::{
 
 use crate::{connection_string::ConnectionString, pool::prepare};
 
-/// How long a standby that is behind is left alone.
+/// How long a standby that is behind is not used.
 const RECHECK: Duration = Duration::from_millis(100);
-/// What an address says unless it says otherwise: a standby that vanished is given up soon, since the primary can answer.
+/// Default parameters of an address. Their time limits are short, because the primary can answer for a standby that
+/// vanished.
 const PARAMETERS: [(&str, &str); 6] = [
     ("target_session_attrs", "standby"),
     ("load_balance_hosts", "random"),
@@ -43,7 +44,7 @@ impl Standbys {
 /// A connection to a standby.
 pub(super) struct Standby {
     pub(super) connection: PgConnection,
-    /// How far it had replayed when it was last asked.
+    /// The replayed position at the last check.
     replayed: i64,
     asked: Option<Instant>,
     /// Whether it became a primary.
@@ -51,7 +52,7 @@ pub(super) struct Standby {
 }
 
 impl Standby {
-    /// Whether it has replayed this much. Asks it only where that is not known.
+    /// Whether it has replayed this position. Asks it only if that is unknown.
     pub(super) fn has_reached(&mut self, needed: i64, now: Instant) -> QueryResult<bool> {
         let asked_lately = self
             .asked
@@ -79,7 +80,7 @@ impl ManageConnection for Standbys {
     type Connection = Standby;
     type Error = Error;
 
-    /// Refuses a primary: it may be one that a failover left behind, and the present one has a pool of its own.
+    /// Rejects a primary: it may be left over from a failover, and the present one has a separate pool.
     fn connect(&self) -> Result<Standby, Error> {
         let mut connection = self.inner.connect()?;
         prepare(&mut connection, self.statement_timeout)?;

@@ -1,4 +1,4 @@
-//! What the log says of standbys, without the password that an address may hold.
+//! Log lines about standbys, without the password that an address may contain.
 
 use std::{
     sync::{
@@ -12,10 +12,10 @@ use diesel::r2d2::{Error, HandleError};
 
 use crate::connection_string::ConnectionString;
 
-/// What is said of standbys is said at most this often.
+/// Shortest interval between log lines about standbys.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// What the log says of the standbys: a line when reads go to the primary, and one when they no longer do.
+/// Logs one line when reads go to the primary, and one when they no longer do.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     told: Mutex<Option<Instant>>,
@@ -41,7 +41,7 @@ impl Trouble {
     }
 }
 
-/// Tells of failed attempts to connect.
+/// Logs failed attempts to connect.
 #[derive(Debug)]
 pub(super) struct Unreachable {
     pub(super) connection_string: ConnectionString,

@@ -1,7 +1,7 @@
-//! The search of signatures, here rather than in the database, whose idea of case depends on its locale.
+//! The search of signatures. It is not done in the database, because Postgres' case folding depends on its locale.
 //!
-//! Texts are read one after the other and only the numbers of signatures and tests are kept, so that a search takes
-//! little memory however many signatures there are.
+//! Texts are read row by row, and only the numbers of signatures and tests are kept, so that a search needs little
+//! memory for any number of signatures.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::{
 /// More than any message has, in characters.
 const WHOLE: i32 = 1_000_000;
 
-/// The signatures whose title, latest message or file contains a text, whatever the case; ascending.
+/// The signatures whose title, latest message or file contains a text, ignoring case; ascending.
 pub(super) fn matching(connection: &mut PgConnection, within: &Within<'_>, search: &str) -> Read<Vec<i32>> {
     let search = fold(search);
     let holds = |text: &str| contains_folded(text, &search);

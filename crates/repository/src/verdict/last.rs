@@ -1,5 +1,5 @@
-//! What verdicts know of results, so that the most frequent reads need none: how each test ended in its last run,
-//! and when the newest run with it started.
+//! The parts of results that verdict rows contain, so that the most frequent reads need no results: each test's
+//! outcome in its last run, and the start of its newest run.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(super) struct Stored {
 /// Test, verdict, whether it was in the window, last run, and how it ended there.
 type Row = (i32, String, bool, Option<i32>, Option<i16>, Option<i32>);
 
-/// What the stored verdicts know, by test.
+/// The last results of the stored verdicts, by test.
 pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashMap<i32, Stored>> {
     let rows: Vec<Row> = verdict::table
         .filter(verdict::project_id.eq(project))
@@ -75,7 +75,7 @@ pub(super) fn complete(
         .iter()
         .map(|run| (run.run.number, At(run.run.started_at)))
         .collect();
-    // What is known without a look at results: of the run that was just written, and of those that were left alone.
+    // Known without reading results: the run that was just written, and runs without changes.
     let known = |test: i32, run: i32| {
         if Some(run) == touched.run {
             return touched.ended.get(&test).copied();
@@ -109,8 +109,8 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// When the newest run with each test started. Goes back no further than to the oldest of these runs, and from word to
-/// word only where there is a test that no newer run has.
+/// The start of the newest run with each test. Stops at the oldest of these runs, and skips words without tests that
+/// are still missing.
 fn newest_starts(history: &History) -> HashMap<i32, At> {
     let mut newest = HashMap::new();
     let mut found = Vec::new();
@@ -161,7 +161,7 @@ pub(super) fn unseen(
     if tests.is_empty() {
         return Ok(Vec::new());
     }
-    // By hand, because the query language has no rows from arrays. One look for each test, newest partition first:
+    // Raw SQL, because diesel has no rows from arrays. One index search for each test, newest partition first:
     // grouping by test would read all of its results.
     diesel::sql_query(
         "SELECT verdict.test, verdict.body, (\

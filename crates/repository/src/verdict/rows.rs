@@ -29,7 +29,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// A judgement; how the test ended in its last run, and when its newest run started, are yet to be told.
+    /// Adds a judgement. The outcome of the last run, and the start of the newest, are added later.
     pub(super) fn push(&mut self, judgement: Judgement, history: &History) -> Result<(), StoreError> {
         let Judgement { verdict, evidence } = judgement;
         let last_run = verdict
@@ -48,7 +48,7 @@ impl Rows {
         self.push_body(int(verdict.test), verdict.status, true, last_run, body)
     }
 
-    /// The verdict on a test none of whose results lies in the window any more.
+    /// Adds the verdict on a test without results in the window.
     pub(super) fn push_unseen(
         &mut self,
         test: i32,
@@ -117,7 +117,7 @@ impl Rows {
 
     /// Stores the rows that differ from what is stored.
     ///
-    /// By hand, because the query language has no insert from arrays; one statement whatever the number of tests.
+    /// Raw SQL, because diesel has no insert from arrays. One statement for any number of tests.
     pub(super) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
         let statuses: Vec<&str> = self.statuses.iter().map(|status| status.as_str()).collect();
         diesel::sql_query(
