@@ -1,4 +1,4 @@
-//! The second listener: for the platform that runs the server, never for clients.
+//! The second listener, for the platform that runs the server and not for clients.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use assay_listener::{AdmissionControl, TimeLimits};
 
 use crate::{app::App, error::ApiError, exposition::Exposition, reference};
 
-/// A platform that asks whether the server is ready waits a few seconds at most.
+/// Time limits of the readiness check, for which a platform waits a few seconds at most.
 const READINESS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(1),
     answering: Duration::from_secs(3),

@@ -27,7 +27,7 @@ pub(crate) struct Answer {
 /// The entries of an answer's last list that are yet to be read. Its JSON ends before them.
 pub(crate) struct Rest {
     entries: Box<dyn NextEntries>,
-    /// What tells the state that all entries are of, where the answer carries a tag.
+    /// The version of the state of all entries, if the answer has a tag.
     version: [u8; 32],
 }
 
@@ -40,12 +40,12 @@ pub(crate) trait NextEntries: Send {
 /// How an answer ends that is built in parts: its list is the last field.
 const ENDING: &[u8] = b"]}";
 
-/// What a client may do with an answer besides reading it.
+/// Whether a client may cache an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caching {
     /// Nothing.
     None,
-    /// Keep it, and ask by its tag whether it still holds.
+    /// Cache it, and revalidate it by its tag.
     Revalidate,
 }
 
@@ -64,13 +64,13 @@ impl Answer {
         Self::with(body, Caching::None)
     }
 
-    /// An answer that carries a tag, by which a client can ask whether it still holds.
+    /// An answer with an entity tag, by which a client can revalidate it.
     pub(crate) fn tagged(body: &impl Serialize) -> Result<Self, ApiError> {
         Self::with(body, Caching::Revalidate)
     }
 
-    /// The same answer with further entries in the list that is the last field of its JSON. Where it carries a tag, that is
-    /// of its beginning and the version.
+    /// The same answer with further entries in the list that is the last field of its JSON. A tag then covers its
+    /// beginning and the version.
     pub(crate) fn and_then(
         mut self,
         entries: Box<dyn NextEntries>,
@@ -91,8 +91,8 @@ impl Answer {
         })
     }
 
-    /// Chooses the content coding, compares the tag and compresses. The tag is a strong one: each coding has
-    /// its own, since strong means equal bytes.
+    /// Chooses the content coding, compares the tag and compresses. Each coding has its own tag, because a strong tag
+    /// means equal bytes.
     pub(crate) fn into_reply(
         self,
         ask: &Ask,
@@ -172,7 +172,7 @@ pub(crate) struct RestOfBody {
 }
 
 impl RestOfBody {
-    /// The next part as it is sent, and what is left then. Blocks on the store.
+    /// The next part as it is sent, and the rest. Blocks on the store.
     pub(crate) fn next(mut self, store: &dyn Store) -> Result<(Vec<u8>, Option<Self>), ApiError> {
         let mut json = vec![b','];
         while let Some(mut entries) = self.entries.next(store)? {
@@ -199,7 +199,7 @@ pub(crate) fn entries<T: Serialize>(entries: &[T]) -> Result<Vec<u8>, ApiError> 
 }
 
 impl Body {
-    /// How many bytes it holds until the client has taken it.
+    /// How many bytes it uses until the client has received it.
     fn held(&self) -> usize {
         match self {
             Self::NotModified => 0,

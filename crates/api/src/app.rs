@@ -9,21 +9,21 @@ use assay_listener::{AdmissionControl, MetricsRegistry, TimeLimits};
 
 use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
 
-/// How many threads may block, unless the program says so.
+/// Default number of blocking threads.
 const THREADS: usize = 512;
-/// Longer than any answer takes, and short enough for a client to wait.
+/// Longer than the slowest answer, and short enough for a client to wait.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
 
-/// How many bytes of answers may be in memory, unless the program says so.
+/// Default limit of the bytes of answers in memory.
 const ANSWER_BYTES: usize = 256 << 20;
 
 /// Tells the time of a request.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What the routes work with; its clones share everything.
+/// The state of the routes. Clones share everything.
 #[derive(Clone)]
 pub struct App {
     pub(crate) store: Arc<dyn Store>,
@@ -39,8 +39,8 @@ pub struct App {
 }
 
 impl App {
-    /// An application that reads from `store`, counts requests with `limiter` and takes the time of each request
-    /// from `clock`. It judges with the engine's defaults, as the stored verdicts were.
+    /// An application that reads from `store`, counts requests with `limiter` and takes the time of each request from
+    /// `clock`. It judges with the engine's defaults, like the stored verdicts.
     pub fn new(store: Arc<dyn Store>, limiter: Arc<dyn RateLimiter>, clock: Clock) -> Self {
         Self {
             directory: Arc::new(Directory::new(Arc::clone(&store))),
@@ -56,8 +56,8 @@ impl App {
         }
     }
 
-    /// With room for this many bytes of answers that are being built or not yet taken by their clients, a quarter of it for
-    /// each key. Clones made before keep theirs.
+    /// Limits the bytes of answers that are being built or sent, with a quarter for each key. Earlier clones are not
+    /// changed.
     #[must_use]
     pub fn with_answer_bytes(self, bytes: usize) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl App {
         self.metrics.registry.clone()
     }
 
-    /// With this many threads that may block, which all workers share. Clones made before keep theirs.
+    /// Sets the number of blocking threads, which all workers share. Earlier clones are not changed.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The body of a response, which holds its room in the memory of answers until the client has taken it.
+//! The body of a response, which reserves memory of answers until the client has received it.
 
 use std::{
     convert::Infallible,
@@ -14,8 +14,8 @@ use actix_web::{
 
 use crate::{answer::RestOfBody, error::ApiError, memory::Reservation};
 
-/// How much is handed to the connection at a time. A body is given up when its last piece is handed over, so that no more
-/// than this and the connection's own buffer is uncounted.
+/// Bytes that are passed to the connection at a time. The reservation ends with the last piece, so that only this and
+/// the connection's buffer are not counted.
 const PIECE: usize = 32 << 10;
 
 /// A whole body.
@@ -49,11 +49,11 @@ impl MessageBody for WholeBody {
     }
 }
 
-/// A part of a body as it is built, and what is left then.
+/// A built part of a body, and the rest.
 pub(crate) type Built = Result<(Vec<u8>, Option<RestOfBody>), ApiError>;
 
-/// A body that is built in parts, each when the client has taken the one before. It ends the connection where a part cannot
-/// be built, so that no client takes half an answer for a whole one.
+/// A body that is built in parts, each when the client has received the one before. If a part cannot be built, it
+/// ends the connection, so that no client mistakes half an answer for a whole one.
 pub(crate) struct BodyInParts<F> {
     piece: Bytes,
     state: State,
@@ -69,7 +69,7 @@ enum State {
 }
 
 impl<F: Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>>> BodyInParts<F> {
-    /// A body that begins so, and of which `build` builds the rest; nothing but its head where nothing is left.
+    /// A body with this first part, whose rest `build` builds.
     pub(crate) fn new(first: Vec<u8>, rest: Option<RestOfBody>, build: F, memory: Reservation) -> Self {
         Self {
             piece: first.into(),

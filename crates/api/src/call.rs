@@ -1,4 +1,4 @@
-//! One call of a handler: who asks for what, and where to look.
+//! One call of a handler: the caller, the request and the store.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::{
     routes::Route,
 };
 
-/// One request whose key is good. Only the dispatch makes one.
+/// One request with a valid key. Only the dispatch creates one.
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a Directory,
@@ -73,10 +73,10 @@ impl Call<'_> {
             .ok_or(ApiError::SignatureNotFound)
     }
 
-    /// The test that the path names, in the file that the query asked for.
+    /// The test in the path, with the file from the query.
     ///
-    /// A name that cannot be stored becomes one that nothing has (no stored file is empty), so that the run's
-    /// own 404 still comes first.
+    /// A name that cannot be stored becomes one that no test has (no stored file is empty), so that the run's 404
+    /// still precedes.
     pub(crate) fn test(&self, file: FileSelector) -> TestSelector {
         match self.segment("{testName}") {
             Some(name) => TestSelector { name, file },
@@ -96,7 +96,7 @@ impl Call<'_> {
     }
 }
 
-/// The one test that a look-up found.
+/// The single test of a look-up.
 pub(crate) fn found<T>(lookup: TestLookup<T>) -> Result<T, ApiError> {
     match lookup {
         TestLookup::Found(found) => Ok(found),

@@ -10,12 +10,12 @@ use actix_web::{
     },
 };
 
-/// What a page may send beyond what every page may.
+/// Request headers that a page may send in addition to the safelisted ones.
 const REQUEST_HEADERS: &str = "Authorization, If-None-Match, X-Request-Id";
-/// What a page may read beyond what every page may.
+/// Response headers that a page may read in addition to the safelisted ones.
 const RESPONSE_HEADERS: &str =
     "ETag, RateLimit, RateLimit-Policy, Retry-After, Service-Key-Expires-At, X-Request-Id";
-/// How long a browser may rely on the answer to a preflight request, in seconds. Browsers take two hours at most.
+/// How long a browser may cache the answer to a preflight request, in seconds. Browsers use two hours at most.
 const MAX_AGE: &str = "7200";
 
 /// The origins whose pages may read the API. There are none by default.
@@ -43,7 +43,7 @@ impl FromStr for Origins {
     }
 }
 
-/// The origin, where it is written exactly as a browser writes it: it is compared byte for byte.
+/// The origin, if it is written exactly as a browser writes it, because it is compared byte for byte.
 fn parse(text: &str) -> Option<HeaderValue> {
     let uri: Uri = text.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
@@ -59,7 +59,7 @@ fn parse(text: &str) -> Option<HeaderValue> {
 }
 
 impl Origins {
-    /// The answer to a preflight request of a listed origin, by which a browser asks what a page may send. It carries no key.
+    /// The answer to a preflight request of a listed origin. Such a request has no key.
     pub(crate) fn preflight(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let asks = request.method() == Method::OPTIONS
             && request
@@ -74,7 +74,8 @@ impl Origins {
         })
     }
 
-    /// Lets a page of a listed origin read the response. Where any origin is listed, every response varies by it.
+    /// Allows a page of a listed origin to read the response. If any origin is listed, every response varies by
+    /// origin.
     pub(crate) fn mark(&self, request: &HttpRequest, response: &mut HeaderMap) {
         if self.0.is_empty() {
             return;

@@ -32,10 +32,10 @@ use crate::{
     routes::Route,
 };
 
-/// What answers a request whose key is good. It runs on a thread that may block.
+/// Answers a request with a valid key. Runs on a blocking thread.
 pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, ApiError>;
 
-/// Tells of the key's expiry in the last days before it.
+/// Announces the key's expiry in the last days before it.
 const EXPIRES_AT: HeaderName = HeaderName::from_static("service-key-expires-at");
 const LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -133,8 +133,8 @@ fn read(
     answer.into_reply(ask, grant.expiry_notice(now), memory)
 }
 
-/// A success alone tells of the budget: what is left differs from request to request, and two refusals that must
-/// not differ would.
+/// Only a success has the budget headers. The remaining budget changes with each request, and would make two errors
+/// differ that must be equal.
 fn success(
     reply: Reply,
     budget: Option<Budget>,
@@ -182,8 +182,8 @@ fn success(
     }
 }
 
-/// What builds the further parts of an answer, each after waiting for its turn as the request did. It waits on where the
-/// server is overloaded, rather than to give up an answer that has begun.
+/// Builds the further parts of an answer. Each waits for a thread, as the request did. Under overload it continues to
+/// wait, because an answer that has begun should be completed.
 fn builder(
     app: &Arc<App>,
     key: Option<PresentedKey>,
@@ -227,11 +227,11 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
     }
 }
 
-/// How often a further part of an answer asks for its turn, and the pause in between.
+/// Tries of a further part to get a thread, and the pause between them.
 const PART_TRIES: u32 = 10;
 const PART_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often a key may ask, as the IETF's draft on rate limit headers writes it.
+/// The policy of a budget in the form of the IETF's draft on rate limit headers.
 fn policy(budget: &Budget) -> String {
     format!("\"default\";q={};w={}", budget.limit, WINDOW_MS / 1_000)
 }
@@ -241,7 +241,7 @@ fn left(budget: &Budget) -> String {
     format!("\"default\";r={};t={}", budget.remaining, budget.reset_s)
 }
 
-/// The value of the header; of several, what a proxy would join them to, which is no key.
+/// The value of the header. Several are joined as by a proxy, which gives no key.
 fn authorization(request: &HttpRequest) -> Option<Vec<u8>> {
     request
         .headers()

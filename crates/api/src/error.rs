@@ -1,4 +1,4 @@
-//! Failures and refusals, and the one place that knows their HTTP statuses.
+//! Errors, and the only place with their HTTP statuses.
 
 use std::{error::Error, fmt::Write as _, io};
 
@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use crate::{answer::Caching, memory::NoRoom};
 
-/// After how many seconds to ask again where the server could not answer for now.
+/// Seconds after which a client may retry a temporary failure.
 const RETRY_AFTER_S: &str = "1";
 
-/// Why a request got no answer. What is not found carries nothing, so that no two such answers can differ.
+/// Why a request failed. Not-found variants have no fields, so that no two such answers can differ.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     #[error(transparent)]
@@ -31,7 +31,7 @@ pub(crate) enum ApiError {
     #[error("{name} is not valid")]
     BadParameter {
         name: &'static str,
-        /// What is wrong or allowed, as the end of a sentence that begins with the name.
+        /// The fault or the allowed values, as the end of a sentence that begins with the name.
         rule: String,
     },
     #[error("the period is not valid")]
@@ -93,9 +93,9 @@ impl From<NoRoom> for ApiError {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ErrorBody {
-    /// What is wrong, in a sentence that may be reworded.
+    /// The fault, in a sentence that may be reworded.
     error: String,
-    /// What is wrong, in a word that does not change.
+    /// The fault, in a stable word.
     code: &'static str,
 }
 
@@ -109,7 +109,7 @@ impl ErrorBody {
 }
 
 impl ApiError {
-    /// The response that tells the client.
+    /// The response to the client.
     pub(crate) fn response(&self) -> HttpResponse {
         let (status, _) = self.status_and_code();
         let mut response = HttpResponseBuilder::new(status);
@@ -131,8 +131,8 @@ impl ApiError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of the server with its causes. A refusal is the client's and is not logged. Nor is each rejection under
-    /// overload, which would cost more than the rejection: the admission control logs their number.
+    /// Logs a failure of the server with its causes. Errors of the client are not logged. Rejections under overload
+    /// are not logged one by one, which would cost more than the rejection; the admission control logs their number.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded | Self::NoRoom) {
             return;
@@ -164,7 +164,7 @@ impl ApiError {
             Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
-            // Another server may do better, which a load balancer knows by this status.
+            // With this status, a load balancer tries another server.
             Self::Store(StoreError::Unreachable(_))
             | Self::TookTooLong
             | Self::Overloaded

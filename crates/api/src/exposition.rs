@@ -1,7 +1,7 @@
 //! The two text formats of Prometheus metrics.
 //!
-//! `prometheus-client` writes OpenMetrics 1.0. A scraper that does not ask for it gets the older text format 0.0.4, which
-//! every scraper reads and which differs in the comment lines only.
+//! `prometheus-client` writes OpenMetrics 1.0. A scraper that does not request it gets the older text format 0.0.4,
+//! which every scraper reads. Only the comment lines differ.
 
 use actix_web::http::header::Accept;
 
@@ -45,8 +45,8 @@ impl Exposition {
     }
 }
 
-/// OpenMetrics names a family in its comments, while 0.0.4 names the samples: `x_total` for the counter `x`, and `x_info`,
-/// a gauge, for the info `x`. 0.0.4 has neither units nor an end mark.
+/// OpenMetrics names a family in its comments, while 0.0.4 names the samples: `x_total` for the counter `x`, and
+/// `x_info`, a gauge, for the info `x`. 0.0.4 has neither units nor an end mark.
 fn plain(open_metrics: &str) -> String {
     let mut plain = String::with_capacity(open_metrics.len());
     // The HELP line of a family comes before its TYPE line, which says how the samples are named.

@@ -1,9 +1,9 @@
 //! The HTTP layer: a read-only JSON API under `/api/v1`.
 //!
 //! [`configure`] mounts the routes of [`ROUTES`] on an actix application and [`admin()`] the health checks of the
-//! second listener. Every request, whatever its path, goes through one function (`dispatch`), which keeps the
-//! order of the answers: rate limit, key, plan, route and method, parameters, project, resource. It makes one
-//! hop to a thread that may block; the handlers in `routes` are plain functions that run there.
+//! second listener. Every request goes through one function (`dispatch`), which defines the order of the checks: rate
+//! limit, key, plan, route and method, parameters, project, resource. It makes one hop to a blocking thread. The
+//! handlers in `routes` are plain functions that run there.
 
 mod admin;
 mod answer;

@@ -1,9 +1,9 @@
-//! The memory of answers: a bound on the bytes that are being built or not yet taken, with fair shares by key.
+//! The memory of answers: a limit on the bytes that are being built or sent, with fair shares by key.
 //!
-//! An answer stays in memory until its client has taken it, so clients that read slowly could fill the memory with
-//! answers to requests within their limit. A route that may answer much reserves room before it begins, keeps as much as its
-//! answer needs, and gives it back when the client has taken the answer or is disconnected. Short answers are not counted:
-//! the system takes them over at once.
+//! An answer stays in memory until its client has received it, so slow readers could fill the memory with requests
+//! within their limit. A route with large answers reserves memory before it begins and reduces the reservation to the
+//! size of its answer. The reservation ends when the client has received the answer or is disconnected. Short answers
+//! are not counted, because the system buffers them.
 
 use std::{
     collections::HashMap,
@@ -13,10 +13,10 @@ use std::{
 
 use assay_domain::id::KeyId;
 
-/// What a route that may answer much reserves before it begins.
+/// The reservation of a route with large answers before it begins.
 pub(crate) const BUILDING: usize = 4 << 20;
-/// What an answer holds that is built in parts: a part as the store reads it and as JSON, the list of the other parts and
-/// the coder.
+/// The reservation of an answer in parts: a part from the store and as JSON, the list of the other parts and the
+/// coder.
 pub(crate) const IN_PARTS: usize = 8 << 20;
 /// Answers of up to this many bytes are not counted.
 const UNCOUNTED: usize = 64 << 10;
@@ -52,7 +52,7 @@ impl AnswerMemory {
         }
     }
 
-    /// Holds room for an answer to a key until the reservation is dropped.
+    /// Reserves memory for an answer to a key until the reservation is dropped.
     pub(crate) fn reserve(self: &Arc<Self>, key: KeyId, bytes: usize) -> Result<Reservation, NoRoom> {
         let mut reservation = Reservation {
             memory: Arc::clone(self),
@@ -76,7 +76,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Holds room for this many bytes instead. Less is always granted.
+    /// Changes the reservation to this many bytes. A smaller size always succeeds.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let bytes = if bytes > UNCOUNTED { bytes } else { 0 };
         let mut state = self.memory.state();
@@ -155,7 +155,7 @@ mod tests {
         first.resize(1 << 20).unwrap();
         let _second = memory.reserve(key(1), 3 << 20).unwrap();
         assert_eq!(first.resize(2 << 20), Err(NoRoom));
-        // What it held before a refusal, it holds on.
+        // A rejected resize does not change the reservation.
         assert_eq!(memory.state().held, 4 << 20);
     }
 }

@@ -71,7 +71,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts what the rate limit said of a request.
+    /// Counts the rate limit's decision on a request.
     pub(crate) fn decided(&self, admission: &Admission) {
         let decision = match admission {
             Admission::Unlimited => Decision::uncounted,

@@ -117,7 +117,7 @@ pub struct TestAttempts {
     pub test: crate::test::TestName,
     /// Its stored verdict, if there is one and an attempt failed, for the prompt.
     pub verdict: Option<crate::verdict::StoredVerdict>,
-    /// Execution by execution, those that ended worst last; within an execution oldest first. Never empty.
+    /// Grouped by execution, the worst outcome last; within an execution oldest first. Never empty.
     pub attempts: Vec<StoredAttempt>,
     /// Number of attempts between the oldest and the newest that are left out, because their errors are too long for
     /// one answer.

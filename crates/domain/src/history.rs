@@ -50,7 +50,7 @@ pub struct Occurrence {
     pub tested_revision: Option<String>,
     /// Its commit.
     pub commit_sha: Option<String>,
-    /// Its suite, which tells variants apart.
+    /// Its suite, which separates variants.
     pub suite: Option<String>,
     /// When it started.
     pub started_at: Timestamp,
@@ -78,7 +78,7 @@ pub struct Occurrence {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionSeen {
-    /// The stable branch where a run of the window tested the revision there, else the branch of its first run.
+    /// The stable branch if a run of the window tested the revision there, else the branch of its first run.
     pub revision_branch: Option<String>,
     /// The start of the window's first run that tested the revision.
     pub revision_seen_at: Option<Timestamp>,

@@ -37,7 +37,7 @@ impl PerPage {
     }
 }
 
-/// Where a page lies in a list that was computed whole.
+/// The place of a page in a list that is computed as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

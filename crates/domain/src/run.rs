@@ -118,7 +118,7 @@ impl Counts {
 pub struct RunTag {
     /// Its id.
     pub id: RunId,
-    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -132,7 +132,7 @@ pub struct RunTag {
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
-    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -164,7 +164,7 @@ pub struct RunRow {
 pub struct ShardCount {
     /// Those that arrived.
     pub received: u32,
-    /// Those that there should be, where a report or CI says.
+    /// The expected number, if a report or CI gives it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
 }
@@ -247,7 +247,7 @@ pub struct RunPart {
 pub struct Run {
     /// Its id: that of its first shard.
     pub id: RunId,
-    /// Its number within the project, from 1, in the order of arrival; `startedAt` tells the order in time.
+    /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub run_number: i32,
     /// Its branch.
@@ -289,7 +289,7 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Shards {
-    /// How many there should be, where a report or CI says.
+    /// The expected number, if a report or CI gives it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
     /// Those that arrived, by index.

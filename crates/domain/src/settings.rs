@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::vocabulary::vocabulary;
 
 vocabulary!(
-    /// What the chat integration tells of.
+    /// An event that the chat integration reports.
     ChatEvent {
         /// A run of the stable branch failed.
         RunFailed = "run_failed",
@@ -42,7 +42,7 @@ pub struct Settings {
 pub struct Chat {
     /// Whether it is set up.
     pub configured: bool,
-    /// What it tells of; empty where it is not set up.
+    /// The events that it reports; empty if it is not set up.
     pub events: Vec<ChatEvent>,
 }
 

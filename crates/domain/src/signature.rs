@@ -1,4 +1,4 @@
-//! Error signatures: failures that are one error, by the fingerprint of their text.
+//! Error signatures: failures with the same error, by the fingerprint of their text.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ vocabulary!(
         Element = "element",
         /// A connection or a request failed.
         Network = "network",
-        /// The process died or the code raised an error of its own.
+        /// The process died, or the code raised an error that is no assertion.
         Crash = "crash",
         /// A hook, fixture, import or compilation failed before the test itself.
         Setup = "setup",
@@ -98,8 +98,8 @@ pub struct Signature {
     pub first_seen: Timestamp,
     /// The latest occurrence of the period.
     pub last_seen: Timestamp,
-    /// Whether the first visible occurrence lies in the period. Always true of an error that occurred in a period as
-    /// long as the plan's retention (`days=90` on Pro): ask for a shorter period to tell new errors from old ones.
+    /// Whether the first visible occurrence is in the period. Always true if the period is as long as the plan's
+    /// retention (`days=90` on Pro); use a shorter period to separate new errors from old ones.
     pub is_new: bool,
 }
 
@@ -116,8 +116,8 @@ pub struct SignatureDetail {
     pub tests: Vec<SignatureTest>,
     /// The runs and tests, newest first.
     pub runs: Vec<SignatureRun>,
-    /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are exact all
-    /// the same.
+    /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are always
+    /// exact.
     pub truncated: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A test's identity within its project: its full title path and its file, if the reports tell one.
+/// A test's identity within its project: its full title path and its file, if the reports name one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -117,7 +117,7 @@ pub struct Verdict {
 pub struct FailingOn {
     /// The branch; null for runs that report none.
     pub branch: Option<String>,
-    /// How many of its newest runs failed, mass failures aside.
+    /// How many of its newest runs failed, without mass failures.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub streak: u32,
     /// The number of the first of these runs.
@@ -146,7 +146,7 @@ pub struct Figures {
     /// Probability that the code is broken on the worst live stable chain; none without such a chain.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub broken_probability: Option<f64>,
-    /// Runs of the window that contain the test, skips aside.
+    /// Runs of the window that contain the test, without skips.
     pub runs_in_window: u32,
     /// Those of them that were no mass failure.
     pub runs_considered: u32,
@@ -169,7 +169,7 @@ pub struct Evidence {
     /// The length of the window in days.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub window_days: i64,
-    /// Runs of the window that contain the test, skips aside.
+    /// Runs of the window that contain the test, without skips.
     pub runs_seen: u32,
     /// Runs of the window in which it was skipped or interrupted.
     pub runs_skipped: u32,
@@ -257,7 +257,7 @@ pub struct VerdictEntry {
     pub last_seen_at: Option<Timestamp>,
     /// That run.
     pub last_run: Option<LastRun>,
-    /// The numbers behind the verdict, where they were asked for.
+    /// The numbers behind the verdict, if the caller asked for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }

@@ -3,7 +3,7 @@
 use assay_domain::{page::RunPosition, timestamp::Timestamp};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// The first byte of a cursor. A change of its form is a new number; older cursors then no longer decode.
+/// The first byte of a cursor. A new format gets a new number, and older cursors then no longer decode.
 const VERSION: u8 = 1;
 /// Version, milliseconds of the start, number of the run.
 const POSITION_BYTES: usize = 1 + 8 + 4;
@@ -33,7 +33,7 @@ pub fn decode(cursor: &str) -> Option<RunPosition> {
         started_at: Timestamp::from_unix_ms(i64::from_be_bytes(*started_at)),
         number: i32::from_be_bytes(number.try_into().ok()?),
     };
-    // A time beyond the calendar was held within it above, and is no cursor of ours.
+    // A time outside of the calendar was clamped above, so such a cursor was not written by `encode`.
     (*version == VERSION && encode(position) == cursor).then_some(position)
 }
 

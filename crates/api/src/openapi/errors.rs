@@ -1,4 +1,4 @@
-//! Every error, when it is answered and what a client does about it.
+//! Every error, with its condition and the client's action.
 
 use assay_access::check::Refusal;
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
@@ -147,7 +147,7 @@ fn common() -> Vec<Failure> {
     ]
 }
 
-/// What an operation may answer because of its path and parameters.
+/// The errors of an operation that follow from its path and parameters.
 fn own(operation: &Operation) -> Vec<Failure> {
     let has_other_parameters = operation.query.iter().any(|name| *name != "days");
     let may = |failure: &Failure| match failure.code() {
@@ -168,7 +168,7 @@ fn own(operation: &Operation) -> Vec<Failure> {
     every_own(named).into_iter().filter(may).collect()
 }
 
-/// The errors that not every route has; `named` is the parameter that the example of a bad one names.
+/// The errors that not every route has; `named` is the parameter in the example.
 fn every_own(named: &'static str) -> Vec<Failure> {
     let files = ["tests/api/cart.spec.ts", "tests/ui/cart.spec.ts"];
     let files = CandidateFiles::first_of(files.map(|file| Some(file.to_owned())).into_iter());

@@ -1,4 +1,4 @@
-//! JSON whose objects keep their order, as a document for readers should.
+//! JSON whose objects keep the order of their fields, for readers.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ impl Json {
         }
     }
 
-    /// The fields of what must be an object.
+    /// The fields of an object.
     pub(super) fn fields(&self) -> &Fields {
         match self {
             Self::Object(fields) => fields,
@@ -65,7 +65,7 @@ impl Json {
         }
     }
 
-    /// The fields of what must be an object, to change.
+    /// The fields of an object, mutable.
     pub(super) fn fields_mut(&mut self) -> &mut Fields {
         match self {
             Self::Object(fields) => fields,

@@ -1,7 +1,7 @@
 //! The OpenAPI document and the reference page, written from the code's own types.
 //!
-//! Both are checked in under `docs` and served by the second listener. The test here fails when they are out of
-//! date; this writes them anew:
+//! Both are checked in under `docs` and served by the second listener. A test here fails if they are out of date.
+//! This command writes them again:
 //!
 //! ```sh
 //! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-api openapi
@@ -37,7 +37,7 @@ fn the_checked_in_description_is_that_of_the_code() {
         if std::env::var_os("ASSAY_WRITE_OPENAPI").is_some() {
             fs::write(&path, &text).unwrap();
         }
-        // Read anew: what the server has of it was read when it was compiled.
+        // Read again: the server's copy was included at compile time.
         let checked_in = fs::read_to_string(&path).unwrap();
         assert!(
             checked_in == text,
@@ -56,7 +56,7 @@ fn the_document_has_every_route() {
 #[test]
 fn every_example_conforms_to_its_schema() {
     let mut document = document();
-    // What the schemas do not name is refused, so that an example shows nothing that is not described.
+    // Unknown fields are rejected, so that an example has only described fields.
     document.each_object(&mut |fields| {
         if fields.contains_key("properties") {
             fields.insert("additionalProperties".to_owned(), false.into());
@@ -82,7 +82,7 @@ fn every_example_conforms_to_its_schema() {
 
 #[test]
 fn no_generated_type_has_the_name_of_another() {
-    // What TypeScript, Python, Go, Java and C# have without an import, or what generated code imports.
+    // Names that TypeScript, Python, Go, Java and C# have without an import, or that generated code imports.
     const TAKEN: &[&str] = &[
         "abortsignal",
         "array",

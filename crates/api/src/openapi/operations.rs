@@ -1,11 +1,11 @@
-//! What the document says of each route, in the order of the route table.
+//! The documentation of each route, in the order of the route table.
 
 use assay_explain::failures::RunFailures;
 
 use super::schemas::{Register, register};
 use crate::routes::{attempts, branches, history, projects, runs, settings, signatures, verdict};
 
-/// A route as the document tells of it. Which errors it may answer follows from its path and parameters.
+/// The documentation of a route. Its errors follow from its path and parameters.
 pub(super) struct Operation {
     pub(super) path: &'static str,
     pub(super) id: &'static str,
@@ -13,7 +13,7 @@ pub(super) struct Operation {
     pub(super) cost: &'static str,
     pub(super) summary: &'static str,
     pub(super) description: &'static str,
-    /// Names of the parameter components in the order in which they are checked; those of the path aside.
+    /// Names of the parameter components, without those of the path, in the order in which they are checked.
     pub(super) query: &'static [&'static str],
     /// Whether answers carry an `ETag`.
     pub(super) tagged: bool,

@@ -60,7 +60,7 @@ impl<'a> Page<'a> {
         self.part("components")[kind].fields()
     }
 
-    /// What stands here, or what it refers to.
+    /// The value, or the target of its reference.
     fn resolve(&self, kind: &str, value: &'a Json) -> &'a Json {
         referred(value.fields()).map_or(value, |name| &self.component(kind)[name])
     }

@@ -17,7 +17,7 @@ const TEST: &str = "api > api/cart.spec.ts > basket > accepts an order on the se
 /// Postgres stores no NUL, so a text with one is refused.
 const WITHOUT_NUL: &str = "^[^\\u0000]*$";
 
-/// Every parameter. What several routes share under one name but not with one meaning has a name of its own here.
+/// Every parameter. Parameters with the same name and different meanings on several routes have separate names here.
 pub(super) fn components() -> Fields {
     [
         ("projectId", path("projectId", text([("format", "uuid".into())]), PROJECT, "An id of the project list. Any other text names nothing: `project_not_found`.")),
@@ -50,7 +50,8 @@ pub(super) fn components() -> Fields {
     .collect()
 }
 
-/// The name of a parameter's component. Generators make a type of each component, so that no schema may have the name too.
+/// The name of a parameter's component. Generators make a type of each component, so no schema may have the same
+/// name.
 pub(super) fn component(name: &str) -> String {
     format!("{name}Parameter")
 }

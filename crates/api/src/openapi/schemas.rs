@@ -7,7 +7,7 @@ use utoipa::{
 
 use super::json::{Fields, Json, texts};
 
-/// Fields that are left out where they were not asked for; every other field is always present.
+/// Fields that are present only on request. Every other field is always present.
 const LEFT_OUT: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
 
 /// Notes a type and every type in it, and answers its name.
@@ -22,8 +22,8 @@ pub(super) fn register<T: ToSchema>(noted: &mut Noted) -> String {
     T::name().into_owned()
 }
 
-/// The schemas of the document, by name: what the derived ones leave unsaid is added, and what only mirrors how
-/// the code is arranged is folded together.
+/// The schemas of the document, by name. Completes the derived ones, and inlines those that only mirror the structure
+/// of the code.
 pub(super) fn components(noted: Noted) -> Fields {
     let raw: Fields = noted
         .into_iter()
@@ -46,7 +46,7 @@ pub(super) fn components(noted: Noted) -> Fields {
     schemas
 }
 
-/// Leaves only the schemas that `roots` or others refer to: what was folded into others is not of its own.
+/// Keeps only the schemas that `roots` or others refer to, without inlined ones.
 pub(super) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
     let mut used = roots.to_vec();
     for schema in schemas.values_mut() {
@@ -56,7 +56,7 @@ pub(super) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
     schemas
 }
 
-/// A text of a format, such as a date-time: written out where it is used.
+/// Whether this is a text with a format, such as a date-time, which is inlined.
 fn is_scalar(schema: &Json) -> bool {
     schema.get("type").and_then(Json::text) == Some("string") && schema.get("enum").is_none()
 }
@@ -90,8 +90,8 @@ pub(super) fn referred(fields: &Fields) -> Option<&str> {
     fields.get("$ref")?.text()?.rsplit('/').next()
 }
 
-/// Writes a scalar in place of a reference to it. Of a choice between something and null the description goes
-/// outside, and where that something is a scalar the choice becomes its type or null.
+/// Replaces a reference to a scalar by the scalar. The description of a choice between a type and null moves outside.
+/// If the type is a scalar, the choice becomes its type or null.
 fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     let scalar = referred(fields)
         .map(|name| &raw[name])
@@ -106,7 +106,7 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     if let Some(description) = choice.fields_mut().shift_remove("description") {
         fields.insert("description".to_owned(), description);
     }
-    // The choice was visited before, so that a scalar is written out already.
+    // The choice was visited before, so a scalar is already inlined.
     if is_scalar(&choice) {
         fields.shift_remove("oneOf");
         put_first(fields, &choice);
@@ -117,7 +117,7 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     }
 }
 
-/// What a choice has besides null; nothing where this is no such choice.
+/// The type of a choice between it and null; none if this is no such choice.
 pub(super) fn or_null(fields: &Fields) -> Option<&Json> {
     let choices = fields.get("oneOf")?.list();
     let is_null = |choice: &&Json| choice.get("type").and_then(Json::text) == Some("null");
@@ -143,7 +143,7 @@ fn require_all(fields: &mut Fields) {
     }
 }
 
-/// What the code calls none is null in JSON.
+/// Replaces the word none of the code by null of JSON.
 fn say_null(schema: &mut Json) {
     let nullable =
         schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], Json::list).is_empty();

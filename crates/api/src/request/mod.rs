@@ -1,4 +1,4 @@
-//! What is read of a request, before it is known what it asks for.
+//! The request as it is read before its route is known.
 
 mod query;
 pub(crate) mod text;
@@ -13,9 +13,9 @@ use assay_listener::Coding;
 pub(crate) use self::{query::Query, text::Pairs};
 use crate::routes::BASE;
 
-/// What a request asks for, owned, so that it can go to another thread.
+/// The request's data, owned, so that it can be sent to another thread.
 ///
-/// Nothing in it is parsed before the key is checked: a request without a good key must cost no more than its reading.
+/// It is not parsed before the key is checked, so that a request without a valid key costs no more than reading it.
 pub(crate) struct Ask {
     /// The path as it was sent: actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
     path: String,
@@ -39,7 +39,7 @@ impl Ask {
         Pairs::of(&self.query)
     }
 
-    /// The content coding of a body that is worth one.
+    /// The content coding for a body that is long enough.
     pub(crate) fn coding(&self) -> Coding {
         match from_comma_delimited(self.accept_encoding.iter()) {
             Ok(accepted) => Coding::negotiate(&AcceptEncoding(accepted)),
@@ -47,7 +47,7 @@ impl Ask {
         }
     }
 
-    /// The decoded segment that stands where `route` has `name`; nothing where it is not text.
+    /// The decoded segment at the place of `name` in `route`; none if it is not text.
     pub(crate) fn segment(&self, route: &str, name: &str) -> Option<String> {
         let depth = BASE.matches('/').count();
         let segments = self.path.split('/').skip(1 + depth);

@@ -1,4 +1,4 @@
-//! The parameters of a query, read strictly: a bad value is refused, never replaced by the default.
+//! The parameters of a query, read strictly: a bad value is rejected and not replaced by the default.
 
 use std::str::FromStr;
 
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 const TEXT_CHARS: u64 = 200;
 const CURSOR_CHARS: u64 = 64;
 
-/// The parameters of one query, and what their rules depend on. A handler reads them in the order of the
+/// The parameters of one query, with the inputs of their rules. A handler reads them in the order of the
 /// documentation, so that the first bad one of that order is named.
 pub(crate) struct Query<'a> {
     pairs: &'a Pairs,
@@ -171,7 +171,7 @@ impl<'a> Query<'a> {
         Ok(Some(read))
     }
 
-    /// The value of a parameter that may stand once.
+    /// The value of a parameter that may occur once.
     fn one(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
         let bad = |rule: &str| ApiError::BadParameter {
             name,

@@ -1,8 +1,8 @@
-//! Percent-encoded text, decoded strictly: what is not UTF-8, or could not be stored, is no text.
+//! Percent-encoded text, decoded strictly: only UTF-8 that can be stored is text.
 
 use percent_encoding::percent_decode;
 
-/// Decodes a path segment. Nothing where an escape is malformed, or the text is not UTF-8 or contains NUL.
+/// Decodes a path segment. None if an escape is malformed, or the text is not UTF-8 or contains NUL.
 pub(crate) fn decode(raw: &str) -> Option<String> {
     let is_escape = |at: usize| {
         let digits = raw.as_bytes().get(at + 1..at + 3);
@@ -23,8 +23,8 @@ pub(crate) fn decode(raw: &str) -> Option<String> {
 pub(crate) struct Pairs(Vec<(String, Option<String>)>);
 
 impl Pairs {
-    /// Reads a raw query. A value that is no text is kept as none; a pair whose name is none is dropped, since
-    /// it can only be an unknown parameter.
+    /// Reads a raw query. A value that is not text becomes none. A pair whose name is not text is dropped, since it
+    /// can only be an unknown parameter.
     pub(crate) fn of(raw: &str) -> Self {
         let pairs = raw.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -97,10 +97,11 @@ impl<'a> AttemptList<'a> {
     }
 }
 
-/// Most bytes of the attempts of an answer; what stands around them has a few kilobytes more.
+/// Most bytes of the attempts of an answer. The rest of the answer has a few kilobytes.
 const ROOM: usize = 3_900_000;
 
-/// The attempts that an answer has room for, half of it for the oldest and half for the newest, and how many are left out.
+/// The attempts that fit into an answer, half of the space for the oldest and half for the newest, and the number of
+/// omitted ones.
 fn fit(mut attempts: Vec<AttemptEntry<'_>>) -> Result<(Vec<AttemptEntry<'_>>, u32), ApiError> {
     let mut lengths = attempts.iter().map(json_length).collect::<Result<Vec<_>, _>>()?;
     if lengths.iter().sum::<usize>() <= ROOM {

@@ -1,4 +1,4 @@
-//! The route table. One file a resource; an envelope stands beside the handler that answers it.
+//! The route table. Each resource has a file, with its handlers and their envelopes.
 
 pub(crate) mod attempts;
 pub(crate) mod branches;
@@ -31,12 +31,12 @@ use crate::{
 /// The prefix of every route.
 pub const BASE: &str = "/api/v1";
 
-/// A route: the pattern of its path below [`BASE`], and what answers it.
+/// A route: the pattern of its path below [`BASE`], and its handler.
 pub struct Route {
     /// The pattern, as `/projects/{projectId}`.
     pub path: &'static str,
     pub(crate) handler: Handler,
-    /// Whether it may answer more than a page, so that it reserves memory before it begins.
+    /// Whether its answers may be large, so that it reserves memory before it begins.
     pub(crate) is_large: bool,
 }
 
@@ -104,7 +104,7 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-/// Any other path. It asks for a key too, so that a stranger learns nothing of the routes.
+/// Any other path. It requires a key too, so that the routes are not visible without one.
 static NO_ROUTE: Route = Route {
     path: "(no route)",
     handler: no_route,
@@ -119,8 +119,8 @@ static NO_METHOD: Route = Route {
 
 /// Mounts the API on an actix application, which is one worker's.
 ///
-/// One service takes every path: actix's own table would ask a regular expression a route for each request, which took a
-/// twentieth of a cheap one's time.
+/// One service handles every path. Actix's own table would test one regular expression a route for each request,
+/// which took a twentieth of the time of a cheap one.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     let app = Arc::new(app);
     move |config| {
@@ -132,7 +132,7 @@ pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
 }
 
 impl Route {
-    /// What answers a request of this method and path, as it was sent.
+    /// The route of this method and undecoded path.
     fn of(method: &Method, path: &str) -> &'static Self {
         let mut segments = path.split('/');
         let is_below = BASE
@@ -160,7 +160,7 @@ impl Route {
     }
 }
 
-/// Whether a segment, as it was sent, is this name.
+/// Whether an undecoded segment is this name.
 fn is(segment: &str, name: &str) -> bool {
     segment == name || (segment.contains('%') && text::decode(segment).is_some_and(|text| text == name))
 }

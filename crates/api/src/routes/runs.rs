@@ -137,8 +137,8 @@ fn position(run: &RunRow) -> RunPosition {
     }
 }
 
-/// For a page without runs: the position from which reading in `direction` finds the asked position's own run
-/// again. Run numbers are unique, so nothing else lies between the two.
+/// For an empty page: the position from which reading in `direction` finds the requested position's run again. Run
+/// numbers are unique, so no other run is between the two.
 fn beside(asked: &RunQuery, direction: Direction) -> Option<RunPosition> {
     let position = asked.position?;
     let number = match direction {
