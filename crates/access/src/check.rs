@@ -64,7 +64,7 @@ pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer") && !token.is_empty()).then_some(token)
 }
 
-/// What a checked key grants.
+/// The grant of a checked key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     /// The organization for which everything is read.

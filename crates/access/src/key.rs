@@ -16,7 +16,7 @@ use rand::{
 };
 use sha2::{Digest, Sha256};
 
-/// What every read key begins with.
+/// Prefix of every read key.
 pub const READ_PREFIX: &str = "svc_ro_";
 /// Prefix of every ingest key (and, followed by `ro_`, of every read key).
 pub const INGEST_PREFIX: &str = "svc_";

@@ -17,7 +17,7 @@ use crate::{
 /// Bodies up to this many bytes are not compressed: it would cost more than it saves.
 const COMPRESSED_ABOVE: usize = 16 * 1024;
 
-/// What a handler answers.
+/// The answer of a handler.
 pub(crate) struct Answer {
     json: Vec<u8>,
     caching: Caching,
@@ -176,7 +176,7 @@ impl RestOfBody {
     pub(crate) fn next(mut self, store: &dyn Store) -> Result<(Vec<u8>, Option<Self>), ApiError> {
         let mut json = vec![b','];
         while let Some(mut entries) = self.entries.next(store)? {
-            // Some may have gone meanwhile.
+            // Some may have been deleted meanwhile.
             if !entries.is_empty() {
                 json.append(&mut entries);
                 let piece = self.encoder.piece(json).map_err(ApiError::Encoding)?;

@@ -1,4 +1,4 @@
-//! What the routes work with.
+//! The state of the routes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ const LIMITS: TimeLimits = TimeLimits {
 /// Default limit of the bytes of answers in memory.
 const ANSWER_BYTES: usize = 256 << 20;
 
-/// Tells the time of a request.
+/// Returns the time of a request.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The state of the routes. Clones share everything.

@@ -62,7 +62,7 @@ pub(crate) struct BodyInParts<F> {
 }
 
 enum State {
-    /// Nothing is asked for yet.
+    /// No part was requested yet.
     Waiting(RestOfBody),
     Building(Pin<Box<dyn Future<Output = Built>>>),
     Over,

@@ -45,7 +45,7 @@ pub struct StoredKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// A new key for the store to keep.
+/// A new key to store.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     /// The key's public id.
@@ -72,7 +72,7 @@ pub struct KeyEntry {
     pub project_id: Option<crate::id::ProjectId>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What people call an ingest key.
+    /// The name of an ingest key.
     pub name: Option<String>,
     /// Whether an ingest key may send runs that started long ago.
     pub backfill: bool,

@@ -16,7 +16,7 @@ pub struct Organization {
     pub id: OrganizationId,
     /// Its name. Databases of older versions may have several organizations with the same name.
     pub name: String,
-    /// What it pays for.
+    /// Its plan.
     pub plan: Plan,
     /// When it was made.
     pub created_at: Timestamp,
@@ -85,7 +85,7 @@ impl Project {
         }
     }
 
-    /// What every response says of it.
+    /// Its tag, which every response has.
     pub fn tag(&self) -> ProjectTag {
         ProjectTag {
             id: self.id,

@@ -88,9 +88,9 @@ pub struct Recording {
     pub former_content: [u8; 32],
     /// The shard's place; none for a run that is not sharded.
     pub shard: Option<ShardIndex>,
-    /// What is known of the run.
+    /// The run's context.
     pub context: RunContext,
-    /// Who sends it.
+    /// The job that sends it.
     pub sender: Sender,
     /// When the shard started.
     pub started_at: Timestamp,

@@ -223,7 +223,7 @@ pub struct RunDetail {
 pub struct RunRest {
     /// The run.
     pub run: RunId,
-    /// What the run's shards hold.
+    /// Hash of the contents of the run's shards.
     pub contents: [u8; 32],
     /// Hash over all tests of the run, including those already read.
     pub version: [u8; 32],

@@ -36,7 +36,7 @@ pub enum StoreError {
     /// It answered with an error.
     #[error("the database failed while {doing}")]
     Failed {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// The cause.
         #[source]
@@ -45,7 +45,7 @@ pub enum StoreError {
     /// The database has a value that no version of Assay writes.
     #[error("the database holds a {what} that cannot be read: {value:?}")]
     Corrupt {
-        /// What was read.
+        /// The kind of value.
         what: &'static str,
         /// Its value, bounded.
         value: String,
@@ -140,7 +140,7 @@ pub trait Store: Send + Sync {
     fn with_snapshot(&self, project: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError>;
 }
 
-/// What runs over a [`Snapshot`].
+/// Work on a [`Snapshot`].
 pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreError> + 'a;
 
 /// One state of a project, for answers that take several reads. An error of a read must be returned as it is.
@@ -254,9 +254,9 @@ pub enum RecordError {
         run_number: i32,
         /// The shard's index; none for a run without shards.
         shard: Option<u32>,
-        /// Who sent what is stored.
+        /// The sender of the stored shard.
         stored: Sender,
-        /// Who sends this.
+        /// The sender of this one.
         sender: Sender,
     },
     /// The way into the store does not accept it.
@@ -267,7 +267,7 @@ pub enum RecordError {
     Store(#[from] StoreError),
 }
 
-/// What the importer tells.
+/// The writes of an import.
 pub trait Recorder: Send + Sync {
     /// Stores a recording, updates everything derived and stores the verdicts of the whole project as of `now`. All
     /// of it is one transaction.
@@ -295,7 +295,7 @@ pub trait Recorder: Send + Sync {
     }
 }
 
-/// What an administrator does.
+/// The operations of an administrator.
 pub trait Administration: Send + Sync {
     /// Makes an organization with a name that no other has.
     fn create_organization(&self, name: &str, plan: Plan, now: Timestamp) -> Result<Organization, NameError>;
@@ -436,7 +436,7 @@ pub enum NameError {
         what: &'static str,
         /// The name.
         name: String,
-        /// The id of what has it.
+        /// The id of the one that has the name.
         id: String,
     },
     /// The thing to be named, or its owner, does not exist.
@@ -447,7 +447,7 @@ pub enum NameError {
     Store(#[from] StoreError),
 }
 
-/// What a deletion deleted.
+/// The rows that a deletion deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionReport {
@@ -463,7 +463,7 @@ pub struct DeletionReport {
 }
 
 impl DeletionReport {
-    /// Adds what another deletion deleted.
+    /// Adds the rows of another deletion.
     pub const fn add(&mut self, other: Self) {
         self.projects += other.projects;
         self.runs += other.runs;
@@ -484,7 +484,7 @@ pub struct UnfinishedDeletions {
 /// The result of deleting a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyDeletion {
-    /// It is gone.
+    /// It was deleted.
     Deleted,
     /// It still works, so it stays.
     StillValid,
@@ -540,7 +540,7 @@ pub enum PruneStep<'a> {
     },
 }
 
-/// What pruning came to.
+/// The result of pruning.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PruneReport {

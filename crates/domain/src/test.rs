@@ -31,7 +31,7 @@ pub enum FileSelector {
     Exactly(Option<String>),
 }
 
-/// What a look-up by name found.
+/// The result of a look-up by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestLookup<T> {
     /// One test.

@@ -91,7 +91,7 @@ vocabulary!(
 pub struct Verdict {
     /// The test.
     pub test: TestOrdinal,
-    /// What the engine says.
+    /// The status.
     pub status: VerdictStatus,
     /// The signal that decided; none for a test without signals.
     pub reason: Option<Signal>,
@@ -328,7 +328,7 @@ pub struct TestVerdict {
 /// A verdict as of the last import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVerdict {
-    /// What the engine said.
+    /// The status.
     pub status: VerdictStatus,
     /// The signal that decided.
     pub reason: Option<Signal>,

@@ -9,7 +9,7 @@ use crate::{origin, text};
 /// How many characters of a text are kept for masking.
 const KEPT_CHARS: usize = 8_000;
 
-/// What is left of a text.
+/// A text after cutting.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     /// The lines kept, without those that are blank at either end.
@@ -124,7 +124,7 @@ static DUMP: LazyLock<Regex> = LazyLock::new(|| {
 /// A strict-mode violation lists the elements that it found.
 static LISTED_ELEMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s+\d+\) <"));
 
-/// What is left of `raw`.
+/// `raw` after cutting.
 pub(crate) fn cut(raw: &str) -> Cut {
     let lines = text::lines(raw);
     let mut cut = Cut::default();

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex_automata::{Input, meta};
 
-/// What a pattern recognises.
+/// The kind of text that a pattern matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Uuid,

@@ -91,7 +91,7 @@ enum State {
     Assert,
 }
 
-/// The lines with what came masked.
+/// The lines with actual values masked.
 pub(crate) fn mask(lines: &[String]) -> Vec<String> {
     let compares_sides = lines
         .iter()

@@ -12,7 +12,7 @@ const TITLE_CHARS: usize = 120;
 static PLACEHOLDERS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"<(?:duration|email|host|line|n|path|query|size|time|token|uuid|value)>"));
 static RUNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"…(?:[.,:_-]?…)+"));
-/// What a bare matcher expected.
+/// The expected value of a bare matcher.
 static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"\bExpected(?: [a-z]{1,20}){0,2}: (.{1,300}?)(?: (?:Received|Actual|Timeout|Locator)\b|$)")
 });

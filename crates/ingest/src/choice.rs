@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A value of an import, and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// What it is, in words.
+    /// The value's name, in words.
     pub what: &'static str,
     /// The value as text.
     pub value: String,
@@ -50,7 +50,7 @@ impl Origin {
 /// Takes the first available value, and records its source.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
-    /// What was chosen so far.
+    /// The choices so far.
     pub(crate) choices: Vec<Choice>,
 }
 

@@ -1,4 +1,4 @@
-//! What the user says of an import.
+//! The user's flags of an import.
 
 use assay_domain::{
     recording::{RunContext, ShardIndex},
@@ -12,7 +12,7 @@ pub struct Flags {
     pub run_key: Option<String>,
     /// The shard's place among its siblings.
     pub shard: Option<ShardIndex>,
-    /// What is known of the run.
+    /// The run's context.
     pub context: RunContext,
     /// When the run started. Every other time of the report moves with it.
     pub started_at: Option<Timestamp>,

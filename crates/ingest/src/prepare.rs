@@ -22,13 +22,13 @@ use crate::{
 /// A report as it arrives.
 #[derive(Debug, Clone)]
 pub struct Arrival<'a> {
-    /// What counts of its files.
+    /// Its files.
     pub files: Files,
-    /// What they say.
+    /// Their content.
     pub report: Report,
-    /// What the user says.
+    /// The user's flags.
     pub flags: &'a Flags,
-    /// What CI's variables say.
+    /// The context from CI's variables.
     pub ci: &'a CiContext,
     /// The job's start, from CI.
     pub job_started_at: Option<Timestamp>,
@@ -37,7 +37,7 @@ pub struct Arrival<'a> {
 /// A report that is ready to store, and how it came to be so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// What is stored.
+    /// The recording to store.
     pub recording: Recording,
     /// Every value with several possible sources, and the source that was used.
     pub choices: Vec<Choice>,

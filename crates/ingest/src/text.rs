@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 /// Longest name of an organization or a project, and longest branch of a filter, in characters.
 pub(crate) const LONGEST_NAME: usize = 200;
 
-/// Why a text that the user gave is refused.
+/// Why a text from the user is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadText {
     /// Nothing, or only spaces.
@@ -18,7 +18,7 @@ pub enum BadText {
     TooLong {
         /// The limit in characters.
         limit: usize,
-        /// What was given.
+        /// The given length.
         length: usize,
     },
     /// A line break, tab or another control character.

@@ -17,7 +17,7 @@ pub enum ClusterError {
         install.as_deref().unwrap_or("apt-get install -y postgresql")
     )]
     NotFound {
-        /// What was found instead.
+        /// The unsuitable version that was found, in words.
         found: Option<String>,
         /// The command that installs it here.
         install: Option<String>,
@@ -48,9 +48,9 @@ pub enum ClusterError {
     /// A file or folder could not be made or read.
     #[error("could not {doing} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed operation.
         doing: &'static str,
-        /// On what.
+        /// Its file or folder.
         path: PathBuf,
         /// Why not.
         #[source]
@@ -86,7 +86,7 @@ pub enum ClusterError {
     Damaged {
         /// Where the data lie.
         data: PathBuf,
-        /// What Postgres says of them.
+        /// Postgres' output.
         reason: String,
         /// Its log.
         log: PathBuf,
@@ -104,7 +104,7 @@ pub enum ClusterError {
     Program {
         /// Its name.
         program: &'static str,
-        /// The end of what it wrote.
+        /// The end of its output.
         output: String,
     },
     /// Postgres did not answer in time.

@@ -117,7 +117,7 @@ impl Layout {
             .collect()
     }
 
-    /// What Postgres says.
+    /// Postgres' log.
     pub(crate) fn log(&self) -> PathBuf {
         self.base.join(LOG)
     }

@@ -64,7 +64,7 @@ pub(crate) struct ConnectionString {
     is_uri: bool,
     /// The names of its parameters.
     keys: Vec<String>,
-    /// What no message may show.
+    /// Texts that no message may show.
     secrets: Vec<String>,
 }
 

@@ -55,7 +55,7 @@ pub struct ServerFacts {
     pub size_bytes: i64,
 }
 
-/// What a role may do.
+/// The rights of a role.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct Rights {
     /// Its name.
@@ -92,7 +92,7 @@ pub struct TableSize {
     pub bytes: i64,
 }
 
-/// What stands of a project.
+/// The stored rows of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectState {
     /// Its name.

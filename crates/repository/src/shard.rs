@@ -46,7 +46,7 @@ pub(crate) struct StoredShard {
 }
 
 impl StoredShard {
-    /// Who sent it.
+    /// The job that sent it.
     pub(crate) fn sender(&self) -> Sender {
         Sender {
             job: self.sender_job.clone(),

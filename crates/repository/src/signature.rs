@@ -81,7 +81,7 @@ pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> Qu
         .execute(connection)
 }
 
-/// What a signature is called.
+/// The title and category of a signature.
 pub(crate) struct Head {
     pub(crate) fingerprint: String,
     pub(crate) title: String,

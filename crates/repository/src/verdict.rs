@@ -315,7 +315,7 @@ pub(crate) fn judge(
     })
 }
 
-/// What judging a project changed.
+/// The changes from judging a project.
 pub(crate) struct VerdictUpdate {
     /// Stored verdicts with any change.
     rows_changed: usize,

@@ -37,7 +37,7 @@ pub(crate) enum Part<'a> {
 }
 
 impl<'a, Row> Written<'a, Row> {
-    /// A statement that begins so.
+    /// Starts a statement with `sql`.
     pub(crate) fn new(sql: &'static str) -> Self {
         Self {
             parts: vec![Part::Sql(sql)],
@@ -45,14 +45,14 @@ impl<'a, Row> Written<'a, Row> {
         }
     }
 
-    /// Then this.
+    /// Appends SQL.
     #[must_use]
     pub(crate) fn sql(mut self, sql: &'static str) -> Self {
         self.parts.push(Part::Sql(sql));
         self
     }
 
-    /// Then the parameter after the last one, with this value.
+    /// Appends a parameter with this value.
     #[must_use]
     pub(crate) fn bind(mut self, value: impl Into<Part<'a>>) -> Self {
         self.parts.push(value.into());

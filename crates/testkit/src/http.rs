@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use ureq::Agent;
 
-/// Asks one server.
+/// A client of one server.
 #[derive(Debug, Clone)]
 pub struct Client {
     base: String,
@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-/// What a server answered.
+/// An answer.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// The status.

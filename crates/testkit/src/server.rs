@@ -158,7 +158,7 @@ impl Server {
         answer.is_ok_and(|answer| answer.status == 200)
     }
 
-    /// Whether it says that it is alive.
+    /// Whether its health check succeeds.
     pub fn is_healthy(&self) -> bool {
         let answer = self.admin.try_get("/healthz", &[]);
         answer.is_ok_and(|answer| answer.status == 200)
@@ -169,7 +169,7 @@ impl Server {
         self.ended_with().is_none()
     }
 
-    /// What it wrote so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         // Reads at an offset: the server's writes move the shared file position.
         let mut text = Vec::new();

@@ -38,7 +38,7 @@ pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admission> + Send + 'a>>;
 pub enum Admission {
     /// There is no limit.
     Unlimited,
-    /// It does, and so much is left.
+    /// It is, with this budget left.
     Admitted(Budget),
     /// It does not.
     Refused,

@@ -20,7 +20,7 @@ use crate::{
     store::Keys,
 };
 
-/// How long what was read counts.
+/// How long an entry is cached.
 const KEPT_MS: i64 = 500;
 
 fn refusal(outcome: Result<impl std::fmt::Debug, CheckError>) -> Refusal {

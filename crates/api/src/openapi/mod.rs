@@ -256,7 +256,7 @@ fn server() -> Json {
     ])
 }
 
-/// What the paths refer to.
+/// The targets of references.
 fn components(mut schemas: Fields) -> Json {
     let code = &mut schemas["ErrorBody"].fields_mut()["properties"].fields_mut()["code"];
     code.fields_mut()

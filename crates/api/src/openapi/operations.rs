@@ -22,7 +22,7 @@ pub(super) struct Operation {
     pub(super) example: &'static str,
 }
 
-/// What each tag groups.
+/// The description of each tag.
 pub(super) const TAGS: [(&str, &str); 5] = [
     (
         "Projects",

@@ -1,4 +1,4 @@
-//! What the store in memory holds.
+//! The content of the store in memory.
 
 use std::{collections::HashMap, sync::Mutex};
 

@@ -1,4 +1,4 @@
-//! What holds for every text.
+//! Properties of every text.
 
 use assay_domain::attempt::ErrorDetail;
 use assay_fingerprint::{classify, normal_form};

@@ -151,7 +151,7 @@ pub(crate) struct RunContents<'a> {
 }
 
 impl<'a> RunContents<'a> {
-    /// What is stored of a run.
+    /// The stored rows of a run.
     pub(crate) fn load(connection: &mut PgConnection, project: Uuid, run: i32, started_at: At) -> Read<Self> {
         type ResultRow = (i32, i16, i16, Option<i32>, Option<i64>, i32, i32);
         let rows: Vec<ResultRow> = result::table
@@ -316,7 +316,7 @@ impl<'a> RunContents<'a> {
             .collect()
     }
 
-    /// What `result` holds of a test.
+    /// A test's row of `result`.
     pub(super) fn stored_result(&self, test: i32) -> Option<&StoredResult> {
         self.results.get(&test)
     }
@@ -340,7 +340,7 @@ impl<'a> RunContents<'a> {
         counts
     }
 
-    /// What the engine is to read.
+    /// The engine's input.
     pub(crate) fn pack(&self) -> Pack {
         let mut pack = Pack::default();
         for (test, executions) in &self.tests {

@@ -64,15 +64,15 @@ impl KnownRun {
                 .checked_mul(1_000)?
                 .checked_add(i64::from(nanos / 1_000_000))
         });
-        // Every id of a run is made of a time; one that is not is of a run that arrived long ago.
+        // Every run id contains a time. An id without one counts as very old.
         Timestamp::from_unix_ms(ms.unwrap_or(0))
     }
 }
 
-/// What tells one run of a project from another.
+/// Identifies a run within a project.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunKey<'a> {
-    /// What all shards of the run share.
+    /// The run key, which all shards of the run share.
     pub(super) text: &'a str,
     pub(super) counts_in_verdicts: bool,
 }
@@ -81,7 +81,7 @@ impl RunKey<'_> {
     fn hash(self) -> Vec<u8> {
         let mut hash = Sha256::new();
         if !self.counts_in_verdicts {
-            // No run key begins so: the text of one has no control characters but tabs.
+            // No run key begins like this: it has no control characters except tabs.
             hash.update(b"\0not in verdicts\0");
         }
         hash.update(self.text.as_bytes());

@@ -23,7 +23,7 @@ use crate::{
     schema::verdict,
 };
 
-/// What a stored verdict knows.
+/// The last results in a stored verdict.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) status: VerdictStatus,

@@ -21,7 +21,7 @@ fn long_message(characters: usize) -> String {
     message
 }
 
-/// What lists show of such a message.
+/// The excerpt of such a message in lists.
 fn shown(message: &str) -> String {
     let beginning: String = message.chars().take(EXCERPT_CHARS - 1).collect();
     beginning + "…"
@@ -309,7 +309,7 @@ fn a_run_that_changes_while_it_is_read_is_read_no_further() {
     assert_eq!(next(&before), None);
     let before = read();
     assert!(next(&before).is_some());
-    // Its errors are grouped anew.
+    // Its errors are grouped again.
     world
         .database
         .execute("UPDATE signature SET fingerprint = 'x' || fingerprint");

@@ -64,7 +64,7 @@ pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> W
     )
 }
 
-/// What a statement did.
+/// The plan and the work of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Rows read from tables and indexes, those included that a filter then dropped.

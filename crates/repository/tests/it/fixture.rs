@@ -82,7 +82,7 @@ impl World {
         self.database.texts("SELECT run_number || ' ' || started_at || ' ' || encode(pack, 'hex') FROM run_pack ORDER BY run_number")
     }
 
-    /// Makes everything derived anew.
+    /// Recomputes all derived rows.
     pub(crate) fn rebuild(&self, project: ProjectId) -> Rebuilt {
         let rebuilt = self.store.rebuild(project, &Counting, NOW, &mut |_, _| ());
         rebuilt.unwrap().unwrap()

@@ -1,4 +1,4 @@
-//! What the engine reads: the packs.
+//! Packs, the engine's input.
 
 use assay_domain::store::StoreError;
 

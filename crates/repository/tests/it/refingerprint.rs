@@ -1,4 +1,4 @@
-//! Grouping stored errors anew.
+//! Grouping stored errors again.
 
 use assay_domain::{
     attempt::ErrorDetail,
