@@ -42,10 +42,10 @@ mod shard;
 mod signature;
 mod signature_detail;
 mod signature_list;
+mod sql_statement;
 mod store;
 mod test;
 mod verdict;
-mod written;
 
 use std::sync::Mutex;
 

@@ -23,7 +23,7 @@ use crate::{
     period::span,
     pool::Read,
     schema::project as projects,
-    written::Written,
+    sql_statement::SqlStatement,
 };
 
 #[derive(Debug, Queryable)]
@@ -142,7 +142,7 @@ impl State {
     fn history(&self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
-        let packs = Written::<RowTypes>::new(
+        let packs = SqlStatement::<RowTypes>::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
              FROM run_pack AS packed CROSS JOIN LATERAL ( \
                  SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
@@ -253,7 +253,7 @@ pub(crate) fn ended(
     // Diesel has no rows from arrays, and two lists would match every test with every run. The bounds follow from the
     // starts, and exclude other partitions from the plan.
     let rows: Vec<(i32, i32, i16, Option<i32>)> =
-        Written::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
+        SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
             "SELECT result.test, result.run_number, result.status, result.start_offset_ms FROM unnest(",
         )
         .bind(&*tests)

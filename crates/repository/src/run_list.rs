@@ -21,7 +21,7 @@ use crate::{
     pool::Read,
     run::StoredRun,
     run_day,
-    written::{Part, Written},
+    sql_statement::{Part, SqlStatement},
 };
 
 /// The columns of [`StoredRun`], in its order.
@@ -34,7 +34,7 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
     type Types = (SqlTypeOf<AsSelect<StoredRun, Pg>>, AroundTypes);
     let list = List::new(project, query);
     let per_page = query.per_page.count();
-    let statement = Written::<Types>::new("SELECT ").sql(COLUMNS).sql(", ");
+    let statement = SqlStatement::<Types>::new("SELECT ").sql(COLUMNS).sql(", ");
     let page = list
         .around(statement, true)
         .sql(" FROM run WHERE ")
@@ -50,7 +50,7 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
     let (stable_branch, total, is_behind) = match arounds.pop() {
         Some(around) => around,
         None => list
-            .around(Written::<AroundTypes>::new("SELECT "), false)
+            .around(SqlStatement::<AroundTypes>::new("SELECT "), false)
             .get_result(connection)?,
     };
     let more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
@@ -140,7 +140,7 @@ impl<'a> List<'a> {
     }
 
     /// Adds the columns of [`Around`]. None of them depends on the row, so Postgres computes each once.
-    fn around<Row>(&self, statement: Written<'a, Row>, own: bool) -> Written<'a, Row> {
+    fn around<Row>(&self, statement: SqlStatement<'a, Row>, own: bool) -> SqlStatement<'a, Row> {
         statement
             .sql("(SELECT stable_branch FROM project WHERE project.id = ")
             .bind(self.project)

@@ -23,7 +23,7 @@ use crate::{
     column::{At, corrupt, count, optional_word, word},
     pool::Read,
     schema::shard,
-    written::Written,
+    sql_statement::SqlStatement,
 };
 
 /// A shard, as stored.
@@ -119,7 +119,7 @@ pub(crate) fn report_errors(
     let all: i64 = shards.iter().map(|shard| i64::from(shard.report_errors)).sum();
     let mut errors = Vec::new();
     if all > 0 {
-        let rows = Written::<Jsonb>::new(
+        let rows = SqlStatement::<Jsonb>::new(
             "SELECT error.value FROM shard CROSS JOIN LATERAL jsonb_array_elements(shard.report_errors) \
              WITH ORDINALITY AS error (value, place) WHERE shard.project_id = ",
         )

@@ -25,7 +25,7 @@ use crate::{
     period::ever_visible,
     pool::Read,
     schema::{attempt, signature, signature_alias},
-    written::{Part, Written},
+    sql_statement::{Part, SqlStatement},
 };
 
 /// The signature that has a fingerprint, or had it before errors were grouped again.
@@ -144,7 +144,7 @@ pub(crate) fn tests_hit(
     type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
     type Row = (i32, String, Option<String>, i64, i64, i64, i64);
     // OFFSET 0 makes Postgres look up the name of each test by its key, instead of reading all tests.
-    let rows = Written::<Types>::new(
+    let rows = SqlStatement::<Types>::new(
         "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, placed.files, placed.total \
          FROM (SELECT named.*, count(*) OVER whole AS tests, \
              count(*) FILTER (WHERE named.of_file = 1 AND named.file_path IS NOT NULL) OVER whole AS files, \
@@ -199,7 +199,7 @@ pub(crate) fn runs_hit(
     within: &Within<'_>,
     signatures: &[i32],
 ) -> Read<HashMap<i32, u64>> {
-    let rows: Vec<(i32, i64)> = Written::<(Integer, BigInt)>::new(
+    let rows: Vec<(i32, i64)> = SqlStatement::<(Integer, BigInt)>::new(
         "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE ",
     )
     .all(&within.condition())
@@ -230,7 +230,7 @@ pub(crate) fn each_latest(
     mut each: impl FnMut(Latest),
 ) -> QueryResult<()> {
     type Types = (Integer, Timestamptz, Nullable<Text>);
-    let mut statement = Written::<Types>::new("SELECT latest.signature, latest.occurred_at, left(whole.message, ")
+    let mut statement = SqlStatement::<Types>::new("SELECT latest.signature, latest.occurred_at, left(whole.message, ")
         .bind(characters)
         .sql(
             ") FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \

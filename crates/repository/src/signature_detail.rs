@@ -19,7 +19,7 @@ use crate::{
     period::visible,
     pool::Read,
     signature::{Figures, Within, latest, named_by, runs_hit, seen, tests_hit},
-    written::Written,
+    sql_statement::SqlStatement,
 };
 
 /// How many bytes the names of tests or runs of one answer may have.
@@ -110,7 +110,7 @@ fn runs(
     // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
     // tests of the last one are read, for their order. `+ 0` makes Postgres look up a result by its key instead of
     // the index by run, which it prefers without statistics.
-    let rows = Written::<Types>::new(
+    let rows = SqlStatement::<Types>::new(
         "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
              shown.occurrences, ended.attempts, ended.status \
          FROM (SELECT hit.*, named_test.name, named_test.file_path \

@@ -22,7 +22,7 @@ use crate::{
     period::{ever_visible, visible},
     pool::Read,
     signature::{Figures, Head, Within, latest, runs_hit, seen, tests_hit},
-    written::{Part, Written},
+    sql_statement::{Part, SqlStatement},
 };
 
 /// How many bytes the names of the tests of each signature may have: a page has up to 50 signatures.
@@ -74,7 +74,7 @@ const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::Time
 /// How many failed attempts have no signature.
 fn unfingerprinted(connection: &mut PgConnection, within: &Within<'_>) -> Read<u64> {
     let codes = FAILURES.map(|status| i32::from(status_code(status)));
-    let count: i64 = Written::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
+    let count: i64 = SqlStatement::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
         .all(&within.condition())
         .sql(" AND attempt.signature IS NULL AND attempt.status = ANY(")
         .bind(codes.as_slice())
@@ -122,7 +122,7 @@ impl List<'_> {
 
     fn rows(&self, connection: &mut PgConnection, offset: i64, limit: i64) -> QueryResult<Vec<Row>> {
         type Types = (Integer, Text, Text, Text, BigInt);
-        let mut statement = Written::<Types>::new(
+        let mut statement = SqlStatement::<Types>::new(
             "SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, count(*) OVER () FROM (",
         );
         statement = self
@@ -144,7 +144,7 @@ impl List<'_> {
     }
 
     /// Appends a query of the signatures that occurred, each with the figure that the list is ordered by.
-    fn ordered_by<'a, T>(&'a self, statement: Written<'a, T>) -> Written<'a, T> {
+    fn ordered_by<'a, T>(&'a self, statement: SqlStatement<'a, T>) -> SqlStatement<'a, T> {
         let figure: &'static str = match self.query.sort {
             SignatureSort::Occurrences => "count(*)",
             SignatureSort::Tests => "count(DISTINCT attempt.test)",

@@ -15,7 +15,7 @@ use diesel::{
 use crate::{
     pool::Read,
     signature::{Within, each_latest},
-    written::Written,
+    sql_statement::SqlStatement,
 };
 
 /// More than any message has, in characters.
@@ -26,7 +26,7 @@ pub(super) fn matching(connection: &mut PgConnection, within: &Within<'_>, searc
     let search = fold(search);
     let holds = |text: &str| contains_folded(text, &search);
     let mut found = BTreeSet::new();
-    let titles = Written::<(Integer, Text)>::new(
+    let titles = SqlStatement::<(Integer, Text)>::new(
         "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = ",
     )
     .bind(within.project)
@@ -43,7 +43,7 @@ pub(super) fn matching(connection: &mut PgConnection, within: &Within<'_>, searc
         }
     })?;
     let mut tests = Vec::new();
-    let files = Written::<(Integer, Text)>::new(
+    let files = SqlStatement::<(Integer, Text)>::new(
         "SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT attempt.test FROM attempt WHERE ",
     )
     .all(&within.condition())
@@ -62,7 +62,7 @@ pub(super) fn matching(connection: &mut PgConnection, within: &Within<'_>, searc
     }
     if !tests.is_empty() {
         let of_files: Vec<i32> =
-            Written::<Integer>::new("SELECT DISTINCT attempt.signature FROM attempt WHERE ")
+            SqlStatement::<Integer>::new("SELECT DISTINCT attempt.signature FROM attempt WHERE ")
                 .all(&within.condition())
                 .sql(" AND attempt.signature IS NOT NULL AND attempt.test = ANY(")
                 .bind(tests.as_slice())

@@ -17,7 +17,7 @@ use crate::column::At;
 
 /// A statement whose rows have the SQL types `Row`, in the order of their columns.
 #[derive(Debug)]
-pub(crate) struct Written<'a, Row> {
+pub(crate) struct SqlStatement<'a, Row> {
     parts: Vec<Part<'a>>,
     row: PhantomData<Row>,
 }
@@ -36,7 +36,7 @@ pub(crate) enum Part<'a> {
     Ats(&'a [At]),
 }
 
-impl<'a, Row> Written<'a, Row> {
+impl<'a, Row> SqlStatement<'a, Row> {
     /// Starts a statement with `sql`.
     pub(crate) fn new(sql: &'static str) -> Self {
         Self {
@@ -86,7 +86,7 @@ values!(
     Ats(&'a [At])
 );
 
-impl<Row> QueryFragment<Pg> for Written<'_, Row> {
+impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         for part in &self.parts {
             match part {
@@ -104,14 +104,14 @@ impl<Row> QueryFragment<Pg> for Written<'_, Row> {
     }
 }
 
-impl<Row> QueryId for Written<'_, Row> {
+impl<Row> QueryId for SqlStatement<'_, Row> {
     type QueryId = ();
     /// It is known by its text.
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-impl<Row> Query for Written<'_, Row> {
+impl<Row> Query for SqlStatement<'_, Row> {
     type SqlType = Row;
 }
 
-impl<Row> RunQueryDsl<PgConnection> for Written<'_, Row> {}
+impl<Row> RunQueryDsl<PgConnection> for SqlStatement<'_, Row> {}
