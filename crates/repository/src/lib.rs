@@ -16,8 +16,8 @@ mod deletion;
 mod diagnosis;
 mod failed_run;
 mod history;
+mod history_cache;
 mod intake;
-mod kept;
 mod key;
 mod migrate;
 mod observation;
@@ -67,7 +67,7 @@ pub struct Database {
     connection_string: connection_string::ConnectionString,
     ids: Mutex<ContextV7>,
     used_today: key::UsedToday,
-    histories: kept::Kept,
+    histories: history_cache::HistoryCache,
     replicas: Option<replica::Replicas>,
 }
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, corrupt, count, int, status},
-    kept::Kept,
+    history_cache::HistoryCache,
     pack::Pack,
     period::span,
     pool::Read,
@@ -61,9 +61,9 @@ pub(crate) fn load(
 }
 
 /// The same, read only if the cached history has another state.
-pub(crate) fn kept_or_read(
+pub(crate) fn cached_or_read(
     connection: &mut PgConnection,
-    kept: &Kept,
+    cache: &HistoryCache,
     project: Uuid,
     from: Timestamp,
     to: Timestamp,
@@ -76,7 +76,7 @@ pub(crate) fn kept_or_read(
             runs: Vec::new(),
         }));
     };
-    if let Some(history) = kept.get(project, state.observed, &state.stable_branch, (from, to)) {
+    if let Some(history) = cache.get(project, state.observed, &state.stable_branch, (from, to)) {
         return Ok(history);
     }
     let mut history = state.history(connection, project, from)?;
@@ -84,7 +84,7 @@ pub(crate) fn kept_or_read(
     let history = Arc::new(history);
     // A run of a time to come begins to count without any change of the state.
     if is_all {
-        kept.keep(project, state.observed, from, &history);
+        cache.insert(project, state.observed, from, &history);
     }
     Ok(history)
 }

@@ -14,7 +14,7 @@ use diesel::{
 };
 use uuid::{ContextV7, Uuid};
 
-use crate::{Database, connection_string::ConnectionString, kept::Kept, key::UsedToday};
+use crate::{Database, connection_string::ConnectionString, history_cache::HistoryCache, key::UsedToday};
 
 /// How a [`Database`] connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Database {
             connection_string,
             ids: Mutex::new(ContextV7::new()),
             used_today: UsedToday::default(),
-            histories: Kept::default(),
+            histories: HistoryCache::default(),
             replicas: None,
         };
         database.run("connecting", |connection| {

@@ -215,7 +215,7 @@ impl Replicas {
             };
             match standby.has_reached(needed.position, Instant::now()) {
                 Ok(true) => return Some(standby),
-                // Kept until another is found, or the pool would return it again.
+                // Not dropped until another is found, or the pool would return it again.
                 Ok(false) => behind.push(standby),
                 Err(error) => self.trouble.tell(&error),
             }

@@ -29,8 +29,8 @@ use assay_domain::{
 use diesel::PgConnection;
 
 use crate::{
-    Database, attempt, branch, failed_run, history, kept::Kept, key, migrate, observation, pool::WorkError,
-    project, run_detail, run_list, signature_detail, signature_list, test, verdict,
+    Database, attempt, branch, failed_run, history, history_cache::HistoryCache, key, migrate, observation,
+    pool::WorkError, project, run_detail, run_list, signature_detail, signature_list, test, verdict,
 };
 
 impl Store for Database {
@@ -156,7 +156,7 @@ impl Store for Database {
         self.read("reading a snapshot", |connection| {
             let mut state = OneState {
                 connection,
-                kept: &self.histories,
+                cache: &self.histories,
                 project,
             };
             work(&mut state).map_err(WorkError::of_read)
@@ -167,7 +167,7 @@ impl Store for Database {
 /// The state of a project that a transaction sees.
 struct OneState<'a> {
     connection: &'a mut PgConnection,
-    kept: &'a Kept,
+    cache: &'a HistoryCache,
     project: &'a Project,
 }
 
@@ -175,7 +175,7 @@ impl Snapshot for OneState<'_> {
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
         let from = from.max(self.project.visible_from);
         let to = to.min(self.project.visible_to);
-        observation::kept_or_read(self.connection, self.kept, self.project.id.0, from, to)
+        observation::cached_or_read(self.connection, self.cache, self.project.id.0, from, to)
             .map_err(|error| error.during("reading observations"))
     }
 

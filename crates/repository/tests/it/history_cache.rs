@@ -1,4 +1,4 @@
-//! What the engine reads is kept in memory, and never older than the database.
+//! The cache of the engine's input always reflects the database.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ fn observed(world: &World, now: Timestamp) -> Arc<History> {
     asked(&world.store, world, now)
 }
 
-/// What one that has kept nothing reads.
-fn anew(world: &World, now: Timestamp) -> Arc<History> {
+/// The history as a store with an empty cache reads it.
+fn without_cache(world: &World, now: Timestamp) -> Arc<History> {
     asked(&world.database.connect(), world, now)
 }
 
@@ -76,7 +76,7 @@ fn it_is_read_once_until_something_changes() {
         change();
         let after = observed(&world, NOW);
         assert!(!Arc::ptr_eq(&before, &after), "not read again after {what}");
-        assert_eq!(after, anew(&world, NOW), "{what}");
+        assert_eq!(after, without_cache(&world, NOW), "{what}");
         before = after;
     }
     world.import(&report("a").content(1).test("x", "f"));
@@ -93,7 +93,7 @@ fn time_alone_changes_what_is_in_the_period() {
     world.import(&report("to come").at(-HOUR).test("x", "f"));
     let runs = |now: Timestamp| {
         let observed = observed(&world, now);
-        assert_eq!(observed, anew(&world, now), "{now}");
+        assert_eq!(observed, without_cache(&world, now), "{now}");
         observed.runs.len()
     };
     let times = [0, 2 * HOUR, 2 * DAY, HOUR, 0, -2 * DAY].map(|later| NOW.plus_ms(later));

@@ -20,17 +20,17 @@ const BYTES: u64 = 64 << 20;
 const USUAL: usize = 32;
 
 /// The histories of the most recently requested projects.
-pub(crate) struct Kept(Cache<Uuid, KeptHistory, InBytes>);
+pub(crate) struct HistoryCache(Cache<Uuid, CachedHistory, InBytes>);
 
 /// A history from a time on, in one state of the database.
 #[derive(Clone)]
-struct KeptHistory {
+struct CachedHistory {
     state: Observed,
     from: Timestamp,
     history: Arc<History>,
 }
 
-impl Kept {
+impl HistoryCache {
     /// The cached history of a project, if it has this state and stable branch. Contains exactly the runs that
     /// started within `from..=to`.
     pub(crate) fn get(
@@ -40,7 +40,7 @@ impl Kept {
         stable_branch: &str,
         (from, to): (Timestamp, Timestamp),
     ) -> Option<Arc<History>> {
-        let KeptHistory {
+        let CachedHistory {
             state: of,
             from: since,
             history,
@@ -55,13 +55,13 @@ impl Kept {
     }
 
     /// Caches all runs that started from a time on, oldest first.
-    pub(crate) fn keep(&self, project: Uuid, state: Observed, from: Timestamp, history: &Arc<History>) {
+    pub(crate) fn insert(&self, project: Uuid, state: Observed, from: Timestamp, history: &Arc<History>) {
         let history = Arc::clone(history);
-        self.0.insert(project, KeptHistory { state, from, history });
+        self.0.insert(project, CachedHistory { state, from, history });
     }
 }
 
-impl Default for Kept {
+impl Default for HistoryCache {
     fn default() -> Self {
         Self(Cache::with_weighter(USUAL, BYTES, InBytes))
     }
@@ -70,14 +70,14 @@ impl Default for Kept {
 #[derive(Clone)]
 struct InBytes;
 
-impl Weighter<Uuid, KeptHistory> for InBytes {
-    fn weight(&self, _: &Uuid, kept: &KeptHistory) -> u64 {
-        let runs = kept.history.runs.iter().map(|run| {
+impl Weighter<Uuid, CachedHistory> for InBytes {
+    fn weight(&self, _: &Uuid, cached: &CachedHistory) -> u64 {
+        let runs = cached.history.runs.iter().map(|run| {
             let words = [&run.present, &run.skipped, &run.untimed].map(|set| size_of_val(set.words()));
             let id = run.run.id.len();
             size_of_val(run) + words.iter().sum::<usize>() + size_of_val(&*run.failures) + id
         });
         // A history without runs uses memory too.
-        u64::try_from(size_of_val(kept) + runs.sum::<usize>()).unwrap_or(u64::MAX)
+        u64::try_from(size_of_val(cached) + runs.sum::<usize>()).unwrap_or(u64::MAX)
     }
 }
