@@ -12,6 +12,7 @@ mod branch;
 mod browser;
 mod column;
 mod connection_string;
+mod daily_counts;
 mod deletion;
 mod diagnosis;
 mod failed_run;
@@ -33,7 +34,6 @@ mod refingerprint;
 mod replica;
 mod revision;
 mod run;
-mod run_day;
 mod run_detail;
 mod run_list;
 #[rustfmt::skip]

@@ -17,9 +17,8 @@ use uuid::Uuid;
 use crate::{
     Database, branch,
     column::{At, long_count, word},
-    deletion, intake, observation, period,
+    daily_counts, deletion, intake, observation, period,
     pool::{Read, WorkError},
-    run_day,
     schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
 };
 
@@ -275,10 +274,13 @@ fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) ->
         .returning((run::branch, run::started_at))
         .get_results(connection)?;
     let deleted = amount(runs.len());
-    let days: BTreeSet<At> = runs.iter().map(|(_, start)| run_day::of(*start)).collect();
+    let days: BTreeSet<At> = runs
+        .iter()
+        .map(|(_, start)| daily_counts::day_of(*start))
+        .collect();
     let branches: BTreeSet<String> = runs.into_iter().filter_map(|(branch, _)| branch).collect();
     branch::refresh(connection, project, &Vec::from_iter(branches))?;
-    run_day::refresh(connection, project, &Vec::from_iter(days))?;
+    daily_counts::refresh(connection, project, &Vec::from_iter(days))?;
     Ok(deleted)
 }
 

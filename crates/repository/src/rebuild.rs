@@ -9,13 +9,12 @@ use uuid::Uuid;
 use crate::{
     Database, branch,
     column::{At, int, word},
-    observation,
+    daily_counts, observation,
     pack::Pack,
     pool::{Read, WorkError},
     project,
     record::{self, RunContents},
     run::StoredCounts,
-    run_day,
     schema::{self, run, run_pack},
     shard::{self, StoredShard},
     verdict,
@@ -101,7 +100,7 @@ impl Database {
             if !lock(connection, project.0)? {
                 return Ok(0);
             }
-            run_day::rebuild(connection, project.0)
+            daily_counts::rebuild(connection, project.0)
         })?;
         let changed = self.write("rebuilding verdicts", |connection| {
             if !lock(connection, project.0)? {

@@ -17,10 +17,10 @@ use uuid::Uuid;
 
 use crate::{
     column::{At, long_count},
+    daily_counts,
     period::visible,
     pool::Read,
     run::StoredRun,
-    run_day,
     sql_statement::{Part, SqlStatement},
 };
 
@@ -129,7 +129,7 @@ impl<'a> List<'a> {
             project: project.id.0,
             matching,
             days: if texts == [&None, &None] {
-                run_day::whole(from.0, to.0)
+                daily_counts::whole_days(from.0, to.0)
             } else {
                 from..from
             },

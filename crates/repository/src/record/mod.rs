@@ -29,9 +29,8 @@ pub(crate) use run::{outcome, shard_outcome};
 use crate::{
     Database, branch,
     column::{At, optional_word},
-    period,
+    daily_counts, period,
     pool::WorkError,
-    run_day,
     schema::project,
     shard::{self, StoredShard},
     verdict::{self, Touched},
@@ -240,9 +239,9 @@ impl Import<'_> {
         let days: BTreeSet<At> = former_start
             .into_iter()
             .chain([run.started_at])
-            .map(run_day::of)
+            .map(daily_counts::day_of)
             .collect();
-        run_day::refresh(connection, self.project, &Vec::from_iter(days))?;
+        daily_counts::refresh(connection, self.project, &Vec::from_iter(days))?;
         run::store_shard(connection, self.project, number, &shard)?;
         let place = rows::Place {
             project: self.project,

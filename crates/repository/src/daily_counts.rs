@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The beginning of the day, in UTC, of a point in time.
-pub(crate) fn of(at: At) -> At {
+pub(crate) fn day_of(at: At) -> At {
     At(Timestamp::from_unix_ms(
         at.0.unix_ms().div_euclid(DAY_MS) * DAY_MS,
     ))
@@ -25,12 +25,12 @@ pub(crate) fn of(at: At) -> At {
 
 /// The whole days in `from..=to`: from the beginning of the first to the end of the last. An empty range at `from` if
 /// there are none.
-pub(crate) fn whole(from: Timestamp, to: Timestamp) -> Range<At> {
-    let first = match of(At(from)) {
+pub(crate) fn whole_days(from: Timestamp, to: Timestamp) -> Range<At> {
+    let first = match day_of(At(from)) {
         At(begun) if begun < from => At(begun.plus_days(1)),
         day => day,
     };
-    let end = of(At(to.plus_ms(1)));
+    let end = day_of(At(to.plus_ms(1)));
     if first < end {
         first..end
     } else {
@@ -95,7 +95,7 @@ mod tests {
         #[test]
         fn whole_days_are_those_that_lie_within(from in -4 * DAY_MS..4 * DAY_MS, length in 0..4 * DAY_MS) {
             let to = from + length;
-            let days = whole(Timestamp::from_unix_ms(from), Timestamp::from_unix_ms(to));
+            let days = whole_days(Timestamp::from_unix_ms(from), Timestamp::from_unix_ms(to));
             let counted = std::iter::successors(Some(days.start.0), |day| Some(day.plus_days(1)))
                 .take_while(|day| *day < days.end.0)
                 .map(Timestamp::unix_ms);
@@ -108,6 +108,6 @@ mod tests {
     #[test]
     fn a_day_begins_at_midnight_before_1970_too() {
         let at: Timestamp = "1969-12-30T23:59:59.999Z".parse().unwrap();
-        assert_eq!(of(At(at)).0.to_string(), "1969-12-30T00:00:00.000Z");
+        assert_eq!(day_of(At(at)).0.to_string(), "1969-12-30T00:00:00.000Z");
     }
 }
