@@ -98,8 +98,8 @@ pub struct Signature {
     pub first_seen: Timestamp,
     /// The latest occurrence of the period.
     pub last_seen: Timestamp,
-    /// Whether the first visible occurrence is in the period. Always true if the period is as long as the plan's
-    /// retention (`days=90` on Pro); use a shorter period to separate new errors from old ones.
+    /// Whether the first visible occurrence is in the period. Always true of an error that occurred in a period as
+    /// long as the plan's retention (`days=90` on Pro); use a shorter period to separate new errors from old ones.
     pub is_new: bool,
 }
 
