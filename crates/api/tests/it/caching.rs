@@ -101,7 +101,7 @@ async fn a_large_body_is_compressed_under_a_tag_of_its_own() {
             .get_with(&path, &[("Accept-Encoding", name), ("If-None-Match", tag)])
             .await;
         assert_eq!(again.status, 304);
-        // A strong tag stands for its own bytes only.
+        // A strong tag identifies its own bytes only.
         assert_eq!(api.get_with(&path, &[("If-None-Match", tag)]).await.status, 200);
         tags.push(tag.to_owned());
     }

@@ -19,5 +19,5 @@ pub(crate) const TEST: &str = "webkit > api/cart.spec.ts > basket > pays 100% of
 pub(crate) const TEST_ENCODED: &str =
     "webkit%20%3E%20api%2Fcart.spec.ts%20%3E%20basket%20%3E%20pays%20100%25%20of%20%C3%BC+";
 pub(crate) const FILE: &str = "api/cart.spec.ts";
-/// A name that stands in two files, one of them none.
+/// A name with a file and without one.
 pub(crate) const TWICE: &str = "twice";

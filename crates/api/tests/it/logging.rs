@@ -1,4 +1,4 @@
-//! What reaches the log: each request in one line, each failure once, with its request's id and cause, and no key.
+//! The log has each request in one line, each failure once, with its request's id and cause, and no key.
 
 use std::{
     fmt::Write as _,
@@ -149,6 +149,6 @@ async fn a_failure_is_logged_once_with_its_cause_and_without_the_key() {
     assert_eq!(lines_with("refused-only").len(), 1);
     assert_eq!(access_lines("refused-only").len(), 1);
     assert!(lines_with(&api.seed.keys.good.reveal()[12..]).is_empty());
-    // The store refuses to note the key's use, which is told by the key's public id.
+    // The store fails to record the key's use. The log line has the key's public id.
     assert!(!lines_with("the use of key").is_empty());
 }

@@ -12,14 +12,14 @@ use crate::{client::Api, ids::PROJECT};
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yaml");
 
-/// The words of a text that name a metric of ours.
+/// The names of our metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_')
         .filter(|word| word.starts_with("assay_"))
         .collect()
 }
 
-/// What a server tells that was asked at least once for everything.
+/// The metrics of a server after every kind of request.
 async fn told() -> String {
     let api = Api::limited(100);
     api.get(&format!("/projects/{PROJECT}/flaky")).await.ok();

@@ -1,4 +1,4 @@
-//! Whatever is asked, the answer is one of the documented ones.
+//! Every request gets one of the documented answers.
 
 use assay_api::ROUTES;
 use proptest::prelude::*;

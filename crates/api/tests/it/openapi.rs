@@ -12,7 +12,7 @@ fn document() -> Value {
     serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap()
 }
 
-/// What stands here, or what it refers to.
+/// The value, or the target of its reference.
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     value["$ref"]
         .as_str()
@@ -25,7 +25,7 @@ fn operations(document: &Value) -> Vec<(&String, &Value)> {
     paths.iter().map(|(path, item)| (path, &item["get"])).collect()
 }
 
-/// The parameters of an operation that stand in the query.
+/// The query parameters of an operation.
 fn query<'a>(document: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
     let parameters = operation["parameters"].as_array().unwrap().iter();
     parameters
@@ -41,7 +41,7 @@ fn fill(path: &str) -> String {
         .replace("{fingerprint}", FINGERPRINT)
 }
 
-/// Makes the schemas refuse what they do not name: the answers may grow, but not without the document.
+/// Makes the schemas reject unknown fields, so that an answer cannot get a field without the document.
 fn close(value: &mut Value) {
     if let Value::Object(fields) = value {
         if fields.contains_key("properties") && fields.get("type") == Some(&json!("object")) {
@@ -53,7 +53,7 @@ fn close(value: &mut Value) {
     }
 }
 
-/// Asserts that an answer is what the document says of its status: body and headers.
+/// Asserts that an answer's body and headers conform to the document for its status.
 #[track_caller]
 fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
     let response = &operation["responses"][answer.status.as_str()];
@@ -117,7 +117,7 @@ async fn every_answer_conforms_to_the_document() {
             conforms(&document, operation, &known, &path);
         }
     }
-    // What the plain requests do not show: evidence, a stored verdict.
+    // Fields that the plain requests lack: evidence, a stored verdict.
     for (template, path, pointer) in [
         (
             "/projects/{projectId}/flaky",

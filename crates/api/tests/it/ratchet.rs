@@ -1,4 +1,4 @@
-//! What must hold of every route. A route of the table without a row here fails.
+//! Invariants of every route. A route of the table without a row here fails.
 
 use actix_web::http::Method;
 use assay_api::{BASE, ROUTES};
@@ -9,7 +9,7 @@ use crate::{
     store::Mode,
 };
 
-/// A route, what its path may be filled with, and what the last of its path's parts is called when not found.
+/// A route, the values of its path, and the not-found code of the last part.
 struct Row {
     path: &'static str,
     not_found: Option<&'static str>,
@@ -204,7 +204,7 @@ async fn every_failure_of_a_key_is_told_before_anything_else() {
             .map(|value| ("Authorization", value.as_str()))
             .collect();
         for row in ROWS {
-            // Beside a bad key a bad project, bad parameters, a bad method and a bad path go unnoticed.
+            // A bad key precedes a bad project, bad parameters, a bad method and a bad path.
             for path in [
                 row.good(),
                 row.with_project("%00") + "?days=x&page=0&filePath=%FF",
@@ -292,7 +292,7 @@ async fn a_bad_parameter_is_refused_by_the_routes_that_take_it_and_by_no_other()
                 if row.takes.contains(&name) {
                     answer.fails(400, code, &path);
                     assert!(answer.sentence().contains(name), "{path}: {}", answer.sentence());
-                    // Parameters come before any look-up.
+                    // Parameters are checked before any look-up.
                     let path = path.replace(PROJECT, NO_PROJECT);
                     api.get(&path).await.fails(400, code, &path);
                 } else {

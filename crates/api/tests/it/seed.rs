@@ -86,7 +86,7 @@ impl Seed {
         }
     }
 
-    /// The engine's verdict on the first test of the history, as a store would keep it.
+    /// The engine's verdict on the first test of the history, as it would be stored.
     pub(crate) fn stored_verdict(&self) -> StoredVerdict {
         let judgement = Engine::default().judge_tests(&self.history, NOW, &[0]).remove(0);
         let verdict = judgement.verdict;
@@ -122,7 +122,7 @@ pub(crate) fn test_name() -> TestName {
     }
 }
 
-/// Every test that look-ups by name know.
+/// Every test that look-ups by name find.
 pub(crate) fn tests() -> Vec<TestName> {
     let twice = |file_path| TestName {
         name: TWICE.to_owned(),

@@ -1,4 +1,4 @@
-//! What only a real connection shows: HEAD without a body, and raw paths.
+//! Behaviour of a real connection: HEAD without a body, and raw paths.
 
 use std::{
     io::{Read, Write},

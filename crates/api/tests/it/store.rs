@@ -65,7 +65,7 @@ impl Seed {
     }
 }
 
-/// A failure whose cause must reach no client.
+/// A failure whose cause must not be sent to a client.
 fn failure() -> StoreError {
     StoreError::Failed {
         doing: "testing",
@@ -123,7 +123,7 @@ impl Store for Seed {
     }
 
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
-        // Never a request's failure, so it fails always.
+        // It never fails a request, so this always fails.
         Err(failure())
     }
 
@@ -172,7 +172,7 @@ impl Store for Seed {
         })
     }
 
-    /// Ten runs, numbered by their start, three a page whatever was asked.
+    /// Ten runs, numbered by their start, always three a page.
     fn runs(&self, _: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
         self.read()?;
         let all: Vec<_> = (1..=10)

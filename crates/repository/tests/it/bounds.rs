@@ -1,4 +1,4 @@
-//! What an answer shows of very long texts and very long lists.
+//! Limits of answers for very long texts and lists.
 
 use assay_domain::{
     attempt::ErrorDetail,
@@ -302,7 +302,7 @@ fn a_run_that_changes_while_it_is_read_is_read_no_further() {
     };
     let before = read();
     assert!(next(&before).is_some());
-    // Its shard comes again with another message.
+    // Its shard is imported again with another message.
     let mut other = recording.content(9);
     other.tests[0].attempts[0].attempt.errors[0].message = Some("another".to_owned());
     world.import(&other);

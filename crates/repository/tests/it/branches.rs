@@ -12,7 +12,7 @@ fn a_long_branch_that_is_already_stored_can_be_filtered_by_after_migrating() {
     for (hours, (branch, key)) in (1..).zip(runs) {
         world.import(&report(key).at(hours * HOUR).branch(branch).test("x", "f"));
     }
-    // Of the name that an import gives it today; sha256sum says the digits.
+    // The name that an import stores today, with digits from sha256sum.
     let kept = format!("{}~09e1eb332749348c", "é".repeat(183));
     world.import(&report("e").at(9 * HOUR).branch(&kept).test("x", "f"));
     let before = world.history(14);
@@ -34,7 +34,7 @@ fn a_long_branch_that_is_already_stored_can_be_filtered_by_after_migrating() {
     };
     assert_eq!(found(&kept), [1, 2, 5]);
     assert_eq!((found(&other_kept), found(&short)), (vec![3], vec![4]));
-    // What servers keep of the history is not what is stored now, and nothing is left to mend.
+    // Cached histories of servers are invalidated, and no further row needs a change.
     let after = world.history(14);
     assert_ne!(before, after);
     assert_eq!(after.runs.last().unwrap().run.branch, shared(&kept));

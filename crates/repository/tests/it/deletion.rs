@@ -1,4 +1,4 @@
-//! Deletion: everything of a project goes, nothing of another, and nobody waits for it.
+//! Deletion removes all rows of a project and none of another, and blocks no other client.
 
 use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 
@@ -15,12 +15,12 @@ use diesel::connection::SimpleConnection;
 
 use crate::{fixture::*, signatures::said};
 
-/// The tables that hold rows of projects, as the catalogue knows them; partitions count to their tables.
+/// The tables with rows of projects, from the catalogue; partitions count as their tables.
 const TABLES: &str = "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
      WHERE attname = 'project_id' AND relkind IN ('r', 'p') AND NOT relispartition \
          AND relnamespace = 'public'::regnamespace ORDER BY 1";
 
-/// How many rows of a project each table has, and a sum of what stands in them.
+/// The number of rows of a project in each table, with a checksum of their content.
 fn rows(world: &World, project: ProjectId) -> BTreeMap<String, (u64, String)> {
     let tables = world.database.texts(TABLES).into_iter().flatten();
     let sum_of = |table: String| {
@@ -80,7 +80,7 @@ fn fill(world: &World, project: &Project, seed: u8) {
              SELECT project_id, 'former', ordinal FROM signature WHERE project_id = '{}' LIMIT 1",
         project.id
     ));
-    // What pruning leaves of a week that is in use: results without their run.
+    // Pruning of a week in use leaves results without their run.
     record(&report("c").at(30 * DAY).test("a", "f"));
     world.database.execute(&format!(
         "DELETE FROM run WHERE project_id = '{}' AND number = 3",
@@ -223,7 +223,7 @@ fn others_go_on_while_a_deletion_waits_and_it_is_taken_up_where_it_ended() {
             let mut told = |rows| send.send(rows).unwrap();
             world.store.delete_project(world.project.id, NOW, &mut told)
         });
-        // The batches before the row that is held are committed; the deletion waits for that one.
+        // The batches before the locked row are committed. The deletion waits for that row.
         let patience = Duration::from_secs(60);
         while world.database.text("SELECT count(*) FROM run").as_deref() != Some("0") {
             told.recv_timeout(patience).unwrap();

@@ -1,7 +1,7 @@
-//! What lets the database be spread over several machines by project: the schema and every statement keep to one project.
+//! The schema and every statement are limited to one project, so that the database could be distributed by project.
 //!
-//! Statements are heard from the connections themselves, with what is bound to them. Pruning is left out: it goes through the
-//! projects one by one, and drops what belongs to all of them at once.
+//! Statements are recorded at the connections, with their parameters. Pruning is left out, because it goes through
+//! the projects one by one, and drops periods for all of them.
 
 use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 
@@ -21,9 +21,9 @@ use crate::fixture::*;
 const EVERYWHERE: [&str; 4] = ["organization", "project", "api_key", "period"];
 
 thread_local! {
-    /// What was sent by this thread, which is one test's; none while nobody listens.
+    /// The statements of this thread, which runs one test; none while not recording.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
-    /// What is done before a statement of this thread is sent, and how many statements are sent before that.
+    /// Work to run before a statement of this thread, and the number of statements before it.
     static INTERRUPTION: RefCell<Option<Interruption>> = const { RefCell::new(None) };
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn heard(work: impl FnOnce()) -> Vec<String> {
     HEARD.take().unwrap()
 }
 
-/// Does `work`, and `meanwhile` after this number of its statements. Says whether `work` sent that many.
+/// Runs `work`, and `meanwhile` after this number of its statements. Returns whether `work` sent that many.
 pub(crate) fn interrupted<T>(
     after: usize,
     meanwhile: impl FnOnce() + 'static,
@@ -47,7 +47,7 @@ pub(crate) fn interrupted<T>(
     (done, INTERRUPTION.take().is_none())
 }
 
-/// Interrupts the thread's work where its time has come. The statements of the interruption itself are not counted.
+/// Interrupts the thread's work when it is due. The statements of the interruption itself are not counted.
 fn interrupt() {
     match INTERRUPTION.take() {
         Some((0, meanwhile)) => meanwhile(),
@@ -56,7 +56,7 @@ fn interrupt() {
     }
 }
 
-/// Lets every connection that is opened from now on be heard.
+/// Records the statements of every connection that is opened from now on.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| set_default_instrumentation(|| Some(Box::new(Ear))).unwrap());
@@ -111,7 +111,7 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
                 .all(|column| column.as_deref() == Some("project_id")),
             "an index of {table} begins with {first_columns:?}"
         );
-        // A foreign key to a table that every machine has needs no project; any other has it on both sides.
+        // A foreign key to a reference table needs no project. Any other has it on both sides.
         let foreign = database.texts(&format!(
             "SELECT conname || ' to ' || confrelid::regclass FROM pg_constraint \
              WHERE contype = 'f' AND conrelid = '{table}'::regclass \
@@ -144,7 +144,7 @@ impl Classifier for OneName {
 fn every_statement_names_its_one_project_by_a_constant() {
     listen();
     let world = World::new();
-    // Another project of the same caller, which no statement about the first may meet.
+    // Another project of the same caller, whose rows no statement about the first may read.
     let other = world.another_project("other");
     world
         .store
@@ -228,13 +228,13 @@ fn exercise(world: &World) {
     store.refingerprint(project.id, &OneName).unwrap().unwrap();
 }
 
-/// A table in a statement, and what it is called there.
+/// A table in a statement, and its alias.
 struct Place {
     table: String,
     name: String,
 }
 
-/// A statement with what is bound to it.
+/// A statement with its parameters.
 struct Statement {
     sql: String,
     binds: Vec<String>,
@@ -249,7 +249,7 @@ impl Statement {
         }
     }
 
-    /// Where the tables stand in it.
+    /// The places of its tables.
     fn places(&self, tables: &BTreeSet<String>) -> Vec<Place> {
         let words: Vec<&str> = self
             .sql

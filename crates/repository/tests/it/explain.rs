@@ -1,4 +1,4 @@
-//! What a statement costs, as Postgres explains it.
+//! The plan and the cost of a statement, by `EXPLAIN`.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{distribution::elements, fixture::World};
 
-/// How Postgres plans a statement, which it does anew for the first five times that a connection sends it. Then it may keep a
-/// plan that knows no value.
+/// How Postgres plans a statement. It plans the first five executions of a connection with their values. Then it may
+/// use a generic plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plans {
-    /// For the values at hand.
+    /// With the values.
     Custom,
     /// For any.
     Generic,
@@ -37,7 +37,7 @@ pub(crate) struct Statement {
     values: Vec<String>,
 }
 
-/// What a statement does, by doing it again.
+/// Explains a statement by running it again.
 pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> Work {
     #[derive(diesel::QueryableByName)]
     struct Plan {
@@ -117,7 +117,7 @@ impl Work {
 }
 
 impl Statement {
-    /// A question as it was heard; none for what is none.
+    /// A recorded query; none if it is no query.
     pub(crate) fn of(heard: &str) -> Option<Self> {
         let (sql, binds) = heard.split_once(" -- binds: ")?;
         if !sql.starts_with("SELECT") {
@@ -134,7 +134,7 @@ impl Statement {
         };
         let values = elements(binds).into_iter().enumerate();
         Some(Self {
-            // Sent with their types, which text has to say.
+            // Parameters are sent with their types, which the text must name.
             sql: sql.replace("unnest($2)", "unnest($2::integer[])").replace(
                 "unnest($1, $2, $3)",
                 "unnest($1::integer[], $2::integer[], $3::timestamptz[])",

@@ -1,4 +1,4 @@
-//! What a caller sees when the database fails.
+//! Errors for the caller when the database fails.
 
 use std::time::{Duration, Instant};
 

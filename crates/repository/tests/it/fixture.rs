@@ -1,4 +1,4 @@
-//! A project in a database of its own, recordings made of few words, and a judge that counts.
+//! A project in a separate database, a short notation for recordings, and a judge that counts.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl World {
         rebuilt.unwrap().unwrap()
     }
 
-    /// What pruning deletes of projects, or would.
+    /// The rows of projects that pruning deletes, or would.
     pub(crate) fn prune(&self, dry_run: bool) -> Vec<Pruned> {
         self.store.prune(NOW, dry_run, &mut |_| ()).unwrap().projects
     }
@@ -108,7 +108,7 @@ impl World {
     }
 }
 
-/// What the engine judges by in a period.
+/// The engine's input in a period.
 pub(crate) fn observations(
     store: &Database,
     project: &Project,
@@ -255,7 +255,7 @@ pub(crate) fn status(letter: char) -> AttemptStatus {
     }
 }
 
-/// An attempt of 100 ms that says `message` where it failed, by which it is classified.
+/// An attempt of 100 ms. If it failed, it has `message`, by which it is classified.
 pub(crate) fn attempt(status: AttemptStatus, message: &str) -> RecordedAttempt {
     let error = ErrorDetail {
         message: Some(message.to_owned()),
@@ -293,7 +293,7 @@ pub(crate) fn fingerprint(message: &str) -> String {
     format!("{hash:032x}")
 }
 
-/// A judge that counts: a test is broken where its newest run failed, flaky where any failed, else healthy.
+/// A judge that counts: a test is broken if its newest run failed, flaky if any failed, else healthy.
 pub(crate) struct Counting;
 
 impl Judge for Counting {

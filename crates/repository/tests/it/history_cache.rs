@@ -14,7 +14,7 @@ use crate::fixture::*;
 
 fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
     let from = now.plus_days(-14);
-    // A request at that time looks the project up then.
+    // A request looks the project up at its own time.
     let project = world.project.clone().seen(Plan::Standard, now);
     observations(store, &project, (from, now)).unwrap()
 }
@@ -100,7 +100,7 @@ fn time_alone_changes_what_is_in_the_period() {
     assert_eq!(times.map(runs), [1, 2, 1, 2, 1, 1]);
     let kept = observed(&world, NOW.plus_ms(2 * HOUR));
     assert!(Arc::ptr_eq(&kept, &observed(&world, NOW.plus_ms(3 * HOUR))));
-    // A longer period than the one that was asked about first.
+    // A longer period than that of the first request.
     let later = world.project.clone().seen(Plan::Standard, NOW.plus_days(1));
     let all = observations(&world.store, &later, (NOW.plus_days(-20), NOW.plus_days(1)));
     assert_eq!(all.unwrap().runs.len(), 2);

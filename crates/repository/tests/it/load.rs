@@ -18,7 +18,7 @@ use crate::fixture::*;
 const RUNS: i64 = 340;
 const TESTS: usize = 5_000;
 
-/// Judges every test alike, so that only the store's own work is measured.
+/// Gives every test the same verdict, so that only the store's own work is measured.
 struct Quick;
 
 impl Judge for Quick {

@@ -1,4 +1,4 @@
-//! Connections that end after a commit and before its answer: the statement is sent again, and finds itself done.
+//! Connections that end after a commit and before its answer: the statement is sent again and must change nothing.
 
 use std::{
     io::{Read, Write},
@@ -24,7 +24,7 @@ use assay_testkit::TestDatabase;
 
 use crate::fixture::*;
 
-/// A proxy before Postgres that loses the first answer in which a text stands, together with its connection.
+/// A proxy before Postgres that loses the first answer with a given text, and its connection.
 struct Proxy {
     folder: tempfile::TempDir,
     database: String,
@@ -72,7 +72,7 @@ impl Proxy {
     }
 }
 
-/// Passes on what comes, until something is not to be passed on; then ends the connection on both sides.
+/// Forwards data until `passes` rejects some; then closes the connection on both sides.
 fn forward(mut from: UnixStream, mut to: UnixStream, mut passes: impl FnMut(&[u8]) -> bool) {
     let mut buffer = [0; 65_536];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -170,7 +170,7 @@ fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
         world.database.text("SELECT count(*) FROM run").as_deref(),
         Some("1")
     );
-    // The same again, by an import of its own, changes nothing.
+    // A separate import of the same report changes nothing.
     let again = world.import(&report("a").content(1).test("x", "f"));
     assert_eq!(again.effect, Effect::Unchanged);
     assert_eq!(again.verdicts_changed.total, 0);

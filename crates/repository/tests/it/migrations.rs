@@ -19,7 +19,7 @@ fn they_go_up_down_and_up() {
     assert!(all.len() >= 2, "{all:?}");
     let applied = migrate(database.url()).unwrap();
     assert_eq!(applied.len(), all.len());
-    // With partitions, so that going down has something to take along.
+    // With partitions, which the migration down must remove.
     database.execute("SELECT assay_make_room(now(), now())");
     grant_roles(database.url()).unwrap();
     let first = database.text(UNPARTITIONED);
@@ -87,7 +87,7 @@ fn a_migration_gives_up_soon_where_the_database_is_in_use() {
          SELECT pg_advisory_xact_lock_shared(1)",
     )
     .unwrap();
-    // Going down takes the locks that a change of a table takes; the limit is the connection's own.
+    // The migration down takes the locks of a table change. The time limit is the connection's.
     let url = format!("{}&options=-c%20lock_timeout%3D200", database.url());
     let error = revert_all(&url).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
@@ -97,7 +97,7 @@ fn a_migration_gives_up_soon_where_the_database_is_in_use() {
     migrate(database.url()).unwrap();
 }
 
-/// What the file says, as `table.column type nullable` in its own order.
+/// The declarations of the file, as `table.column type nullable` in their order.
 fn declared() -> Vec<String> {
     let source = include_str!("../../src/schema.rs");
     let mut table = String::new();

@@ -1,4 +1,4 @@
-//! Random imports, replacements and late shards against a model that keeps the recordings and does the obvious.
+//! Random imports, replacements and late shards, compared with a simple model that stores the recordings.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
     let strategy = steps();
     runner
         .run(&strategy, |steps| {
-            // A project of its own for each case, in one database.
+            // A separate project for each case, in one database.
             let case = world.store.all_projects().unwrap().len();
             let project = world.another_project(&format!("case {case}"));
             let mut runs: BTreeMap<u8, BTreeMap<u32, Recording>> = BTreeMap::new();
@@ -176,7 +176,7 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
                         .find(|seen| seen.run_id == ids[run])
                         .unwrap();
                     prop_assert_eq!((seen.status, seen.attempts), (entry.status, entry.attempts));
-                    // Each attempt takes 100 ms; what follows the last one that ran is no waste.
+                    // Each attempt takes 100 ms. Attempts after the last one that ran are not wasted time.
                     let wasted = executions.iter().map(|execution| {
                         let ran = execution.iter().rposition(|status| !status.is_skip());
                         100 * ran.unwrap_or(execution.len() - 1) as u64

@@ -1,4 +1,4 @@
-//! Names: no two organizations have one, and no two projects of an organization. Renaming and moving.
+//! Unique names of organizations and of an organization's projects; renaming and moving.
 
 use std::thread;
 
@@ -31,7 +31,7 @@ fn a_name_is_given_once() {
     assert_eq!(store.organizations().unwrap().len(), 2);
     assert_eq!(store.all_projects().unwrap().len(), 2);
 
-    // A name of one's own is no other's, case counts, and each organization has names of its own.
+    // Renaming to the own name works, case counts, and names are unique per organization only.
     store.rename_organization(beta.id, "Beta").unwrap();
     store.rename_project(api.id, "Web").unwrap();
     store.create_project(beta.id, "web", "main", NOW).unwrap();

@@ -136,7 +136,7 @@ fn a_period_in_use_is_left_for_the_next_time() {
     }
     world.import(&report("new").test("y", "p"));
     let told = |later: Timestamp| -> PruneReport { world.store.prune(later, false, &mut |_| ()).unwrap() };
-    // A reader that is not done: what it sees may not go.
+    // An unfinished reader: the rows that it sees must not be deleted.
     let mut reader = world.database.connection();
     reader
         .batch_execute("BEGIN; SELECT count(*) FROM result")

@@ -26,12 +26,12 @@ const MORE_TESTS: u32 = 3_000;
 /// Runs of each that are visible, but older than every period asked for, and have no results.
 const BARE_RUNS: usize = 20_000;
 
-/// Visible branches of the project beside its stable one; its neighbour has many times as many.
+/// Visible branches of the project in addition to its stable one. Its neighbour has many times as many.
 const BRANCHES: u32 = 400;
 
 /// The runs with results, all of which the occurrences of a signature may be in.
 const RUN_ROWS: f64 = 2.0 * RUNS as f64;
-/// The visible occurrences of the only signature, each of which its figures look at once.
+/// The visible occurrences of the only signature. Its figures read each once.
 const OCCURRENCES: f64 = 181.0 * (TESTS / 10) as f64;
 
 /// Fills a project and its neighbour in the same tables.
@@ -91,7 +91,7 @@ struct Bound {
     statements: usize,
     /// Partitions of results or attempts that a statement touches.
     partitions: usize,
-    /// Rows read by a statement, and pairs of them compared in vain, for each one answered, and beyond that.
+    /// Most rows read by a statement, with pairs compared in vain: for each answered row, and in addition.
     per_row: f64,
     beyond: f64,
 }
@@ -104,7 +104,7 @@ fn every_read_goes_through_indexes_and_reads_little_more_than_it_answers() {
     check_reads(&world, 0.0);
 }
 
-/// Autovacuum comes minutes after a large import. Until then the tests of a project may be read whole to name some of them.
+/// Autovacuum runs minutes after a large import. Until then all tests of a project may be read to name some of them.
 #[test]
 fn so_it_does_before_anything_was_analysed() {
     listen();
@@ -139,7 +139,7 @@ fn check_reads(world: &World, slack: f64) {
     let keys: Vec<_> = (0..10)
         .map(|test| result_key(test, newest.number, newest.started_at))
         .collect();
-    // A period of 30 days lies in five or six weeks, the 90 days that are visible in 13 or 14.
+    // A period of 30 days covers five or six weeks, the 90 visible days 13 or 14.
     let bound = |statements, partitions, per_row, beyond| Bound {
         statements,
         partitions,
@@ -292,7 +292,7 @@ const SMALL: [&str; 5] = [
 ];
 
 fn check(what: &str, world: &World, bound: &Bound, ask: impl Fn()) {
-    // The first time something may be looked up once for all.
+    // The first request may fill caches.
     ask();
     let statements: Vec<Statement> = heard(&ask)
         .iter()

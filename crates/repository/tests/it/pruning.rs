@@ -1,4 +1,5 @@
-//! Pruning against an oracle: whatever arrives and whenever it is pruned, exactly what is past the retention goes.
+//! Pruning compared with an oracle: it deletes exactly the results past the retention, after any imports and at any
+//! time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,10 +17,10 @@ use proptest::{prelude::*, test_runner::TestRunner};
 
 use crate::fixture::*;
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone)]
 enum Event {
-    /// A run, so many hours before the time.
+    /// A run, this many hours before the time.
     Arrives {
         run: u8,
         hours: i64,
@@ -107,7 +108,7 @@ fn check(world: &World, events: &[Event]) {
                 });
                 assert_eq!(sum, expected);
                 stored.retain(|_, (start, _)| *start >= from);
-                // What is left, and nothing else, is there.
+                // Exactly the remaining rows are stored.
                 let rows = "SELECT (SELECT count(*) FROM run) || ' ' || (SELECT count(*) FROM run_pack) || ' ' || \
                      (SELECT count(*) FROM result) || ' ' || (SELECT count(*) FROM attempt) || ' ' || \
                      (SELECT count(*) FROM test)";
@@ -131,7 +132,7 @@ fn check(world: &World, events: &[Event]) {
             }
         }
     }
-    // What is visible is right with and without pruning.
+    // The visible results are correct with and without pruning.
     let caller = assay_domain::project::Caller { plan, ..world.caller };
     let project = world
         .store
@@ -211,7 +212,7 @@ fn imports_and_reads_go_on_while_it_is_pruned() {
                 world.store.runs(&world.project, &run_query()).unwrap();
             }
         });
-        // Until nothing is left but what the importer brings meanwhile.
+        // Until only the rows of the concurrent importer remain.
         for _ in 0..3 {
             world.prune(false);
         }

@@ -1,4 +1,4 @@
-//! Everything derived equals what a rebuild derives, after any history, and a rebuild repairs what was damaged.
+//! After any history, all derived rows equal those of a rebuild, and a rebuild repairs damaged rows.
 
 use assay_domain::{
     plan::Plan,
@@ -114,7 +114,7 @@ fn any_history_leaves_what_a_rebuild_makes() {
                 (0, 0, 0, 0)
             );
             prop_assert_eq!(&derived(&world), &before);
-            // Damage of each kind is repaired, and told.
+            // Each kind of damage is repaired and reported.
             let branches: u64 = world.database.text("SELECT count(*) FROM branch").unwrap().parse().unwrap();
             let days: u64 = world.database.text("SELECT count(*) FROM run_day").unwrap().parse().unwrap();
             world.database.execute(&format!(

@@ -1,4 +1,4 @@
-//! Imports of runs without shards, and what is read back of them.
+//! Imports of runs without shards, and reading them back.
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location},

@@ -1,4 +1,4 @@
-//! What is past the retention: hidden at once, and deleted by pruning.
+//! Results past the retention are hidden immediately, and deleted by pruning.
 
 use assay_domain::{
     plan::Plan,
@@ -122,7 +122,7 @@ fn a_run_that_starts_in_the_future_is_on_no_route_until_then() {
             if is_shown { 3 } else { 1 }
         );
         let from = now.plus_days(-14);
-        // Even where a caller asks for more.
+        // Even if a caller requests more.
         let observed = observations(store, &project, (from, now.plus_days(30))).unwrap();
         assert_eq!(observed.runs.len(), if is_shown { 3 } else { 1 });
     }
@@ -134,7 +134,7 @@ fn a_test_that_ran_long_ago_and_will_run_again_is_missing_until_then() {
     let (id, then) = (world.project.id, NOW.plus_days(-70));
     let old = report("old").at(71 * DAY).test("x", "p");
     world.store.record(id, &old, &Counting, then).unwrap();
-    // Its verdict now tells when the newest run starts, which is tomorrow.
+    // Its verdict now has the newest run's start, which is tomorrow.
     world.import(&report("late").at(-DAY).test("x", "p"));
     for (now, is_shown) in [(NOW, false), (NOW.plus_days(1), true)] {
         let project = world.store.project(&world.caller, id, now).unwrap().unwrap();
@@ -175,7 +175,7 @@ fn pruning_deletes_what_is_hidden_and_nothing_else() {
     assert_eq!(world.prune(false), []);
     world.rebuild(world.project.id);
 
-    // What was deleted may come back, under new numbers.
+    // Deleted names may return, under new numbers.
     let again = world.import(&report("a").at(DAY).test("old", "f"));
     assert_eq!(again.run_number, 4);
     assert_eq!(

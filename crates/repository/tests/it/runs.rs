@@ -198,7 +198,7 @@ fn pages_are_complete_among_ties_in_both_directions() {
     assert_eq!(numbers(&first), numbers(&pages[0]));
     assert!(!first.has_newer && first.has_older);
 
-    // A newer run comes: pages by position neither repeat nor skip.
+    // A newer run arrives: pages by position neither repeat nor skip.
     world.import(&report("new").at(0).test("x", "p"));
     let again = page(edge(pages[0].runs.last().unwrap()), Direction::Next);
     assert_eq!(numbers(&again), numbers(&pages[1]));
@@ -286,7 +286,7 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
         let at = Timestamp::from_unix_ms(midnight + start);
         let branch = ["main", "topic"][place % 2];
         let name = format!("run {place}");
-        // Every third waits for a shard, so that nobody knows how it ended.
+        // Every third waits for a shard, so that its outcome is unknown.
         let (status, recording) = match place % 3 {
             0 => (Some(Outcome::Passed), report(&name).test("x", "p")),
             1 => (Some(Outcome::Failed), report(&name).test("x", "f")),

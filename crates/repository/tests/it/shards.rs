@@ -108,7 +108,7 @@ fn a_run_without_its_lower_shards_has_no_outcome_yet() {
         None,
         "the third is missing"
     );
-    // A database of an earlier version holds such runs as passed.
+    // A database of an earlier version has such runs as passed.
     world
         .database
         .execute("UPDATE run SET status = 'passed'; UPDATE run_day SET status = 'passed'");
@@ -248,7 +248,7 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
         Some("0"),
         "its row of `result` has all of a plain attempt"
     );
-    // The former version left it, and counted it as an attempt with rows of its own.
+    // The earlier version stored it as an attempt with separate rows.
     world.database.execute(
         "INSERT INTO attempt SELECT project_id, started_at, started_at, duration_ms, run_number, test, browser, NULL, \
              0, 0, slot, status, false, NULL, NULL, 0, true \

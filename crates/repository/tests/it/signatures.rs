@@ -13,7 +13,7 @@ use assay_domain::{
 
 use crate::fixture::*;
 
-/// Adds a test in a file with attempts that say these messages; an empty one passes.
+/// Adds a test in a file with attempts that fail with these messages; an empty one passes.
 pub(crate) fn said(mut recording: Recording, name: &str, file: Option<&str>, messages: &[&str]) -> Recording {
     let attempts = messages
         .iter()

@@ -1,4 +1,4 @@
-//! Reads of one state: what the flaky list reads belongs together, whatever is stored or deleted in between.
+//! The reads of the flaky list are of one state, even if rows are stored or deleted between them.
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -34,8 +34,8 @@ fn failed_tests(store: &Database, world: &World) -> Result<Vec<(TestName, FinalR
     })
 }
 
-/// Reads again and again, each time with `meanwhile` before another statement of the read. Each answer is that of before
-/// or after it.
+/// Repeats the read, each time with `meanwhile` before another statement of it. Each answer is that before or that
+/// after it.
 fn assert_one_state(meanwhile: fn(&Database, ProjectId), after: &[(&str, AttemptStatus)]) {
     listen();
     let before = [("x", AttemptStatus::Failed), ("y", AttemptStatus::Failed)];
@@ -67,7 +67,7 @@ fn assert_one_state(meanwhile: fn(&Database, ProjectId), after: &[(&str, Attempt
         );
         answers.push(failed == after);
     }
-    // It began by reading, and it was met both before its first look at the data and after it.
+    // The interruption happened both before the first read of the data and after it.
     assert!(
         answers.len() > 3 && answers.contains(&true) && answers.contains(&false),
         "{answers:?}"
