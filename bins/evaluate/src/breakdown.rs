@@ -15,14 +15,14 @@ pub(crate) struct Breakdown {
     kinds: BTreeMap<(&'static str, bool), Kind>,
 }
 
-/// The verdicts on tests of a kind, those aside on which reasonable people differ.
+/// The verdicts on tests of a kind, without ambiguous cases.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kind {
     /// Truly flaky.
     flaky: u32,
     /// Truly flaky and not called so.
     missed: u32,
-    /// Missed tests that failed at most so often in the window, mass failures aside: never, once.
+    /// Missed tests that failed never, and once, in the window outside mass failures.
     missed_unseen: [u32; 2],
     /// Not flaky.
     others: u32,
@@ -31,7 +31,7 @@ struct Kind {
 }
 
 impl Breakdown {
-    /// Adds a verdict on a test that failed `visible` times in the window, mass failures aside.
+    /// Adds a verdict on a test that failed `visible` times in the window outside mass failures.
     pub(crate) fn add(&mut self, test: &Test, truth: Truth, called: Option<VerdictStatus>, visible: usize) {
         let flaky = called == Some(VerdictStatus::Flaky);
         let kind = self.kinds.entry((kind(test), test.sparse)).or_default();

@@ -1,4 +1,4 @@
-//! How long it takes from the onset of a flake or a breakage to its verdict.
+//! The delay from the onset of a flake or a breakage to its verdict.
 
 use assay_flakiness::{
     Engine,

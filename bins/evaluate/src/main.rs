@@ -1,7 +1,7 @@
 //! Measures the flakiness engine: simulated populations, real histories, simple rivals.
 //!
-//! The figures of docs/engine.md are this program's. A change of the engine is accepted when none of them gets worse
-//! on seeds and histories that nobody tuned on.
+//! This program computes the figures of docs/engine.md. A change of the engine is accepted when none of them gets
+//! worse on seeds and histories that were not used for tuning.
 #![expect(clippy::print_stdout, reason = "the tables are the program's output")]
 
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ enum Command {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
-        /// Also tells recall by true rate, precision by score and the errors by kind of test.
+        /// Also prints recall by true rate, precision by score and the errors by kind of test.
         #[arg(long)]
         rates: bool,
         /// Thresholds to try: the score with a contradiction, the score without, the episodes without.
@@ -57,7 +57,7 @@ enum Command {
     },
     /// Judges a real history, fortnight by fortnight, with and without its revisions.
     Real {
-        /// What the path is.
+        /// The format of the path.
         #[arg(long, value_enum, default_value = "csv")]
         format: Format,
         /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant) or a

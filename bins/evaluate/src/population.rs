@@ -22,7 +22,7 @@ pub(crate) enum Name {
     S5,
 }
 
-/// What a simulated project is made of.
+/// The parameters of a simulated project.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Population {
     /// How many tests there are.
@@ -41,7 +41,7 @@ pub(crate) struct Population {
     pub(crate) branches: f64,
     /// How often a failed attempt is retried.
     pub(crate) retries: u32,
-    /// Whether runs tell their revision.
+    /// Whether runs have a revision.
     pub(crate) revisions: bool,
     /// How many clusters of co-failing tests there are.
     pub(crate) clusters: u32,

@@ -1,4 +1,4 @@
-//! A real history, fortnight by fortnight: what its revisions prove against what the engine says.
+//! A real history, fortnight by fortnight: the truth that its revisions prove, compared with the engine's verdicts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use crate::{
     simulate::outages,
 };
 
-/// Contradictions in a run with so many fresh failures prove nothing.
+/// Contradictions in a run with this many fresh failures prove nothing.
 const CROWD: u32 = 12;
 /// A failure streak longer than this is not fresh.
 const FRESH: u32 = 3;
@@ -103,7 +103,7 @@ impl Report {
         }
     }
 
-    /// Does a contradiction recur, and is what is broken still broken?
+    /// Counts recurring contradictions, and broken tests that still fail.
     fn look_forward(
         &mut self,
         verdict: &Verdict,
@@ -180,7 +180,7 @@ impl Report {
     }
 }
 
-/// Whether the engine takes a test for flaky, whatever else it is.
+/// Whether the engine sees signs of a flaky test, even if the verdict is another.
 fn is_flaky(verdict: &Verdict) -> bool {
     let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
         .iter()
@@ -190,7 +190,7 @@ fn is_flaky(verdict: &Verdict) -> bool {
         || (contradicted && verdict.figures.flake_score >= 0.35)
 }
 
-/// What the revisions prove: flaky, not flaky, or nothing.
+/// The truth that the revisions prove: flaky, not flaky, or none.
 fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool> {
     let mut groups: BTreeMap<_, Vec<&Result>> = BTreeMap::new();
     let mut recovered = 0;

@@ -23,7 +23,7 @@ impl Calls {
         share(self.hits, self.hits + self.false_alarms)
     }
 
-    /// The share of what is that was called.
+    /// The share of the true cases that was called.
     pub(crate) fn recall(self) -> f64 {
         share(self.hits, self.hits + self.misses)
     }

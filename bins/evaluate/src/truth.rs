@@ -1,4 +1,4 @@
-//! What is true of the tests of a simulated project.
+//! The true nature of the tests of a simulated project.
 
 use rand::{RngExt, rngs::StdRng};
 
@@ -10,12 +10,12 @@ use crate::{
 /// The true rates of flaky tests, drawn alike.
 pub(crate) const RATES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
 
-/// A test and what is true of it.
+/// A test with its true nature.
 #[derive(Debug, Clone)]
 pub(crate) struct Test {
-    /// What it is.
+    /// Its nature.
     pub(crate) nature: Nature,
-    /// Whether it takes part in one run of four only.
+    /// Whether it is in one run of four only.
     pub(crate) sparse: bool,
     /// How often a retry fails again.
     pub(crate) repeats: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Test {
     pub(crate) breakages: Vec<Breakage>,
 }
 
-/// What a test is, breakages aside.
+/// The nature of a test, without breakages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Nature {
     /// Reliable.
@@ -48,21 +48,21 @@ pub(crate) enum Breakage {
     Branch(u32),
 }
 
-/// What the engine should say.
+/// The right verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Truth {
     /// Neither of the two.
     Healthy,
-    /// Unreliable of itself.
+    /// Unreliable although the code is good.
     Flaky,
     /// The code under it is broken on the stable branch.
     Broken,
-    /// Reasonable people differ: it has just begun, or just ended.
+    /// Ambiguous: it has just begun, or just ended.
     Either,
 }
 
 impl Test {
-    /// The rate at which it fails of itself.
+    /// The rate at which it fails although the code is good.
     pub(crate) fn rate_at(&self, day: f64) -> f64 {
         match self.nature {
             Nature::Stable => 0.0,
@@ -95,7 +95,7 @@ impl Test {
         })
     }
 
-    /// What the engine should say at a day; `stable_runs` are the days of the stable runs.
+    /// The right verdict at a day; `stable_runs` are the days of the stable runs.
     pub(crate) fn truth_at(&self, day: f64, stable_runs: &[f64]) -> Truth {
         for breakage in &self.breakages {
             let Breakage::Stable {

@@ -15,7 +15,7 @@ use crate::{
 
 /// How long a project is simulated.
 pub(crate) const DAYS: f64 = 28.0;
-/// In which share of the runs a sparse test takes part.
+/// The share of the runs that contain a sparse test.
 const SPARSE: f64 = 0.25;
 /// 2026-01-05T00:00:00Z.
 const START_MS: i64 = 1_767_571_200_000;
@@ -23,11 +23,12 @@ const START_MS: i64 = 1_767_571_200_000;
 /// A simulated project.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// What the engine sees.
+    /// The engine's input.
     pub(crate) history: History,
-    /// What is true, by ordinal.
+    /// The true nature of the tests, by ordinal.
     pub(crate) tests: Vec<Test>,
-    /// The runs' times in days and the number of the stable revision that they stand on, in the order of the history.
+    /// The runs' times in days and the number of the stable revision on which they are based, in the order of the
+    /// history.
     pub(crate) runs: Vec<Planned>,
 }
 
@@ -127,7 +128,7 @@ fn plan(population: &Population, random: &mut StdRng) -> Vec<Planned> {
     runs
 }
 
-/// Two full and two partial outages; who sees one usually runs the same revision again.
+/// Two full and two partial outages. After an outage, the same revision is usually run again.
 fn strike(runs: &mut [Planned], random: &mut StdRng) {
     let shares = [0.6..0.95, 0.6..0.95, 0.04..0.25, 0.04..0.25];
     for share in shares {
