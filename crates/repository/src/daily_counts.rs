@@ -73,7 +73,7 @@ pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64>
         .filter(run::project_id.eq(project))
         .select(run::started_at)
         .order(run::started_at);
-    let mut days: Vec<At> = of_runs.load(connection)?.into_iter().map(of).collect();
+    let mut days: Vec<At> = of_runs.load(connection)?.into_iter().map(day_of).collect();
     let known: Vec<At> = run_day::table
         .filter(run_day::project_id.eq(project))
         .select(run_day::day)
