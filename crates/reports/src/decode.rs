@@ -8,11 +8,12 @@ use std::{
 };
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
-use flate2::read::MultiGzDecoder;
+use flate2::read::{DeflateDecoder, MultiGzDecoder};
 
 use crate::{
     limits,
     report::{ReadError, SourceFile, WHOLE_IMPORT},
+    zip,
 };
 
 /// The file's text: gzip unpacked, then decoded by byte-order mark, by declaration, as UTF-8, as Windows-1252,
@@ -55,13 +56,13 @@ impl Room {
 /// The beginning of the file's text, for recognising its format.
 pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
     let mut head = Vec::new();
-    if is_gzip(bytes) {
-        // A broken archive is reported when it is read; here its whole part is enough.
-        let _cut = MultiGzDecoder::new(bytes)
-            .take(u64::try_from(most).unwrap_or(u64::MAX))
-            .read_to_end(&mut head);
-    } else {
-        head.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
+    match archive(bytes) {
+        Some((archive, _)) => {
+            // A broken archive is reported when it is read; here its whole part is enough.
+            let most = u64::try_from(most).unwrap_or(u64::MAX);
+            let _cut = archive.take(most).read_to_end(&mut head);
+        }
+        None => head.extend_from_slice(bytes.get(..most).unwrap_or(bytes)),
     }
     text(&head).into_owned()
 }
@@ -72,18 +73,17 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
         what: "the file",
         limit: format!("{} MiB", limits::FILE_BYTES >> 20),
     };
-    if !is_gzip(&file.bytes) {
+    let Some((mut archive, format)) = archive(&file.bytes) else {
         if file.bytes.len() > limits::FILE_BYTES {
             return Err(too_large());
         }
         room.take(file.bytes.len(), file)?;
         return Ok(Cow::Borrowed(&file.bytes));
-    }
+    };
     let mut unpacked = Vec::new();
-    let mut archive = MultiGzDecoder::new(file.bytes.as_slice());
     loop {
         let before = unpacked.len();
-        let read = archive.by_ref().take(PIECE).read_to_end(&mut unpacked);
+        let read = archive.as_mut().take(PIECE).read_to_end(&mut unpacked);
         let unpacked_now = unpacked.len() - before;
         if unpacked.len() > limits::FILE_BYTES {
             return Err(too_large());
@@ -100,7 +100,7 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
                 return Err(ReadError::Broken {
                     file: file.name.clone(),
                     line: 1,
-                    format: "gzip",
+                    format,
                     problem: format!("the archive does not unpack ({error})"),
                 });
             }
@@ -111,8 +111,17 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
 /// Bytes that an archive is unpacked by at a time.
 const PIECE: u64 = 1 << 20;
 
-fn is_gzip(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b])
+/// What the bytes unpack to, where they are an archive that is read, and what messages call it.
+fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Some((Box::new(MultiGzDecoder::new(bytes)), "gzip"));
+    }
+    let entry = zip::report(bytes).filter(|_| zip::is_zip(bytes))?;
+    Some(if entry.is_deflated {
+        (Box::new(DeflateDecoder::new(entry.bytes)), "zip")
+    } else {
+        (Box::new(entry.bytes), "zip")
+    })
 }
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {

@@ -1,6 +1,6 @@
 //! Which format a text is of, by its content.
 
-use crate::{json, report::Format, tap};
+use crate::{json, playwright, report::Format, tap};
 
 /// The format of a text, or what else it seems to be.
 pub(crate) fn detect(text: &str) -> Result<Format, String> {
@@ -10,6 +10,9 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     }
     if tap::begins(head) {
         return Ok(Format::Tap);
+    }
+    if playwright::is_blob(head) {
+        return Ok(Format::Playwright);
     }
     let xml = if head.starts_with(['{', '[']) {
         None
@@ -228,7 +231,9 @@ fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
 /// What a text without any report in it seems to be.
 fn other(text: &str) -> Option<&'static str> {
     if text.starts_with("PK") {
-        Some("this is an archive; a Playwright blob report is imported as the JSON of each shard instead")
+        Some(
+            "this is an archive without a whole `.jsonl` file; of archives, only Playwright's blob reports are read",
+        )
     } else if text.starts_with("=== RUN") || text.starts_with("--- ") {
         Some("this is the text of `go test -v`; use `go test -json` instead")
     } else {

@@ -42,6 +42,7 @@ mod time;
 mod trx;
 mod xml;
 mod xunit;
+mod zip;
 
 pub mod ci;
 

@@ -1,5 +1,6 @@
 //! Playwright's JSON report, from 1.20 on.
 
+mod blob;
 mod error;
 mod git;
 mod model;
@@ -11,6 +12,7 @@ use assay_domain::{
     test::TestName,
 };
 
+pub(crate) use self::blob::is_blob;
 use self::model::{Config, File, Spec, Suite, Test, TestResult};
 use crate::{
     collect::Collector,
@@ -28,8 +30,13 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         key: "suites",
         whole: "tests",
     };
-    let parsed = json::parse::<File>(input, shape)?;
-    let file = parsed.value;
+    let (file, cut_at, another_at) = if is_blob(input.text) {
+        let (file, cut_at) = blob::read(input);
+        (file, cut_at, None)
+    } else {
+        let parsed = json::parse::<File>(input, shape)?;
+        (parsed.value, parsed.cut_at, parsed.another_at)
+    };
     let config = file.config.unwrap_or_default();
     let mut report = Report::empty(Format::Playwright);
     report.context = git::context(&config.metadata);
@@ -63,8 +70,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             "{never_started} tests were never started; they are stored as skipped."
         ));
     }
-    report.cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
+    report.cut_off(cut_at);
+    Ok((report, another_at))
 }
 
 fn shard(config: &Config) -> Option<ShardIndex> {

@@ -90,6 +90,9 @@ pub(super) struct Test {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct TestResult {
+    /// Only in a blob report: connects the event that ends an attempt with the one that begins it.
+    #[serde(deserialize_with = "json::text")]
+    pub(super) id: Option<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) status: Option<String>,
     #[serde(deserialize_with = "json::number")]
@@ -104,7 +107,7 @@ pub(super) struct TestResult {
     pub(super) error_location: Option<Place>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct Error {
     #[serde(deserialize_with = "json::text")]
@@ -120,7 +123,7 @@ pub(super) struct Error {
     pub(super) cause: Option<Box<Error>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct Place {
     #[serde(deserialize_with = "json::text")]

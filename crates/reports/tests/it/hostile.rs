@@ -20,7 +20,7 @@ fn what_is_no_report_is_named_with_a_way_out() {
         ("[]", "expected Playwright JSON"),
         (
             "PK\u{3}\u{4}report.jsonl",
-            "a Playwright blob report is imported as the JSON of each shard",
+            "only Playwright's blob reports are read",
         ),
         ("=== RUN   TestA", "use `go test -json` instead"),
         (

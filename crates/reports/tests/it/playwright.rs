@@ -372,3 +372,64 @@ fn each_file_is_a_run_but_the_shards_of_one_run_are_one() {
     assert_eq!(names, ["playwright", "playwright/green.json"]);
     assert_eq!(runs[0].report.tests.len(), 40);
 }
+
+#[test]
+fn a_blob_is_read_like_the_json_of_the_same_run() {
+    let contents = |file: &str| {
+        let report = rooted(vec![support::file(file)], SHOP);
+        assert_eq!(report.format, assay_reports::Format::Playwright);
+        let tests: Vec<_> = report
+            .tests
+            .into_iter()
+            .map(|test| {
+                let attempts: Vec<_> = test
+                    .attempts
+                    .iter()
+                    .map(|attempt| {
+                        let errors: Vec<_> = attempt
+                            .errors
+                            .iter()
+                            .map(|error| (error.message.clone(), error.location.clone()))
+                            .collect();
+                        (attempt.status, attempt.duration_ms, attempt.started_at, errors)
+                    })
+                    .collect();
+                (test.test, attempts)
+            })
+            .collect();
+        (tests, report.state, report.started_at, report.errors.len())
+    };
+    let (blob, json) = (
+        contents("playwright/blob.zip"),
+        contents("playwright/blob-same-run.json"),
+    );
+    assert_eq!(blob.0.len(), json.0.len());
+    for (blob, json) in blob.0.iter().zip(&json.0) {
+        assert_eq!(blob, json);
+    }
+    assert_eq!((blob.1, blob.2, blob.3), (json.1, json.2, json.3));
+}
+
+#[test]
+fn a_blob_that_is_cut_off_or_broken_has_an_answer() {
+    let whole = support::file("playwright/blob.zip").bytes;
+    for end in [10, whole.len() / 2, whole.len() - 30] {
+        let error = plain(vec![support::inline("blob.zip", &whole[..end])])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("only Playwright's blob reports are read"),
+            "{error}"
+        );
+    }
+    let mut broken = whole.clone();
+    let at = broken.len() - 10_000;
+    broken[at..at + 200].fill(0xff);
+    let error = plain(vec![support::inline("blob.zip", broken)]);
+    assert!(error.is_err() || error.unwrap().state == RunState::Interrupted);
+    let events = "{\"method\":\"onBlobReportMetadata\",\"params\":{\"version\":2}}\n{\"method\":\"onProject\",\"params\":{\"project\":\
+                  {\"name\":\"api\",\"suites\":[{\"title\":\"a.spec.ts\",\"entries\":[{\"testId\":\"1\",\"title\":\"adds up\"}]}]}}}\n";
+    let report = plain(vec![support::inline("blob.jsonl", events)]).unwrap();
+    assert_eq!(report.state, RunState::Interrupted);
+    assert_eq!(report.tests[0].test.name, "api > a.spec.ts > adds up");
+}

@@ -1,0 +1,150 @@
+//! Playwright's blob report: a zip with the events of a run as JSON lines.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::model::{Config, Error, File, Place, Spec, Stats, Suite, Test, TestResult};
+use crate::{input::Input, json, limits};
+
+/// Whether a text begins with the events of a blob report.
+pub(crate) fn is_blob(text: &str) -> bool {
+    let first = text
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .unwrap_or_default();
+    first.contains("\"method\"") && first.contains("\"onBlobReportMetadata\"")
+}
+
+/// Converts the events to the JSON reporter's model. The second value is the line where the file is cut off.
+pub(super) fn read(input: &Input<'_>) -> (File, Option<usize>) {
+    let mut file = File::default();
+    let mut results: HashMap<String, Test> = HashMap::new();
+    let mut projects: Vec<Project> = Vec::new();
+    let mut ended = false;
+    for line in input.text.lines() {
+        let Ok(event) = json::first_value::<Event>(line) else {
+            continue;
+        };
+        let params = event.params;
+        match event.method.as_deref() {
+            Some("onConfigure") => file.config = params.config,
+            Some("onProject") => projects.extend(params.project),
+            Some("onTestBegin") => {
+                let test = results.entry(params.test_id.unwrap_or_default()).or_default();
+                if test.results.len() < limits::ATTEMPTS {
+                    test.results.extend(params.result);
+                }
+            }
+            Some("onTestEnd") => {
+                let end = params.test.unwrap_or_default();
+                let test = results.entry(end.test_id.unwrap_or_default()).or_default();
+                test.expected_status = end.expected_status;
+                let Some(mut result) = params.result else { continue };
+                if let Some(begun) = test.results.iter_mut().find(|begun| begun.id == result.id) {
+                    result.start_time = begun.start_time.take().or(result.start_time);
+                    // The JSON reporter writes the first error a second time, in parts. A blob holds it in parts only.
+                    result.error = result.errors.first().cloned();
+                    *begun = result;
+                }
+            }
+            Some("onError") => file.errors.extend(params.error),
+            Some("onEnd") => {
+                ended = true;
+                file.stats = params.result.map(|result| Stats {
+                    start_time: result.start_time,
+                    duration: result.duration,
+                });
+            }
+            _ => {}
+        }
+    }
+    for project in projects {
+        let name = project.name.unwrap_or_default();
+        let suites = project.suites.into_iter();
+        file.suites
+            .extend(suites.map(|suite| suite.into_suite(&name, &mut results, 0)));
+    }
+    let cut_at = (!ended).then(|| input.text.lines().count());
+    (file, cut_at)
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Event {
+    #[serde(deserialize_with = "json::text")]
+    method: Option<String>,
+    params: Params,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Params {
+    config: Option<Config>,
+    project: Option<Project>,
+    #[serde(deserialize_with = "json::text")]
+    test_id: Option<String>,
+    test: Option<EndedTest>,
+    result: Option<TestResult>,
+    error: Option<Error>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EndedTest {
+    #[serde(deserialize_with = "json::text")]
+    test_id: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    expected_status: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Project {
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    suites: Vec<Entry>,
+}
+
+/// A file, a group or a test. Only a test has an id.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Entry {
+    #[serde(deserialize_with = "json::text")]
+    test_id: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    title: Option<String>,
+    location: Option<Place>,
+    #[serde(deserialize_with = "json::list")]
+    entries: Vec<Entry>,
+}
+
+impl Entry {
+    /// Converts a file or a group to a suite of the JSON reporter. The JSON parser and [`limits::DEPTH`] bound the depth.
+    fn into_suite(self, project: &str, results: &mut HashMap<String, Test>, depth: usize) -> Suite {
+        let mut suite = Suite {
+            title: self.title,
+            file: self.location.and_then(|location| location.file),
+            ..Suite::default()
+        };
+        for entry in self.entries {
+            match &entry.test_id {
+                Some(id) => {
+                    let mut test = results.remove(id).unwrap_or_default();
+                    test.project_name = Some(project.to_owned());
+                    suite.specs.push(Spec {
+                        title: entry.title,
+                        file: entry.location.and_then(|location| location.file),
+                        tests: vec![test],
+                    });
+                }
+                None if depth < limits::DEPTH => {
+                    suite.suites.push(entry.into_suite(project, results, depth + 1))
+                }
+                None => {}
+            }
+        }
+        suite
+    }
+}
