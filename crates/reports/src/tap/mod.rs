@@ -29,7 +29,13 @@ const FORMAT: &str = "TAP";
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reading = Reading::default();
     let mut yaml: Option<usize> = None;
-    for (number, line) in input.text.lines().enumerate() {
+    let mut lines = input.text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        let may_be_cut = lines.peek().is_none() && !input.text.ends_with('\n');
+        // The title of a result that is cut off would be another test's.
+        if may_be_cut && is_result(line.trim()) && reading.planned != Some(reading.seen + 1) {
+            break;
+        }
         let indent = line.len() - line.trim_start_matches(' ').len();
         if let Some(begun) = yaml {
             if line.trim() == "..." && indent == begun {

@@ -9,6 +9,7 @@
 )]
 
 mod ci;
+mod counted;
 mod go;
 mod hostile;
 mod identity;

@@ -1,11 +1,12 @@
 //! The own formats of test tools: reports that the tools in testdata/reports/suites wrote, and samples after the
 //! documentation of those that could not be run.
 
-use assay_reports::{Format, looks_like_report};
+use assay_domain::{attempt::AttemptStatus, run::RunState};
+use assay_reports::{Format, Options, looks_like_report, read};
 
 use crate::{
     render::render,
-    support::{self, rooted},
+    support::{self, inline, plain, rooted},
 };
 
 /// Each report, the format that it is recognised as, and the folder below the checkouts where it was made.
@@ -46,4 +47,112 @@ fn reports_are_recognised_and_read_as_their_suites_ran() {
         let name = path.replace(['/', '.'], "-");
         insta::assert_snapshot!(format!("own-{name}"), render(&report));
     }
+}
+
+#[test]
+fn a_truncated_report_yields_no_other_tests_and_is_never_complete() {
+    for (path, format, _) in REPORTS {
+        let file = support::file(path);
+        let whole = plain(vec![file.clone()]).unwrap();
+        let text = String::from_utf8(file.bytes).unwrap();
+        for share in 1..8 {
+            let end = (share * text.len() / 8..)
+                .find(|at| text.is_char_boundary(*at))
+                .unwrap();
+            let options = Options {
+                format: Some(*format),
+                ..Options::default()
+            };
+            // A file that is cut off before its first whole test is refused.
+            let Ok(cut) = read(vec![inline("r", &text.as_bytes()[..end])], &options) else {
+                continue;
+            };
+            assert!(cut.tests.len() <= whole.tests.len(), "{path} {share}/8");
+            // What follows the tests may be missing, as prove's summary.
+            let is_noted = !cut.warnings.is_empty() || !cut.errors.is_empty() || cut.tests == whole.tests;
+            assert!(cut.state == RunState::Interrupted || is_noted, "{path} {share}/8");
+        }
+    }
+}
+
+#[test]
+fn depth_numbers_and_types_that_no_tool_writes_are_bounded() {
+    let deep = 100_000;
+    let options = |format| Options {
+        format: Some(format),
+        ..Options::default()
+    };
+    let nested = |open: &str, close: &str| format!("{}{}", open.repeat(deep), close.repeat(deep));
+    for (format, text) in [
+        (
+            Format::Robot,
+            format!("<robot>{}</robot>", nested("<suite name='s'>", "</suite>")),
+        ),
+        (
+            Format::Nunit,
+            format!("<test-run>{}</test-run>", nested("<test-suite>", "</test-suite>")),
+        ),
+        (Format::Xunit, nested("<assemblies>", "</assemblies>")),
+        (Format::Ctest, nested("<Site>", "</Site>")),
+        (
+            Format::Mochawesome,
+            format!(
+                "{{\"stats\":{{}},\"results\":[{}]}}",
+                nested("{\"suites\":[", "]}")
+            ),
+        ),
+    ] {
+        let error = read(vec![inline("deep", text)], &options(format))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("levels") || error.contains("recursion limit"),
+            "{format}: {error}"
+        );
+    }
+    // Subtests that are too deep are no tests.
+    let tap: String = (0..1_000)
+        .map(|depth| format!("{}ok 1 - a\n", " ".repeat(4 * depth)))
+        .collect();
+    assert_eq!(plain(vec![inline("r.tap", tap)]).unwrap().tests.len(), 1);
+
+    let odd = r#"{"stats": [], "passes": 1, "pending": null, "failures": {}, "tests": [{"title": 5, "fullTitle": [], "duration": 1e300,
+        "currentRetry": 1e300, "err": {"message": {}, "stack": 7}}, null, {}]}"#;
+    let report = read(vec![inline("r.json", odd)], &options(Format::Mocha));
+    assert!(report.is_err() || report.unwrap().tests[0].attempts.len() == 21);
+    let odd = r#"{"stats": {}, "passes": 1, "tests": [{"title": 5, "duration": 1e300, "currentRetry": 1e300, "err": {}}]}"#;
+    let report = plain(vec![inline("r.json", odd)]).unwrap();
+    assert_eq!(report.tests[0].test.name, "5");
+    assert_eq!(report.tests[0].attempts.len(), 21);
+    assert_eq!(report.tests[0].attempts[20].duration_ms, Some(366 * 86_400_000));
+    let odd = r#"[{"uri": 7, "name": {}, "elements": [{"name": [], "line": -4, "steps": [{"result": {"status": 1, "duration": -1e300}}]}, null]}]"#;
+    let report = plain(vec![inline("r.json", odd)]).unwrap();
+    assert_eq!(report.tests[0].test.name, "(no name)");
+    assert_eq!(report.tests[0].attempts[0].duration_ms, Some(0));
+}
+
+#[test]
+fn attempts_that_a_tool_writes_are_told_apart() {
+    let statuses = |text: &str| -> Vec<Vec<AttemptStatus>> {
+        let report = plain(vec![inline("r", text)]).unwrap();
+        let tests = report.tests.iter();
+        tests
+            .map(|test| test.attempts.iter().map(|attempt| attempt.status).collect())
+            .collect()
+    };
+    use AttemptStatus::{Failed, Passed};
+    // Ruby writes each attempt of a scenario; two examples of an outline are two tests.
+    let element = |line: u32, status: &str| {
+        format!(
+            "{{\"id\":\"f;a\",\"name\":\"a\",\"line\":{line},\"steps\":[{{\"result\":{{\"status\":\"{status}\"}}}}]}}"
+        )
+    };
+    let feature = [element(3, "failed"), element(3, "passed"), element(9, "passed")].join(",");
+    let text = format!("[{{\"id\":\"f\",\"uri\":\"a.feature\",\"name\":\"f\",\"elements\":[{feature}]}}]");
+    assert_eq!(statuses(&text), [vec![Failed, Passed], vec![Passed]]);
+    // nextest's events number the attempt.
+    let text = "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n\
+                {\"type\":\"test\",\"event\":\"ok\",\"name\":\"shop::orders$adds_up#3\"}\n\
+                {\"type\":\"suite\",\"event\":\"ok\"}\n";
+    assert_eq!(statuses(text), [vec![Failed, Failed, Passed]]);
 }

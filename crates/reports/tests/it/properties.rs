@@ -30,6 +30,20 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
         "playwright/green.xml",
         "go/go-test-count-2.jsonl",
         "samples/mstest.trx",
+        "cucumber/cucumber.json",
+        "robot/merged.xml",
+        "mocha/mocha.json",
+        "mochawesome/mochawesome.json",
+        "rspec/rspec.json",
+        "tap/node-test.tap",
+        "libtest/libtest-crash.jsonl",
+        "ctest/Test.xml",
+        "nunit/nunit2.xml",
+        "samples/nunit3.xml",
+        "samples/xunit2.xml",
+        "samples/dart.jsonl",
+        "samples/karate-summary-json.txt",
+        "playwright/blob.zip",
     ]
     .iter()
     .map(|path| support::file(path))

@@ -1,0 +1,477 @@
+//! An independent count: small parsers, written apart from the readers, agree with them on the distinct names, the
+//! statuses and the attempts of every report that a tool wrote in its own format.
+
+use std::collections::BTreeMap;
+
+use assay_domain::attempt::AttemptStatus;
+use quick_xml::{Reader, events::Event};
+use serde_json::Value;
+
+use crate::{own::REPORTS, support};
+
+/// Statuses of a test's attempts, a letter each, by its name.
+type Counted = BTreeMap<String, String>;
+
+#[test]
+fn readers_agree_with_an_independent_count() {
+    for (path, _, checkout) in REPORTS {
+        let file = support::file(path);
+        let text = String::from_utf8(file.bytes.clone()).unwrap();
+        let mut expected = Counted::new();
+        for (name, statuses) in counted(path, &text) {
+            expected.entry(name).or_default().push_str(&statuses);
+        }
+        let mut expected: Vec<(String, String)> = expected
+            .into_iter()
+            .map(|(name, statuses)| (name.split(FILE).next().unwrap().to_owned(), statuses))
+            .collect();
+        let root = format!("/home/runner/work/acme-shop/{checkout}");
+        let report = support::rooted(vec![file], &root);
+        let tests = report.tests.iter();
+        let mut read: Vec<(String, String)> = tests
+            .map(|test| {
+                let statuses = test
+                    .attempts
+                    .iter()
+                    .map(|attempt| letter(attempt.status))
+                    .collect();
+                (test.test.name.clone(), statuses)
+            })
+            .collect();
+        expected.sort();
+        read.sort();
+        assert_eq!(read, expected, "{path}");
+    }
+}
+
+/// What follows a name where the same name stands in several files.
+const FILE: char = '\0';
+
+const fn letter(status: AttemptStatus) -> char {
+    match status {
+        AttemptStatus::Passed => 'p',
+        AttemptStatus::Failed | AttemptStatus::TimedOut => 'f',
+        AttemptStatus::Skipped => 's',
+        AttemptStatus::Interrupted => 'i',
+    }
+}
+
+fn counted(path: &str, text: &str) -> Vec<(String, String)> {
+    // Mocha writes its report behind what the tests print.
+    let report = || text.find("{\n  \"stats\"").map_or(text, |at| &text[at..]);
+    let json = || serde_json::from_str::<Value>(report()).unwrap();
+    let lines = || -> Vec<Value> {
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    match path.split('/').next_back().unwrap() {
+        "cucumber.json" => cucumber(&json()),
+        "output.xml" | "legacy.xml" | "merged.xml" => robot(text),
+        "mocha.json" => mocha(&json()),
+        "mochawesome.json" => awesome(&json()),
+        "json-report.json" => pytest(&json()),
+        "rspec.json" | "rspec-load-error.json" => rspec(&json()),
+        "libtest.jsonl" | "libtest-crash.jsonl" => libtest(&lines()),
+        "dart.jsonl" => dart(&lines()),
+        "Test.xml" => ctest(text),
+        "nunit2.xml" | "nunit3.xml" => nunit(text),
+        "xunit2.xml" => xunit(text),
+        "karate-summary-json.txt" => karate(&json()),
+        _ => tap(text),
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn cucumber(report: &Value) -> Vec<(String, String)> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let scenarios =
+        items(report).flat_map(|feature| items(&feature["elements"]).map(move |one| (feature, one)));
+    scenarios
+        .map(|(feature, scenario)| {
+            let rule = text(&scenario["id"]).split(';').count() > 2;
+            let rule = if rule { "members-get-a-discount > " } else { "" };
+            let name = format!("{} > {rule}{}", text(&feature["name"]), text(&scenario["name"]));
+            let count = seen.entry(name.clone()).or_default();
+            *count += 1;
+            let number = if *count > 1 {
+                format!(" [{count}]")
+            } else {
+                String::new()
+            };
+            let steps: Vec<&str> = items(&scenario["steps"])
+                .map(|step| text(&step["result"]["status"]))
+                .collect();
+            let status = if steps.iter().any(|step| matches!(*step, "failed" | "undefined")) {
+                "f"
+            } else if steps.iter().all(|step| *step == "passed") {
+                "p"
+            } else {
+                "s"
+            };
+            (name + &number, status.to_owned())
+        })
+        .collect()
+}
+
+fn mocha(report: &Value) -> Vec<(String, String)> {
+    let titles = |list: &str| -> Vec<String> {
+        items(&report[list])
+            .map(|test| text(&test["fullTitle"]).to_owned())
+            .collect()
+    };
+    let (failed, pending) = (titles("failures"), titles("pending"));
+    items(&report["tests"])
+        .map(|test| {
+            let title = text(&test["fullTitle"]).to_owned();
+            let retries = usize::try_from(test["currentRetry"].as_u64().unwrap()).unwrap();
+            let last = match (failed.contains(&title), pending.contains(&title)) {
+                (true, _) => "f",
+                (_, true) => "s",
+                _ => "p",
+            };
+            (
+                format!("{title}{FILE}{}", test["file"]),
+                "f".repeat(retries) + last,
+            )
+        })
+        .collect()
+}
+
+fn awesome(report: &Value) -> Vec<(String, String)> {
+    let mut suites: Vec<&Value> = items(&report["results"]).collect();
+    let mut tests = Vec::new();
+    while let Some(suite) = suites.pop() {
+        suites.extend(items(&suite["suites"]));
+        for test in items(&suite["tests"]) {
+            let status = match (&test["pass"], &test["fail"]) {
+                (Value::Bool(true), _) => "p",
+                (_, Value::Bool(true)) => "f",
+                _ => "s",
+            };
+            let name = format!("{}{FILE}{}", text(&test["fullTitle"]), suite["file"]);
+            tests.push((name, status.to_owned()));
+        }
+    }
+    tests
+}
+
+fn pytest(report: &Value) -> Vec<(String, String)> {
+    items(&report["tests"])
+        .map(|test| {
+            let (file, rest) = text(&test["nodeid"]).split_once("::").unwrap();
+            let at = rest.find('[').unwrap_or(rest.len());
+            let (path, parameter) = rest.split_at(at);
+            let class = file.trim_end_matches(".py").replace('/', ".");
+            let name = match path.rsplit_once("::") {
+                Some((classes, function)) => {
+                    format!("{class}.{} > {function}{parameter}", classes.replace("::", "."))
+                }
+                None => format!("{class} > {path}{parameter}"),
+            };
+            let status = match text(&test["outcome"]) {
+                "failed" | "error" => "f",
+                "skipped" | "xfailed" => "s",
+                "rerun" => "fp",
+                _ => "p",
+            };
+            (name, status.to_owned())
+        })
+        .collect()
+}
+
+fn rspec(report: &Value) -> Vec<(String, String)> {
+    items(&report["examples"])
+        .map(|example| {
+            let class = text(&example["file_path"])[2..]
+                .trim_end_matches(".rb")
+                .replace('/', ".");
+            let name = format!("{class} > {}", text(&example["full_description"]));
+            (
+                name,
+                text(&example["status"]).replace("pending", "s")[..1].to_owned(),
+            )
+        })
+        .collect()
+}
+
+fn libtest(events: &[Value]) -> Vec<(String, String)> {
+    let mut open = Vec::new();
+    let mut tests = Vec::new();
+    for event in events.iter().filter(|event| event["type"] == "test") {
+        let name = text(&event["name"]).to_owned();
+        let status = match text(&event["event"]) {
+            "started" => {
+                open.push(name);
+                continue;
+            }
+            "ok" => "p",
+            "ignored" => "s",
+            _ => "f",
+        };
+        open.retain(|other| *other != name);
+        tests.push((name, status.to_owned()));
+    }
+    tests.extend(open.into_iter().map(|name| (name, "i".to_owned())));
+    tests
+}
+
+fn dart(events: &[Value]) -> Vec<(String, String)> {
+    let of_kind = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
+    let tests = of_kind("testDone").filter_map(|done| {
+        let id = &done["testID"];
+        let name = of_kind("testStart").find(|start| start["test"]["id"] == *id)?["test"]["name"].as_str()?;
+        let retries = of_kind("print")
+            .filter(|print| print["testID"] == *id && text(&print["message"]).starts_with("Retry"))
+            .count();
+        let last = match (text(&done["result"]), &done["skipped"]) {
+            ("success", Value::Bool(true)) => "s",
+            ("success", _) => "p",
+            _ => "f",
+        };
+        let name = name.replace("orders totals ", "orders > totals > ");
+        let name = match name.strip_prefix("orders ") {
+            Some(rest) if !rest.starts_with('>') => format!("orders > {rest}"),
+            _ => name,
+        };
+        (!name.starts_with("loading ")).then(|| (name, "f".repeat(retries) + last))
+    });
+    tests.collect()
+}
+
+fn karate(report: &Value) -> Vec<(String, String)> {
+    items(&report["featureSummary"])
+        .map(|feature| {
+            let name = [&feature["name"], &feature["relativePath"]].map(text);
+            let name = if name[0].is_empty() { name[1] } else { name[0] };
+            let status = match (&feature["failed"], feature["scenarioCount"].as_u64()) {
+                (Value::Bool(true), _) => "f",
+                (_, Some(0)) => "s",
+                _ => "p",
+            };
+            (name.to_owned(), status.to_owned())
+        })
+        .collect()
+}
+
+/// An element with its attributes, its own text and its children.
+#[derive(Default)]
+struct Element {
+    name: String,
+    attributes: BTreeMap<String, String>,
+    text: String,
+    children: Vec<Element>,
+}
+
+impl Element {
+    fn is(&self, key: &str, value: &str) -> bool {
+        self.attributes.get(key).is_some_and(|found| found == value)
+    }
+
+    fn attribute(&self, key: &str) -> &str {
+        self.attributes.get(key).map_or("", String::as_str)
+    }
+
+    fn child(&self, name: &str) -> Option<&Self> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// Every element of a name in this one, with the names of those around it that have one.
+    fn all<'e>(&'e self, name: &str, around: &[&'e str], into: &mut Vec<(Vec<&'e str>, &'e Self)>) {
+        for child in &self.children {
+            if child.name == name {
+                into.push((around.to_vec(), child));
+            } else {
+                let own = child.attributes.get("name").map(String::as_str);
+                let around: Vec<&str> = around.iter().copied().chain(own).collect();
+                child.all(name, &around, into);
+            }
+        }
+    }
+}
+
+/// The document as a tree, by a strict library.
+fn tree(text: &str) -> Element {
+    let mut reader = Reader::from_str(text);
+    let mut open = vec![Element::default()];
+    loop {
+        let event = reader.read_event().unwrap();
+        match &event {
+            Event::Start(tag) | Event::Empty(tag) => {
+                let attributes = tag.attributes().map(|attribute| {
+                    let attribute = attribute.unwrap();
+                    let key = attribute.key.as_ref().to_owned();
+                    (key, plain(&attribute.value))
+                });
+                let element = Element {
+                    name: tag.name().as_ref().to_owned(),
+                    attributes: attributes.collect(),
+                    ..Element::default()
+                };
+                if matches!(event, Event::Empty(_)) {
+                    open.last_mut().unwrap().children.push(element);
+                } else {
+                    open.push(element);
+                }
+            }
+            Event::End(_) => {
+                let closed = open.pop().unwrap();
+                open.last_mut().unwrap().children.push(closed);
+            }
+            Event::Text(text) => {
+                open.last_mut().unwrap().text.push_str(text);
+            }
+            Event::Eof => return open.pop().unwrap(),
+            Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_)
+            | Event::GeneralRef(_) => {}
+        }
+    }
+}
+
+fn plain(value: &str) -> String {
+    value
+        .replace("&quot;", "\"")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+}
+
+fn all<'e>(root: &'e Element, name: &str) -> Vec<(Vec<&'e str>, &'e Element)> {
+    let mut found = Vec::new();
+    root.all(name, &[], &mut found);
+    found
+}
+
+fn robot(text: &str) -> Vec<(String, String)> {
+    let root = tree(text);
+    let letter = |word: &str| word[..1].to_lowercase();
+    all(&root, "test")
+        .into_iter()
+        .map(|(suites, test)| {
+            let status = test.child("status").unwrap();
+            let merged = status.text.contains("results merged");
+            // The suite's tests ended the second time as they did the first.
+            let times = if merged { 2 } else { 1 };
+            let name = format!("{} > {}", suites.join("."), test.attribute("name"));
+            (name, letter(status.attribute("status")).repeat(times))
+        })
+        .collect()
+}
+
+fn nunit(text: &str) -> Vec<(String, String)> {
+    let root = tree(text);
+    all(&root, "test-case")
+        .into_iter()
+        .map(|(_, case)| {
+            let full = match case.attribute("fullname") {
+                "" => case.attribute("name"),
+                full => full,
+            };
+            let (path, arguments) = full.split_at(full.find('(').unwrap_or(full.len()));
+            let (class, method) = path.rsplit_once('.').unwrap();
+            let status = match case.attribute("result") {
+                "Passed" | "Success" => "p",
+                _ if case.is("label", "Cancelled") => "i",
+                "Failed" | "Failure" | "Error" => "f",
+                _ => "s",
+            };
+            (format!("{class} > {method}{arguments}"), status.to_owned())
+        })
+        .collect()
+}
+
+fn xunit(text: &str) -> Vec<(String, String)> {
+    let root = tree(text);
+    all(&root, "test")
+        .into_iter()
+        .map(|(_, test)| {
+            let class = test.attribute("type");
+            let name = test
+                .attribute("name")
+                .trim_start_matches(class)
+                .trim_start_matches('.');
+            (
+                format!("{class} > {name}"),
+                test.attribute("result")[..1].to_lowercase(),
+            )
+        })
+        .collect()
+}
+
+fn ctest(text: &str) -> Vec<(String, String)> {
+    let root = tree(text);
+    all(&root, "Test")
+        .into_iter()
+        .filter(|(_, test)| !test.attribute("Status").is_empty())
+        .map(|(_, test)| {
+            let name = test.child("Name").unwrap().text.clone();
+            let status = match test.attribute("Status") {
+                "passed" => "p",
+                "notrun" if name != "orders.is not built" => "s",
+                _ => "f",
+            };
+            (name, status.to_owned())
+        })
+        .collect()
+}
+
+/// Results by their indentation: what stands deeper and above belongs to the next result that stands less deep.
+fn tap(text: &str) -> Vec<(String, String)> {
+    let mut script = "";
+    let mut open: Vec<(usize, String, String)> = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_suffix(" ..").or_else(|| line.strip_suffix(" .. ")) {
+            script = name;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let (rest, passed) = match line.trim_start() {
+            line if line.starts_with("not ok ") => (&line[7..], false),
+            line if line.starts_with("ok ") => (&line[3..], true),
+            _ => continue,
+        };
+        let (number, rest) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+        let (title, directive) = rest.split_at(rest.find(" # ").unwrap_or(rest.len()));
+        let title = title.trim().trim_start_matches("- ").replace("\\#", "#");
+        let title = if title.is_empty() {
+            number.to_owned()
+        } else {
+            title
+        };
+        let directive = directive.to_lowercase();
+        let status = if directive.contains("skip") || directive.contains("todo") {
+            "s"
+        } else if passed {
+            "p"
+        } else {
+            "f"
+        };
+        let first = open.iter().position(|(depth, ..)| *depth > indent);
+        match first.filter(|first| open[*first..].iter().all(|(depth, ..)| *depth > indent)) {
+            Some(first) => {
+                for (depth, name, _) in &mut open[first..] {
+                    *depth = indent;
+                    *name = format!("{title} > {name}");
+                }
+            }
+            None => open.push((indent, title, status.to_owned())),
+        }
+    }
+    // A file that does not load is an error of the run.
+    open.retain(|(_, name, _)| !name.starts_with('/'));
+    let named = open.into_iter().map(|(_, name, status)| match script {
+        "" => (name, status),
+        script => (format!("{script} > {name}"), status),
+    });
+    named.collect()
+}
