@@ -1,0 +1,8 @@
+//! Any bytes through the cucumber reader.
+#![no_main]
+
+use assay_fuzz::read;
+use assay_reports::Format;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| read(bytes, Some(Format::Cucumber)));
