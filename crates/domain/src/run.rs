@@ -156,6 +156,9 @@ pub struct RunRow {
     pub counts: Counts,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
+    /// The suite that it belongs to; none for the default one. The runs list of the API does not have it.
+    #[serde(skip)]
+    pub suite: Option<String>,
 }
 
 /// How many shards of a run arrived.
@@ -178,6 +181,8 @@ pub struct RunQuery {
     pub branch: Option<String>,
     /// Only runs whose commit or tested revision begins with this, in lower case.
     pub sha: Option<String>,
+    /// Only runs of this pull request.
+    pub pull_request: Option<i64>,
     /// Only runs that ended so.
     pub status: Option<Outcome>,
     /// Runs a page.

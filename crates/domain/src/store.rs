@@ -3,7 +3,7 @@
 //! The traits are synchronous. A caller in an asynchronous program makes one hop to a blocking thread. A missing row
 //! is an `Option` or a [`TestLookup`]. A [`StoreError`] always means that the store failed.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
@@ -164,7 +164,7 @@ pub trait Snapshot {
     /// The error signatures of the runs that started within `from..=to`, for these tests that failed in a run.
     fn window_errors(
         &mut self,
-        run: &FailedRun,
+        run_number: i32,
         tests: &[TestOrdinal],
         from: Timestamp,
         to: Timestamp,
@@ -172,6 +172,12 @@ pub trait Snapshot {
 
     /// The stored verdicts on these tests in short, in the same order; none where none was stored yet.
     fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError>;
+
+    /// The number of a test among those with a visible result.
+    fn test_ordinal(&mut self, test: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError>;
+
+    /// The numbers of the error signatures with these fingerprints, as [`WindowErrors`] has them.
+    fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError>;
 
     /// How these tests ended in these runs, in the same order.
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError>;

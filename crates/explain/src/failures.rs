@@ -2,6 +2,7 @@
 
 mod evidence;
 mod gate;
+mod local;
 mod sentence;
 
 use std::{collections::HashMap, sync::Arc};
@@ -20,7 +21,8 @@ use assay_domain::{
 use assay_flakiness::{Engine, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-pub use gate::{ByCause, Gate, action, cause, gate};
+pub use gate::{ByCause, Gate, action, cause, combined, gate};
+pub use local::{LocalFailure, LocalRun, Looked, local_failures};
 pub use sentence::explanation;
 
 /// The failures of a run as of one state of the project, those most probably of this branch first. None where the project
@@ -37,7 +39,16 @@ pub fn run_failures(
             return Ok(None);
         };
         let explained = Explained::read(snapshot, engine, &run, query.knowledge, now)?;
-        explained.answer(snapshot, project, run, query).map(Some)
+        let gate = gate(&explained.causes);
+        let (page, failures) = explained.entries(snapshot, query.knowledge, (query.page, query.per_page))?;
+        Ok(Some(RunFailures {
+            project: project.tag(),
+            run,
+            mode: query.knowledge,
+            gate,
+            page,
+            failures,
+        }))
     })
 }
 
@@ -248,7 +259,7 @@ impl Explained {
                 errors: WindowErrors::default(),
             });
         }
-        let errors = snapshot.window_errors(run, &failed, from, to)?;
+        let errors = snapshot.window_errors(run.run_number, &failed, from, to)?;
         let texts = texts(&history, &errors);
         let causes = engine.causes_of_run(&history, &texts, run.run_number, knowledge, now);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
@@ -263,14 +274,13 @@ impl Explained {
         })
     }
 
-    fn answer(
+    /// One page of the failures, those most probably of this branch first.
+    fn entries(
         self,
         snapshot: &mut dyn Snapshot,
-        project: &Project,
-        run: FailedRun,
-        query: &FailuresQuery,
-    ) -> Result<RunFailures, StoreError> {
-        let gate = gate(&self.causes);
+        knowledge: Knowledge,
+        (page, per_page): (u64, u32),
+    ) -> Result<(Page, Vec<ExplainedFailure>), StoreError> {
         let mut failures: Vec<(FailureCause, (FinalStatus, TestName))> = self
             .causes
             .into_iter()
@@ -284,7 +294,7 @@ impl Explained {
                 .then_with(|| left_name.cmp(right_name))
         });
         let total = u64::try_from(failures.len()).unwrap_or(u64::MAX);
-        let page = Page::of_size(query.page, query.per_page, total);
+        let page = Page::of_size(page, per_page, total);
         let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
         let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
         let shown: Vec<_> = failures.into_iter().skip(offset).take(per_page).collect();
@@ -298,7 +308,7 @@ impl Explained {
         let entry = |((cause, (status, name)), verdict): ((FailureCause, (FinalStatus, TestName)), _)| {
             let error = cause.text.and_then(|text| titles.get(&text));
             ExplainedFailure {
-                explanation: explanation(&self.history, &cause, query.knowledge),
+                explanation: explanation(&self.history, &cause, knowledge),
                 evidence: evidence::of(&self.history, &cause),
                 test_name: name.name,
                 file_path: name.file_path,
@@ -324,14 +334,7 @@ impl Explained {
                 title: error.map(|error| error.title.clone()),
             }
         };
-        Ok(RunFailures {
-            project: project.tag(),
-            run,
-            mode: query.knowledge,
-            gate,
-            page,
-            failures: shown.into_iter().zip(verdicts).map(entry).collect(),
-        })
+        Ok((page, shown.into_iter().zip(verdicts).map(entry).collect()))
     }
 }
 

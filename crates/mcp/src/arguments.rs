@@ -35,17 +35,49 @@ impl Arguments {
         Ok(Self(given))
     }
 
+    /// Whether the argument is given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// A text that is not empty; none where the argument is left out.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ToolError> {
+        self.text_within(name, TEXT)
+    }
+
+    /// The same for a text of at most `longest` characters.
+    pub(crate) fn text_within(&self, name: &str, longest: usize) -> Result<Option<String>, ToolError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= TEXT => {
+            Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= longest => {
                 Ok(Some(text.clone()))
             }
             Some(_) => Err(ToolError::new(format!(
-                "`{name}` must be a text of 1 to {TEXT} characters."
+                "`{name}` must be a text of 1 to {longest} characters."
             ))),
         }
+    }
+
+    /// A list of objects whose fields are all among `known`; none where the argument is left out.
+    pub(crate) fn list(
+        &self,
+        name: &str,
+        longest: usize,
+        known: &Value,
+    ) -> Result<Option<Vec<Self>>, ToolError> {
+        let (Some(value), Value::Object(known)) = (self.0.get(name), known) else {
+            return Ok(None);
+        };
+        let wrong = || ToolError::new(format!("`{name}` must be a list of at most {longest} objects."));
+        let entries = value.as_array().ok_or_else(wrong)?;
+        if entries.len() > longest {
+            return Err(wrong());
+        }
+        let entries = entries.iter().map(|entry| {
+            let fields = entry.as_object().ok_or_else(wrong)?;
+            Self::new(fields.clone(), known)
+        });
+        entries.collect::<Result<_, _>>().map(Some)
     }
 
     /// The same for an argument that the tool needs.

@@ -60,7 +60,7 @@ pub(crate) fn final_statuses(
 pub(crate) fn window_errors(
     connection: &mut PgConnection,
     project: &Project,
-    run: &FailedRun,
+    failed_run: i32,
     tests: &[TestOrdinal],
     (from, to): (Timestamp, Timestamp),
 ) -> Read<WindowErrors> {
@@ -87,7 +87,7 @@ pub(crate) fn window_errors(
     }
     let shown: BTreeSet<i32> = last
         .iter()
-        .filter(|((_, run_number), _)| *run_number == run.run_number)
+        .filter(|((_, run_number), _)| *run_number == failed_run)
         .map(|(_, text)| int(*text))
         .collect();
     let failures = last
@@ -119,6 +119,23 @@ fn tests_by_text(
     let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
     let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
     Ok(counts.collect::<Result<_, StoreError>>()?)
+}
+
+/// The numbers of the signatures with these fingerprints.
+pub(crate) fn signature_numbers(
+    connection: &mut PgConnection,
+    project: &Project,
+    fingerprints: &[String],
+) -> Read<HashMap<String, u32>> {
+    let rows: Vec<(String, i32)> = signature::table
+        .filter(signature::project_id.eq(project.id.0))
+        .filter(signature::fingerprint.eq_any(fingerprints))
+        .select((signature::fingerprint, signature::ordinal))
+        .load(connection)?;
+    let numbers = rows
+        .into_iter()
+        .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
+    Ok(numbers.collect::<Result<_, StoreError>>()?)
 }
 
 fn names(

@@ -29,6 +29,7 @@ pub(crate) struct StoredRun {
     pub(crate) finished_at: Option<At>,
     pub(crate) shards_received: i32,
     pub(crate) shards_expected: Option<i32>,
+    pub(crate) suite: Option<String>,
     #[diesel(embed)]
     pub(crate) counts: StoredCounts,
 }
@@ -82,6 +83,7 @@ impl StoredRun {
             duration_ms: self.duration_ms(),
             counts: self.counts.counts()?,
             shards,
+            suite: self.suite,
             branch: self.branch,
             commit_sha: self.commit_sha,
             tested_revision: self.tested_revision,

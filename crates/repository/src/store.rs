@@ -5,7 +5,7 @@
 //!
 //! Keys and projects are read from the primary (`run`). Data may come from a standby (`data`, `read`).
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use assay_domain::{
     attempt::TestAttempts,
@@ -199,19 +199,29 @@ impl Snapshot for OneState<'_> {
 
     fn window_errors(
         &mut self,
-        run: &FailedRun,
+        run_number: i32,
         tests: &[TestOrdinal],
         from: Timestamp,
         to: Timestamp,
     ) -> Result<WindowErrors, StoreError> {
         let from = from.max(self.project.visible_from);
         let to = to.min(self.project.visible_to);
-        failed_run::window_errors(self.connection, self.project, run, tests, (from, to))
+        failed_run::window_errors(self.connection, self.project, run_number, tests, (from, to))
             .map_err(|error| error.during("reading the errors of a window"))
     }
 
     fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError> {
         verdict::tags(self.connection, self.project, tests).map_err(|error| error.during("reading verdicts"))
+    }
+
+    fn test_ordinal(&mut self, selector: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError> {
+        test::ordinal(self.connection, self.project, selector)
+            .map_err(|error| error.during("looking up a test"))
+    }
+
+    fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError> {
+        failed_run::signature_numbers(self.connection, self.project, fingerprints)
+            .map_err(|error| error.during("looking up error signatures"))
     }
 
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {

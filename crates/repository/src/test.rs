@@ -15,7 +15,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::{
-    column::{At, corrupt, file_hash, int, short_hash},
+    column::{At, corrupt, count, file_hash, int, short_hash},
     period::ever_visible,
     pool::Read,
     schema::{project as projects, result, test, verdict},
@@ -61,6 +61,19 @@ pub(crate) fn find(
             },
             stable_branch,
         }),
+    })
+}
+
+/// The number of the selected test, among those with a visible result.
+pub(crate) fn ordinal(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+) -> Read<TestLookup<TestOrdinal>> {
+    Ok(match find(connection, project, asked)? {
+        TestLookup::Found(found) => TestLookup::Found(count(found.ordinal)?),
+        TestLookup::Missing => TestLookup::Missing,
+        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
     })
 }
 

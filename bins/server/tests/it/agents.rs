@@ -6,7 +6,10 @@ use std::{io::Write as _, net::TcpListener, process::Stdio};
 use assay_testkit::program;
 use serde_json::{Value, json};
 
-use crate::world::{World, text};
+use crate::{
+    failures,
+    world::{World, text},
+};
 
 /// The newest version of the protocol that opens with a handshake.
 const HANDSHAKE: &str = "2025-11-25";
@@ -20,9 +23,17 @@ struct Agents {
 }
 
 impl Agents {
-    fn new() -> Self {
+    /// With an empty project.
+    fn empty() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let world = World::with(&[("ASSAY_FRONT_LISTEN", &free.to_string())]);
+        Self {
+            world: World::with(&[("ASSAY_FRONT_LISTEN", &free.to_string())]),
+            endpoint: format!("http://{free}/mcp"),
+        }
+    }
+
+    fn new() -> Self {
+        let agents = Self::empty();
         for (ago, sometimes) in [
             (500, true),
             (400, false),
@@ -39,12 +50,11 @@ impl Agents {
                 "--run-key",
                 &format!("build-{ago}"),
             ];
-            world.import(ago, &[("adds", true), ("pays", sometimes)], &flags);
+            agents
+                .world
+                .import(ago, &[("adds", true), ("pays", sometimes)], &flags);
         }
-        Self {
-            world,
-            endpoint: format!("http://{free}/mcp"),
-        }
+        agents
     }
 
     /// The status and the JSON of a message sent with these headers beside the usual ones.
@@ -117,6 +127,7 @@ fn both_kinds_of_clients_find_the_tools() {
     assert_eq!(
         names,
         [
+            "explain_failures",
             "explain_test",
             "show_failure",
             "list_flaky",
@@ -124,6 +135,7 @@ fn both_kinds_of_clients_find_the_tools() {
             "list_runs"
         ]
     );
+    assert!(listed.to_string().len() <= 6_000, "{}", listed.to_string().len());
     for tool in listed["tools"].as_array().unwrap() {
         assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
@@ -250,6 +262,128 @@ fn tools_say_what_the_read_api_says() {
 }
 
 #[test]
+fn failures_have_the_causes_of_the_read_api() {
+    let agents = Agents::empty();
+    let runs = failures::tell(&agents.world);
+    for run in &runs {
+        let read = agents.world.get(&format!("/runs/{run}/failures"));
+        let told = agents.answer("explain_failures", json!({"run": run}));
+        assert_eq!(told["gate"]["action"], read["gate"]["action"]);
+        assert_eq!(told["failedOrRecovered"], read["page"]["total"]);
+        let read = read["failures"].as_array().unwrap();
+        let told = told["failures"].as_array().map_or(&[][..], Vec::as_slice);
+        assert_eq!(told.len(), read.len());
+        for (told, read) in told.iter().zip(read) {
+            for (ours, theirs) in [
+                ("test", "testName"),
+                ("cause", "cause"),
+                ("action", "action"),
+                ("why", "explanation"),
+            ] {
+                assert_eq!(told[ours], read[theirs]);
+            }
+            let mine = |failure: &Value| failure["mine"].as_f64().unwrap();
+            assert!((mine(told) - mine(read)).abs() <= 0.000_5, "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_commit_or_a_branch_names_the_newest_run_of_each_suite() {
+    let agents = Agents::empty();
+    for (minutes, suite, passes) in [(50, "unit", false), (40, "unit", true), (30, "e2e", false)] {
+        let key = minutes.to_string();
+        let flags = [
+            "--branch",
+            "topic",
+            "--commit",
+            "bb00c0ffee",
+            "--suite",
+            suite,
+            "--run-key",
+            &key,
+            "--pr",
+            "7",
+        ];
+        agents.world.import(minutes, &[(suite, passes)], &flags);
+    }
+    agents.world.import(
+        20,
+        &[("other", false)],
+        &["--branch", "main", "--commit", "aa00c0ffee"],
+    );
+    for arguments in [
+        json!({"commit": "BB00"}),
+        json!({"branch": "topic"}),
+        json!({"pullRequest": 7}),
+    ] {
+        let told = agents.answer("explain_failures", arguments);
+        let suites: Vec<_> = told["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| text(&run["suite"]))
+            .collect();
+        assert_eq!(suites, ["e2e", "unit"], "{told}");
+        assert_eq!(
+            told["failures"].as_array().map(Vec::len),
+            Some(1),
+            "the newest run of unit passed: {told}"
+        );
+        assert!(text(&told["failures"][0]["test"]).ends_with("e2e"));
+    }
+    let listed = agents.answer("list_runs", json!({"pullRequest": 7}));
+    assert_eq!(
+        (&listed["total"], &listed["runs"][0]["suite"]),
+        (&json!(3), &json!("e2e"))
+    );
+}
+
+#[test]
+fn failures_of_a_local_run_are_judged_against_what_is_stored() {
+    let agents = Agents::empty();
+    let runs = failures::tell(&agents.world);
+    let read = agents.world.get(&format!("/runs/{}/failures", runs[14]));
+    let name = |test: &str| {
+        let names = read["failures"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|failure| text(&failure["testName"]));
+        names.into_iter().find(|name| name.ends_with(test)).unwrap()
+    };
+    let told = agents.answer(
+        "explain_failures",
+        json!({"failures": [
+            {"test": name("wobbles"), "message": "expected 3, got 4", "stack": "at cart.test.ts:3:1"},
+            {"test": name("gone"), "message": "expected 3, got 4", "stack": "at cart.test.ts:3:1"},
+            {"test": name("adds").replace("adds", "sums"), "message": "no such column: price", "attempts": 2},
+            {"test": "never seen", "message": "?"},
+        ]}),
+    );
+    assert_eq!(told["unknown"], json!(["never seen"]));
+    let of = |test: &str| {
+        let failures = told["failures"].as_array().unwrap();
+        failures
+            .iter()
+            .find(|failure| text(&failure["test"]).ends_with(test))
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(of("gone")["cause"], "broken_before", "{told:#}");
+    assert_eq!(of("sums")["cause"], "this_change", "{told:#}");
+    assert_eq!(told["failures"][0]["test"], of("sums")["test"]);
+    assert!(
+        of("sums")["mine"].as_f64() > of("wobbles")["mine"].as_f64(),
+        "{told:#}"
+    );
+    assert_eq!(of("wobbles")["sameError"]["asFlake"], 2, "{told:#}");
+    assert_eq!(told["gate"]["action"], "block");
+    let listed = agents.answer("list_runs", json!({}));
+    assert_eq!(listed["total"], runs.len(), "nothing is stored");
+}
+
+#[test]
 fn wrong_calls_say_what_to_do() {
     let agents = Agents::new();
     for (tool, arguments, says) in [
@@ -270,6 +404,22 @@ fn wrong_calls_say_what_to_do() {
         ),
         ("list_errors", json!({"days": 8}), "`days` must be 7, 30 or 90"),
         ("explain_test", json!({}), "`test` is missing."),
+        (
+            "explain_failures",
+            json!({}),
+            "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
+        ),
+        (
+            "explain_failures",
+            json!({"commit": "abcd", "branch": "main"}),
+            "Name one of `run`, `commit`, `pullRequest` and `branch`",
+        ),
+        (
+            "explain_failures",
+            json!({"failures": [{"test": "x", "mesage": "y"}]}),
+            "There is no argument \"mesage\". Did you mean \"message\"?",
+        ),
+        ("explain_failures", json!({"failures": []}), "`failures` is empty"),
         (
             "explain_test",
             json!({"test": "nothing"}),

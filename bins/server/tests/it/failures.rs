@@ -8,6 +8,12 @@ use crate::world::{World, text};
 /// one of a flaky test, and one that began with the branch's first revision.
 fn story() -> (World, Vec<String>) {
     let world = World::new();
+    let runs = tell(&world);
+    (world, runs)
+}
+
+/// The ids of the runs of the story, which are imported into an empty project.
+pub(crate) fn tell(world: &World) -> Vec<String> {
     let mut runs = Vec::new();
     let mut import = |minutes: i64, branch: &str, commit: &str, failed: &[&str]| {
         let tests = ["adds", "gone", "mails", "sums", "wobbles"];
@@ -34,7 +40,7 @@ fn story() -> (World, Vec<String>) {
     import(300, "topic", "aa00c0ffee", &["gone", "mails"]);
     import(200, "topic", "bb00c0ffee", &["adds", "gone", "mails", "wobbles"]);
     import(190, "topic", "bb00c0ffee", &["adds", "gone", "mails"]);
-    (world, runs)
+    runs
 }
 
 fn of<'a>(body: &'a Value, test: &str) -> &'a Value {

@@ -27,6 +27,7 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         window,
         branch,
         sha,
+        pull_request: None,
         status,
         per_page,
         position,
@@ -177,6 +178,7 @@ mod tests {
             duration_ms: None,
             counts: Counts::default(),
             shards: None,
+            suite: None,
         }
     }
 
@@ -189,6 +191,7 @@ mod tests {
             window: Window::ending(NOW, Days::Seven),
             branch: None,
             sha: None,
+            pull_request: None,
             status: None,
             per_page: PerPage::Ten,
             position: Some(RunPosition {

@@ -251,6 +251,7 @@ pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
         finished_at: None,
         duration_ms: None,
         counts: COUNTS,
+        suite: None,
         shards: Some(ShardCount {
             received: 1,
             expected: None,

@@ -84,6 +84,27 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     }
 }
 
+/// What to do about several runs of one commit, one of each suite.
+pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
+    let mut by_cause = ByCause::default();
+    let mut excused = 1.0;
+    for gate in gates {
+        excused *= 1.0 - gate.mine;
+        by_cause.flake += gate.by_cause.flake;
+        by_cause.environment += gate.by_cause.environment;
+        by_cause.broken_before += gate.by_cause.broken_before;
+        by_cause.earlier_on_branch += gate.by_cause.earlier_on_branch;
+        by_cause.this_change += gate.by_cause.this_change;
+        by_cause.unclear += gate.by_cause.unclear;
+    }
+    let mine = (1.0 - excused).clamp(0.0, 1.0);
+    Gate {
+        action: action(mine),
+        mine,
+        by_cause,
+    }
+}
+
 /// What to do where a breakage of this branch has this probability.
 pub fn action(mine: f64) -> Action {
     if mine < PASSES_BELOW {

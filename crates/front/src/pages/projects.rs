@@ -37,6 +37,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             window: Window::ending(view.now, Days::Thirty),
             branch: None,
             sha: None,
+            pull_request: None,
             status: None,
             per_page: PerPage::TwentyFive,
             position: None,

@@ -36,6 +36,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         window,
         branch: branch.clone(),
         sha: sha.clone(),
+        pull_request: None,
         status,
         per_page: PER_PAGE,
         position,

@@ -12,6 +12,20 @@ use super::Call;
 use crate::error::ToolError;
 
 impl Call<'_> {
+    /// The beginning of a commit, in lower case.
+    pub(super) fn commit(&self) -> Result<Option<String>, ToolError> {
+        let Some(commit) = self.arguments.text("commit")? else {
+            return Ok(None);
+        };
+        let is_commit =
+            (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_commit {
+            Ok(Some(commit.to_ascii_lowercase()))
+        } else {
+            Err(ToolError::new("`commit` must be 4 to 64 hexadecimal digits."))
+        }
+    }
+
     /// The period, `default` days unless the call says otherwise.
     pub(super) fn days(&self, default: i64) -> Result<Days, ToolError> {
         let asked = self.arguments.number("days", 1..=90)?.unwrap_or(default);

@@ -2,6 +2,7 @@
 
 mod asked;
 mod errors;
+mod explain_failures;
 mod explain_test;
 mod flaky;
 mod project;
@@ -43,7 +44,16 @@ pub(crate) struct ToolEntry {
 }
 
 /// All tools, in the order in which they are listed.
-pub(crate) const TOOLS: [ToolEntry; 5] = [
+pub(crate) const TOOLS: [ToolEntry; 6] = [
+    ToolEntry {
+        name: "explain_failures",
+        description: "Whose are the failures of a CI run, or of a run on your machine? For each failed test the probable \
+            cause (flake, environment, broken_before, earlier_on_branch, this_change, unclear), with `mine`: the \
+            probability that this branch broke it. `gate` says pass, rerun or block for all of them.",
+        properties: explain_failures::properties,
+        required: &[],
+        answer: explain_failures::answer,
+    },
     ToolEntry {
         name: "explain_test",
         description: "Is this test flaky, broken or fine? Its verdict with the evidence, its outcomes by branch (newest \

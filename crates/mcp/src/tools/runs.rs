@@ -21,6 +21,7 @@ pub(super) fn properties() -> Properties {
             "commit",
             json!({"type": "string", "description": "a commit or the beginning of one, at least 4 digits"}),
         ),
+        ("pullRequest", json!({"type": "integer", "minimum": 1})),
         ("status", json!({"enum": ["passed", "failed"]})),
         (
             "limit",
@@ -42,7 +43,8 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let query = RunQuery {
         window: Window::ending(call.now, days),
         branch: call.arguments.text("branch")?,
-        sha: commit(call)?,
+        sha: call.commit()?,
+        pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
         status: call
             .arguments
             .word("status", "passed, failed", |word| match word {
@@ -65,19 +67,6 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .entries("runs", runs))
 }
 
-/// The beginning of a commit, in lower case.
-fn commit(call: &Call<'_>) -> Result<Option<String>, ToolError> {
-    let Some(commit) = call.arguments.text("commit")? else {
-        return Ok(None);
-    };
-    let is_commit = (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_commit {
-        Ok(Some(commit.to_ascii_lowercase()))
-    } else {
-        Err(ToolError::new("`commit` must be 4 to 64 hexadecimal digits."))
-    }
-}
-
 /// One run, in a line.
 fn run(run: &RunRow) -> Value {
     let shards = run.shards.map(|shards| match shards.expected {
@@ -87,6 +76,7 @@ fn run(run: &RunRow) -> Value {
     json!({
         "run": run.id,
         "number": run.run_number,
+        "suite": run.suite,
         "status": RunStatus::from(run.status),
         "branch": run.branch,
         "commit": run.tested_revision.as_ref().or(run.commit_sha.as_ref()),

@@ -133,6 +133,7 @@ pub(crate) fn run_query() -> RunQuery {
         window: window(Days::Thirty),
         branch: None,
         sha: None,
+        pull_request: None,
         status: None,
         per_page: PerPage::Ten,
         position: None,

@@ -1,0 +1,214 @@
+//! Failures of a run that is not stored, such as one on a developer's machine, judged against what is stored.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    cause::{ErrorName, FinalStatus, Knowledge, WindowErrors},
+    observation::{Failure, History, RunFacts, RunObservations},
+    project::Project,
+    signature::ErrorClass,
+    store::{Snapshot, Store, StoreError, in_snapshot},
+    test::{CandidateFiles, TestLookup, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+};
+use assay_flakiness::Engine;
+
+use super::{Explained, ExplainedFailure, Gate, gate, texts};
+
+/// The number of the run that is not stored. Stored runs have smaller ones.
+const NUMBER: i32 = i32::MAX;
+/// The branch where the caller names none. No stored branch has a control character.
+const NO_BRANCH: &str = "\u{1}";
+
+/// A run that is not stored.
+#[derive(Debug, Clone)]
+pub struct LocalRun {
+    /// The branch whose history counts as this run's own.
+    pub branch: Option<String>,
+    /// The tests that failed.
+    pub failures: Vec<LocalFailure>,
+}
+
+/// A test that failed in a run that is not stored.
+#[derive(Debug, Clone)]
+pub struct LocalFailure {
+    /// Which test.
+    pub test: TestSelector,
+    /// The class of its error, where its message is known.
+    pub error: Option<ErrorClass>,
+    /// How often it was tried and failed, at least 1.
+    pub attempts: u32,
+}
+
+/// What a look-up of the tests found.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    /// What to do about the failures of the tests that are known.
+    pub gate: Gate,
+    /// The failures of the tests that are known, those most probably of this change first.
+    pub failures: Vec<ExplainedFailure>,
+    /// The tests without a stored result.
+    pub unknown: Vec<TestSelector>,
+    /// The names that several files share.
+    pub ambiguous: Vec<(TestSelector, CandidateFiles)>,
+}
+
+/// The causes of failures that are not stored, as of one state of the project.
+pub fn local_failures(
+    store: &dyn Store,
+    engine: &Engine,
+    project: &Project,
+    local: &LocalRun,
+    now: Timestamp,
+) -> Result<Looked, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let mut known: BTreeMap<TestOrdinal, &LocalFailure> = BTreeMap::new();
+        let (mut unknown, mut ambiguous) = (Vec::new(), Vec::new());
+        for failure in &local.failures {
+            match snapshot.test_ordinal(&failure.test)? {
+                TestLookup::Found(ordinal) => {
+                    known.entry(ordinal).or_insert(failure);
+                }
+                TestLookup::Missing => unknown.push(failure.test.clone()),
+                TestLookup::Ambiguous(files) => ambiguous.push((failure.test.clone(), files)),
+            }
+        }
+        let explained = explained(snapshot, engine, local.branch.as_deref(), &known, now)?;
+        let gate = gate(&explained.causes);
+        let all = u32::try_from(known.len().max(1)).unwrap_or(u32::MAX);
+        let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, all))?;
+        Ok(Looked {
+            gate,
+            failures,
+            unknown,
+            ambiguous,
+        })
+    })
+}
+
+fn explained(
+    snapshot: &mut dyn Snapshot,
+    engine: &Engine,
+    branch: Option<&str>,
+    known: &BTreeMap<TestOrdinal, &LocalFailure>,
+    now: Timestamp,
+) -> Result<Explained, StoreError> {
+    let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
+    let stored = snapshot.observations(from, to)?;
+    let tests: Vec<TestOrdinal> = known.keys().copied().collect();
+    let mut errors = snapshot.window_errors(NUMBER, &tests, from, to)?;
+    let fingerprints: Vec<String> = known
+        .values()
+        .filter_map(|failure| Some(failure.error.as_ref()?.fingerprint.clone()))
+        .collect();
+    let numbers = snapshot.signature_numbers(&fingerprints)?;
+    add_texts(&mut errors, known, numbers);
+    let mut history = History::clone(&stored);
+    history.runs.extend(executions(&stored, branch, known, now));
+    let texts = texts(&history, &errors);
+    let causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
+    let statuses = causes.iter().map(|cause| FinalStatus {
+        status: AttemptStatus::Failed,
+        attempts: known.get(&cause.test).map_or(1, |failure| failure.attempts),
+    });
+    let names = snapshot.test_names(&causes.iter().map(|cause| cause.test).collect::<Vec<_>>())?;
+    Ok(Explained {
+        statuses: statuses.collect(),
+        history: Arc::new(history),
+        causes,
+        names,
+        errors,
+    })
+}
+
+/// Adds the errors of the run to those of the window. An error that was never stored gets an unused number.
+fn add_texts(
+    errors: &mut WindowErrors,
+    known: &BTreeMap<TestOrdinal, &LocalFailure>,
+    mut numbers: HashMap<String, u32>,
+) {
+    let mut unused = u32::MAX;
+    let mut tests: HashMap<u32, u32> = HashMap::new();
+    for (test, failure) in known {
+        let Some(error) = &failure.error else {
+            continue;
+        };
+        let number = *numbers.entry(error.fingerprint.clone()).or_insert_with(|| {
+            unused -= 1;
+            unused
+        });
+        errors.failures.push((NUMBER, *test, number));
+        *tests.entry(number).or_default() += 1;
+        errors.names.push((
+            number,
+            ErrorName {
+                fingerprint: error.fingerprint.clone(),
+                title: error.title.clone(),
+            },
+        ));
+    }
+    for (number, _) in &errors.tests {
+        tests.remove(number);
+    }
+    errors.tests.extend(tests);
+}
+
+/// The run as the engine sees it: an execution for each variant on which its failed tests ran last, preferably on the
+/// stable branch. All tests of that run count as executed, so that three failures of three tests are not taken for a run
+/// in which everything fails.
+fn executions(
+    history: &History,
+    branch: Option<&str>,
+    known: &BTreeMap<TestOrdinal, &LocalFailure>,
+    now: Timestamp,
+) -> Vec<RunObservations> {
+    let mut executions: Vec<RunObservations> = Vec::new();
+    for (test, failure) in known {
+        let last = last_execution(history, *test);
+        let variant = last.map_or_else(|| "".into(), |last| Arc::clone(&last.run.variant));
+        let place = executions
+            .iter()
+            .position(|execution| execution.run.variant == variant);
+        let place = place.unwrap_or(executions.len());
+        if place == executions.len() {
+            let mut execution = RunObservations::of(RunFacts {
+                id: "local".into(),
+                number: NUMBER,
+                started_at: now,
+                branch: Some(branch.unwrap_or(NO_BRANCH).into()),
+                revision: None,
+                variant,
+            });
+            if let Some(last) = last {
+                execution.present.clone_from(&last.present);
+            }
+            executions.push(execution);
+        }
+        if let Some(execution) = executions.get_mut(place) {
+            execution.present.insert(*test);
+            execution.failures.push(Failure {
+                test: *test,
+                recovered: false,
+                failed_attempts: failure.attempts.max(1),
+                lost_ms: None,
+            });
+        }
+    }
+    executions
+}
+
+/// The newest execution of a test: on the stable branch, else on any.
+fn last_execution(history: &History, test: TestOrdinal) -> Option<&RunObservations> {
+    let ran = history
+        .runs
+        .iter()
+        .filter(|observed| observed.present.contains(test));
+    ran.max_by_key(|observed| {
+        let is_stable = observed.run.branch.as_deref() == Some(&*history.stable_branch);
+        (is_stable, observed.run.started_at, observed.run.number)
+    })
+}

@@ -1,0 +1,312 @@
+//! `explain_failures`: whose the failures of a run are, stored or local.
+
+use assay_domain::{
+    attempt::{AttemptStatus, ErrorDetail},
+    cause::Knowledge,
+    folding::{contains_folded, fold},
+    id::RunId,
+    page::{Direction, PerPage},
+    project::Project,
+    run::{RunQuery, RunRow},
+    signature::Classifier as _,
+    test::{FileSelector, TestSelector},
+    window::{Days, Window},
+};
+use assay_explain::failures::{
+    ExplainedFailure, FailuresQuery, Gate, LocalFailure, LocalRun, Looked, RunFailures, combined,
+    local_failures, run_failures,
+};
+use assay_fingerprint::Fingerprinter;
+use serde_json::{Value, json};
+
+use super::{Call, Properties};
+use crate::{arguments::Arguments, budget::Draft, error::ToolError};
+
+/// Failures of a run that are read; fewer are shown where they do not fit.
+const FAILURES: u32 = 200;
+/// Suites of a commit that are read.
+const SUITES: usize = 10;
+/// Most failures of a local run in one call.
+const LOCAL_FAILURES: usize = 100;
+/// Longest message and stack of a local failure, in characters.
+const ERROR_TEXT: usize = 8_000;
+
+pub(super) fn properties() -> Properties {
+    vec![
+        (
+            "run",
+            json!({"type": "string", "description": "a run's id; commit, pullRequest or branch mean the newest run of each suite"}),
+        ),
+        (
+            "commit",
+            json!({"type": "string", "description": "or its beginning, at least 4 digits"}),
+        ),
+        ("pullRequest", json!({"type": "integer", "minimum": 1})),
+        ("branch", json!({"type": "string"})),
+        (
+            "test",
+            json!({"type": "string", "description": "only tests whose name contains this"}),
+        ),
+        (
+            "failures",
+            json!({
+                "type": "array", "maxItems": LOCAL_FAILURES,
+                "description": "failures of a run on your machine, judged against what is stored; give message and stack as the framework prints them, and `branch` where its earlier runs should count",
+                "items": {
+                    "type": "object", "properties": local_properties(), "required": ["test"],
+                    "additionalProperties": false,
+                },
+            }),
+        ),
+    ]
+}
+
+fn local_properties() -> Value {
+    json!({
+        "test": {"type": "string"}, "file": {"type": "string"}, "message": {"type": "string"}, "stack": {"type": "string"},
+        "attempts": {"type": "integer", "minimum": 1},
+    })
+}
+
+pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let wanted = call.arguments.text("test")?.map(|test| fold(&test));
+    let local = call
+        .arguments
+        .list("failures", LOCAL_FAILURES, &local_properties())?;
+    let project = call.project()?;
+    if let Some(local) = local {
+        return of_local(call, &project, &local);
+    }
+    let runs = named_runs(call, &project)?;
+    let several = runs.len() > 1;
+    let (mut gates, mut shown, mut failed, mut failures) = (Vec::new(), Vec::new(), 0, Vec::new());
+    for (id, suite) in runs {
+        let found = explained(call, &project, id)?;
+        gates.push(found.gate);
+        failed += found.page.total;
+        shown.push(run(&found, suite.as_deref()));
+        let number = several.then_some(found.run.run_number);
+        failures.extend(found.failures.into_iter().map(|failure| (number, failure)));
+    }
+    failures.retain(|(_, failure)| {
+        wanted
+            .as_ref()
+            .is_none_or(|wanted| contains_folded(&failure.test_name, wanted))
+    });
+    failures.sort_by(|(_, left), (_, right)| {
+        let recovered = |failure: &ExplainedFailure| failure.status == AttemptStatus::Passed;
+        recovered(left)
+            .cmp(&recovered(right))
+            .then_with(|| right.mine.total_cmp(&left.mine))
+    });
+    let says = failures.is_empty().then_some(if failed == 0 {
+        "No test failed."
+    } else {
+        "No failed test has this name."
+    });
+    Ok(Draft::default()
+        .fact("project", project.name.as_str())
+        .fact(
+            if several { "runs" } else { "run" },
+            if several {
+                shown.into()
+            } else {
+                shown.pop().unwrap_or_default()
+            },
+        )
+        .fact("gate", gate(combined(gates)))
+        .fact("failedOrRecovered", failed)
+        .fact("says", says)
+        .entries(
+            "failures",
+            failures
+                .iter()
+                .map(|(number, failure)| entry(*number, failure))
+                .collect(),
+        ))
+}
+
+fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailures, ToolError> {
+    let query = FailuresQuery {
+        run,
+        knowledge: Knowledge::AtTheTime,
+        page: 1,
+        per_page: FAILURES,
+    };
+    run_failures(call.store, call.engine, project, &query, call.now)?.ok_or_else(|| {
+        ToolError::new("There is no such run in this project.")
+            .with_call(json!({"tool": "list_runs", "arguments": {}}))
+    })
+}
+
+/// The runs that the call names: one by its id, else the newest of each suite of the newest commit that matches.
+fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<String>)>, ToolError> {
+    let arguments = &call.arguments;
+    let (run, sha, branch) = (arguments.text("run")?, call.commit()?, arguments.text("branch")?);
+    let pull_request = arguments.number("pullRequest", 1..=i64::MAX)?;
+    let named = [
+        run.is_some(),
+        sha.is_some(),
+        branch.is_some(),
+        pull_request.is_some(),
+    ];
+    if named.iter().filter(|named| **named).count() != 1 {
+        return Err(ToolError::new(
+            "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
+        ));
+    }
+    if run.is_some() {
+        return Ok(vec![(call.run_id()?, None)]);
+    }
+    let query = RunQuery {
+        window: Window::ending(
+            call.now,
+            Days::within(call.caller.plan, 90).unwrap_or(Days::Thirty),
+        ),
+        branch,
+        sha,
+        pull_request,
+        status: None,
+        per_page: PerPage::Fifty,
+        position: None,
+        direction: Direction::Next,
+    };
+    let page = call.store.runs(project, &query)?;
+    let Some(newest) = page.runs.first() else {
+        return Err(
+            ToolError::new("No run of this commit, pull request or branch is stored.")
+                .with_call(json!({"tool": "list_runs", "arguments": {}})),
+        );
+    };
+    let revision = |run: &RunRow| run.tested_revision.clone().or_else(|| run.commit_sha.clone());
+    let mut runs: Vec<(RunId, Option<String>)> = vec![(newest.id, newest.suite.clone())];
+    let tested = revision(newest).filter(|revision| !revision.is_empty());
+    let others = page
+        .runs
+        .iter()
+        .skip(1)
+        .filter(|run| tested.is_some() && revision(run) == tested);
+    for run in others {
+        if runs.iter().all(|(_, suite)| *suite != run.suite) && runs.len() < SUITES {
+            runs.push((run.id, run.suite.clone()));
+        }
+    }
+    Ok(runs)
+}
+
+fn run(found: &RunFailures, suite: Option<&str>) -> Value {
+    json!({
+        "run": found.run.id,
+        "number": found.run.run_number,
+        "suite": suite,
+        "status": found.run.status,
+        "branch": found.run.branch,
+        "commit": found.run.commit_sha,
+        "startedAt": found.run.started_at,
+    })
+}
+
+fn gate(gate: Gate) -> Value {
+    json!({"action": gate.action, "mine": rounded(gate.mine), "byCause": gate.by_cause})
+}
+
+fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
+    let of = &failure.probabilities;
+    let probable = [
+        ("flake", of.flake),
+        ("environment", of.environment),
+        ("brokenBefore", of.broken_before),
+        ("earlierOnBranch", of.earlier_on_branch),
+        ("thisChange", of.this_change),
+    ];
+    let probable = probable.into_iter().filter(|(_, share)| *share >= 0.005);
+    let probabilities: serde_json::Map<String, Value> = probable
+        .map(|(name, share)| (name.to_owned(), rounded(share)))
+        .collect();
+    json!({
+        "test": failure.test_name,
+        "file": failure.file_path,
+        "inRun": run,
+        "status": failure.status,
+        "cause": failure.cause,
+        "mine": rounded(failure.mine),
+        "action": failure.action,
+        "why": failure.explanation,
+        "probabilities": probabilities,
+        "verdict": failure.verdict.map(|verdict| verdict.status),
+        "error": failure.title,
+        "fingerprint": failure.fingerprint,
+        "sameError": failure.same_error,
+    })
+}
+
+/// A probability with three digits, which is more than the model knows.
+fn rounded(probability: f64) -> Value {
+    json!((probability * 1_000.0).round() / 1_000.0)
+}
+
+fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<Draft, ToolError> {
+    let others = ["run", "commit", "pullRequest", "test"];
+    if let Some(other) = others.into_iter().find(|name| call.arguments.has(name)) {
+        return Err(ToolError::new(format!(
+            "`failures` are of a local run: leave out `{other}`."
+        )));
+    }
+    let failures = given.iter().map(local_failure).collect::<Result<Vec<_>, _>>()?;
+    if failures.is_empty() {
+        return Err(ToolError::new("`failures` is empty: name the tests that failed."));
+    }
+    let local = LocalRun {
+        branch: call.arguments.text("branch")?,
+        failures,
+    };
+    let Looked {
+        gate: of_known,
+        failures,
+        unknown,
+        ambiguous,
+    } = local_failures(call.store, call.engine, project, &local, call.now)?;
+    let unknown: Vec<_> = unknown.into_iter().map(|test| test.name).collect();
+    let ambiguous: Vec<_> = ambiguous
+        .into_iter()
+        .map(|(test, files)| json!({"test": test.name, "files": files.named.iter().take(5).collect::<Vec<_>>()}))
+        .collect();
+    let says = (!unknown.is_empty()).then_some(
+        "No result of the tests in `unknown` is stored: they are new, or their whole names differ. They are not in the gate.",
+    );
+    Ok(Draft::default()
+        .fact("project", project.name.as_str())
+        .fact("gate", gate(of_known))
+        .fact("says", says)
+        .fact("unknown", some(unknown.into_iter().map(Value::String).collect()))
+        .fact("ambiguous", some(ambiguous))
+        .entries(
+            "failures",
+            failures.iter().map(|failure| entry(None, failure)).collect(),
+        ))
+}
+
+/// The list, or null where it is empty.
+fn some(list: Vec<Value>) -> Value {
+    if list.is_empty() { Value::Null } else { list.into() }
+}
+
+fn local_failure(given: &Arguments) -> Result<LocalFailure, ToolError> {
+    let error = ErrorDetail {
+        message: given.text_within("message", ERROR_TEXT)?,
+        stack: given.text_within("stack", ERROR_TEXT)?,
+        snippet: None,
+        location: None,
+    };
+    let attempts = given.number("attempts", 1..=1_000)?.unwrap_or(1);
+    Ok(LocalFailure {
+        test: TestSelector {
+            name: given.needed("test")?,
+            file: given
+                .text("file")?
+                .map_or(FileSelector::Any, |file| FileSelector::Exactly(Some(file))),
+        },
+        error: Fingerprinter.classify(&[error]),
+        attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+    })
+}
