@@ -14,7 +14,7 @@ use crate::cli::Cli;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Reports", &["run", "upload", "import", "analyze"]),
     ("Answers", &["mcp"]),
-    ("Administration", &["org", "project", "key"]),
+    ("Administration", &["org", "project", "key", "uploads"]),
     (
         "The database",
         &["migrate", "doctor", "prune", "refingerprint", "rebuild"],

@@ -8,7 +8,7 @@ mod sentence;
 use std::{collections::HashMap, sync::Arc};
 
 use assay_domain::{
-    attempt::AttemptStatus,
+    attempt::{AttemptStatus, TestAttempts},
     cause::{Action, Cause, EvidenceWord, FailedRun, FinalStatus, Knowledge, VerdictTag, WindowErrors},
     id::RunId,
     observation::History,
@@ -49,6 +49,32 @@ pub fn run_failures(
             page,
             failures,
         }))
+    })
+}
+
+/// Why these attempts of a test failed, as far as was known at the time of their run; none where no attempt failed.
+pub fn failure_of(
+    store: &dyn Store,
+    engine: &Engine,
+    project: &Project,
+    attempts: &TestAttempts,
+    now: Timestamp,
+) -> Result<Option<ExplainedFailure>, StoreError> {
+    if !attempts
+        .attempts
+        .iter()
+        .any(|attempt| attempt.status.is_failure())
+    {
+        return Ok(None);
+    }
+    in_snapshot(store, project, |snapshot| {
+        let Some(run) = snapshot.failed_run(attempts.run.id)? else {
+            return Ok(None);
+        };
+        let mut explained = Explained::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
+        explained.keep(&attempts.test);
+        let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, 1))?;
+        Ok(failures.into_iter().next())
     })
 }
 
@@ -274,6 +300,14 @@ impl Explained {
         })
     }
 
+    /// Drops the failures of all other tests.
+    fn keep(&mut self, test: &TestName) {
+        let kept: Vec<bool> = self.names.iter().map(|name| name == test).collect();
+        retain(&mut self.causes, &kept);
+        retain(&mut self.statuses, &kept);
+        retain(&mut self.names, &kept);
+    }
+
     /// One page of the failures, those most probably of this branch first.
     fn entries(
         self,
@@ -336,6 +370,12 @@ impl Explained {
         };
         Ok((page, shown.into_iter().zip(verdicts).map(entry).collect()))
     }
+}
+
+/// Keeps the items whose place is marked.
+fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    items.retain(|_| kept.next().is_some_and(|kept| *kept));
 }
 
 /// The errors of a window as the engine reads them.

@@ -21,8 +21,8 @@ const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
 const INTERNAL_ERROR: i64 = -32_603;
 
 const EXAMPLES: &str = "\
-Add it to an agent, as its documentation says for a server over stdio. For example:
-  claude mcp add assay --env ASSAY_URL=https://assay.example.org --env ASSAY_READ_KEY=svc_ro_… -- assay mcp
+Example: add it to an agent, as its documentation says for a server over stdio
+  claude mcp add assay --env ASSAY_URL=https://assay.example.org --env ASSAY_READ_KEY=KEY -- assay mcp
 
 An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with the header Authorization: Bearer KEY.";
 

@@ -246,6 +246,8 @@ fn tools_say_what_the_read_api_says() {
     assert_eq!(explained["verdict"], status["status"]);
     assert_eq!(explained["why"], status["explanation"]);
     assert_eq!(explained["outcomes"]["main"], "PFPFPF");
+    let by_part = agents.answer("explain_test", json!({"test": "PAYS"}));
+    assert_eq!(by_part, explained);
     let failure = &explained["lastFailures"][0];
     let errors = agents.answer("list_errors", json!({}));
     assert_eq!(errors["errors"][0]["fingerprint"], failure["fingerprint"]);
@@ -255,7 +257,14 @@ fn tools_say_what_the_read_api_says() {
 
     let shown = agents.answer("show_failure", json!({"run": failure["run"], "test": name}));
     assert_eq!(shown["attempts"][0]["errors"][0]["message"], "expected 3, got 4");
-    assert!(text(&shown["copyPrompt"]).contains("expected 3, got 4"));
+    let prompt = text(&shown["copyPrompt"]);
+    let told = agents.answer("explain_failures", json!({"run": failure["run"]}));
+    assert!(prompt.contains("expected 3, got 4"));
+    assert!(prompt.contains(&text(&told["failures"][0]["why"])), "{prompt}");
+    assert!(
+        prompt.contains("Same error: `2 other failures of this test"),
+        "{prompt}"
+    );
     let runs = agents.answer("list_runs", json!({"branch": "main", "status": "failed"}));
     assert_eq!(runs["total"], 3);
     assert_eq!(runs["runs"][0]["commit"], "abcd0010");
@@ -405,6 +414,11 @@ fn wrong_calls_say_what_to_do() {
         ("list_errors", json!({"days": 8}), "`days` must be 7, 30 or 90"),
         ("explain_test", json!({}), "`test` is missing."),
         (
+            "explain_test",
+            json!({"test": "cart > "}),
+            "2 tests have a name that contains \"cart > \". Did you mean \"cart > adds\"",
+        ),
+        (
             "explain_failures",
             json!({}),
             "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
@@ -423,7 +437,7 @@ fn wrong_calls_say_what_to_do() {
         (
             "explain_test",
             json!({"test": "nothing"}),
-            "has no test of the whole name \"nothing\". Call: ",
+            "has a name that contains \"nothing\"",
         ),
         (
             "show_failure",

@@ -9,7 +9,10 @@ use assay_domain::{
     test::TestName,
     timestamp::Timestamp,
 };
-use assay_explain::prompt;
+use assay_explain::{
+    failures::{ExplainedFailure, failure_of},
+    prompt,
+};
 use serde::Serialize;
 
 use crate::{
@@ -24,7 +27,13 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
     let attempts = found(lookup.ok_or(ApiError::RunNotFound)?)?;
-    Answer::tagged(&AttemptList::new(project.tag(), &attempts, call.now)?)
+    let explained = failure_of(call.store, call.engine, &project, &attempts, call.now)?;
+    Answer::tagged(&AttemptList::new(
+        project.tag(),
+        &attempts,
+        explained.as_ref(),
+        call.now,
+    )?)
 }
 
 /// The attempts of one test in one run.
@@ -73,7 +82,12 @@ pub(crate) struct AttemptEntry<'a> {
 }
 
 impl<'a> AttemptList<'a> {
-    fn new(project: ProjectTag, found: &'a TestAttempts, now: Timestamp) -> Result<Self, ApiError> {
+    fn new(
+        project: ProjectTag,
+        found: &'a TestAttempts,
+        explained: Option<&ExplainedFailure>,
+        now: Timestamp,
+    ) -> Result<Self, ApiError> {
         let entry = |attempt: &'a StoredAttempt| AttemptEntry {
             execution: attempt.execution,
             retry: attempt.retry,
@@ -83,7 +97,7 @@ impl<'a> AttemptList<'a> {
             browser_name: attempt.browser_name.as_deref(),
             errors: &attempt.errors,
             omitted_errors: 0,
-            copy_prompt: prompt::of(&project.name, found, attempt, now),
+            copy_prompt: prompt::of(&project.name, found, attempt, explained, now),
             shard: attempt.shard,
         };
         let (attempts, omitted) = fit(found.attempts.iter().map(entry).collect())?;
@@ -193,7 +207,7 @@ mod tests {
             id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             name: "shop".to_owned(),
         };
-        let list = AttemptList::new(project, &found, Timestamp::from_unix_ms(0)).unwrap();
+        let list = AttemptList::new(project, &found, None, Timestamp::from_unix_ms(0)).unwrap();
         let length = serde_json::to_vec(&list).unwrap().len();
         let shown = list
             .attempts

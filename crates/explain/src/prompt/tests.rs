@@ -1,5 +1,6 @@
 use assay_domain::{
     attempt::Location,
+    cause::{Action, Cause},
     id::RunId,
     run::RunTag,
     test::TestName,
@@ -8,6 +9,7 @@ use assay_domain::{
 use proptest::prelude::*;
 
 use super::*;
+use crate::failures::{CauseEvidence, CauseProbabilities, SameErrors, StableState};
 
 fn attempt(retry: u32, status: AttemptStatus, errors: Vec<ErrorDetail>) -> StoredAttempt {
     StoredAttempt {
@@ -96,7 +98,7 @@ fn verdict() -> StoredVerdict {
 }
 
 fn of_first(attempts: &TestAttempts) -> String {
-    of("shop", attempts, &attempts.attempts[0], NOW).unwrap()
+    of("shop", attempts, &attempts.attempts[0], None, NOW).unwrap()
 }
 
 fn prompt(message: &str, stack: &str) -> String {
@@ -146,7 +148,7 @@ fn another_execution_is_no_retry() {
     let sentence = |executions: Vec<StoredAttempt>, place: usize| {
         let mut attempts = recovered(ErrorDetail::default());
         attempts.attempts = executions;
-        let prompt = of("shop", &attempts, &attempts.attempts[place], NOW).unwrap();
+        let prompt = of("shop", &attempts, &attempts.attempts[place], None, NOW).unwrap();
         let line = prompt
             .lines()
             .find(|line| line.starts_with("In this run: "))
@@ -184,7 +186,7 @@ fn only_a_failure_gets_a_prompt() {
     for status in AttemptStatus::ALL {
         let attempt = attempt(0, *status, Vec::new());
         assert_eq!(
-            of("shop", &attempts, &attempt, NOW).is_some(),
+            of("shop", &attempts, &attempt, None, NOW).is_some(),
             status.is_failure(),
             "{status}"
         );
@@ -264,7 +266,7 @@ fn names_are_as_they_are_stored_but_for_line_breaks() {
     attempts.test.name = name.to_owned();
     attempts.test.file_path = Some("a  b\u{a0}\t.ts ".to_owned());
     attempts.run.branch = Some("x\ty".to_owned());
-    let prompt = of("my  shop", &attempts, &attempts.attempts[0], NOW).unwrap();
+    let prompt = of("my  shop", &attempts, &attempts.attempts[0], None, NOW).unwrap();
     for line in [
         format!("Test: `{name}`\n"),
         "File: `a  b\u{a0}\t.ts `\n".to_owned(),
@@ -346,4 +348,58 @@ proptest! {
     fn any_text_makes_a_prompt_of_bounded_length(message in any::<String>(), stack in any::<String>()) {
         prop_assert!(prompt(&message, &stack).len() <= 12_000);
     }
+}
+
+#[test]
+fn the_cause_and_the_same_error_are_told() {
+    let attempts = recovered(error("expected 3, got 4", "at a.ts:3:1"));
+    let explained = |explanation: &str| ExplainedFailure {
+        test_name: attempts.test.name.clone(),
+        file_path: None,
+        status: AttemptStatus::Failed,
+        attempts: 1,
+        cause: Cause::ThisChange,
+        probabilities: CauseProbabilities {
+            flake: 0.03,
+            environment: 0.0,
+            broken_before: 0.01,
+            earlier_on_branch: 0.0,
+            this_change: 0.96,
+        },
+        mine: 0.96,
+        action: Action::Block,
+        explanation: explanation.to_owned(),
+        evidence: CauseEvidence {
+            runs: Vec::new(),
+            runs_total: 0,
+        },
+        same_error: SameErrors {
+            here: 5,
+            as_flake: 4,
+            on_stable: 3,
+            other_branches: 2,
+            other_tests: 8,
+            in_this_run: 1,
+        },
+        verdict: None,
+        stable: StableState {
+            last_status: None,
+            failure_streak: 0,
+        },
+        fingerprint: None,
+        title: None,
+    };
+    let told = explained("Passed in all 13 runs on main and failed on this revision");
+    let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&told), NOW).unwrap();
+    for line in [
+        "Probable cause: `this_change: Passed in all 13 runs on main and failed on this revision`\n",
+        "Broken by this branch: `near certain (0.96)`\n",
+        "Same error: `5 other failures of this test (4 as flakes, 3 on the stable branch, 2 on other branches); \
+         8 other tests, 1 of them in this run`\n",
+    ] {
+        assert!(prompt.contains(line), "{line} in {prompt}");
+    }
+    let told = explained(&"branch ".repeat(2_000));
+    let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&told), NOW).unwrap();
+    assert!(prompt.len() <= PROMPT, "{}", prompt.len());
 }

@@ -6,7 +6,7 @@ use assay_domain::{
     id::RunId,
     test::FileSelector,
 };
-use assay_explain::prompt;
+use assay_explain::{failures::failure_of, prompt};
 use maud::{Markup, html};
 
 use super::{Answer, commit};
@@ -30,6 +30,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let selector = view.test()?;
     let attempts = view.store.attempts(&project, id, &selector)?;
     let attempts = found(attempts.ok_or(FrontError::RunNotFound)?)?;
+    let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
     let test = &attempts.test;
     let shown = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
     let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
@@ -46,7 +47,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         h2 { (words::count(attempts.attempts.len(), "attempt")) }
         div.attempts {
             @for (place, attempt) in shown.unwrap_or_default().iter().enumerate() {
-                @let prompt = prompt::of(&project.name, &attempts, attempt, view.now);
+                @let prompt = prompt::of(&project.name, &attempts, attempt, explained.as_ref(), view.now);
                 section.panel {
                     h3 {
                         span class={ "chip " (attempt.status.as_str()) } { (figures::ended(attempt.status)) } " "

@@ -1,9 +1,14 @@
 //! Arguments that several tools share, and what a look-up by name found.
 
+use std::collections::BTreeSet;
+
 use assay_domain::{
+    folding::{contains_folded, fold},
     id::RunId,
     project::Project,
-    test::{FileSelector, TestLookup, TestSelector},
+    store::in_snapshot,
+    test::{FileSelector, TestLookup, TestName, TestSelector},
+    verdict::ENGINE_WINDOW_DAYS,
     window::Days,
 };
 use serde_json::json;
@@ -56,6 +61,19 @@ impl Call<'_> {
         })
     }
 
+    /// The tests of the engine's window whose name contains this, whatever the case.
+    pub(super) fn tests_with(&self, project: &Project, part: &str) -> Result<Vec<TestName>, ToolError> {
+        let part = fold(part);
+        let named = in_snapshot(self.store, project, |snapshot| {
+            let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
+            let history = snapshot.observations(from, self.now)?;
+            let tests: BTreeSet<_> = history.runs.iter().flat_map(|run| run.present.iter()).collect();
+            snapshot.test_names(&Vec::from_iter(tests))
+        })?;
+        let matches = |test: &TestName| contains_folded(&test.name, &part);
+        Ok(named.into_iter().filter(matches).collect())
+    }
+
     /// What a look-up by name found, else an error that names what may have been meant.
     pub(super) fn found<T>(
         &self,
@@ -76,7 +94,7 @@ impl Call<'_> {
                 "The project {:?} has no test of the whole name {:?}.",
                 project.name, selector.name
             ))
-            .with_call(json!({"tool": "list_flaky", "arguments": {"search": selector.name}}))),
+            .with_call(json!({"tool": "explain_test", "arguments": {"test": "a part of the name"}}))),
         }
     }
 }

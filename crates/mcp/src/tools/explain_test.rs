@@ -8,7 +8,7 @@ use assay_domain::{
     project::Project,
     signature::Classifier as _,
     test::{FileSelector, TestLookup, TestName, TestSelector},
-    verdict::{SignalEvidence, StoredVerdict, VerdictStatus},
+    verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, TestVerdict, VerdictStatus},
     window::Window,
 };
 use assay_fingerprint::Fingerprinter;
@@ -28,7 +28,7 @@ pub(super) fn properties() -> Properties {
     vec![
         (
             "test",
-            json!({"type": "string", "description": "the test's whole name"}),
+            json!({"type": "string", "description": "the test's name, or a part that only one test has"}),
         ),
         (
             "file",
@@ -42,8 +42,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let window = Window::ending(call.now, call.days(30)?);
     let selector = call.test()?;
     let project = call.project()?;
-    let lookup = call.store.verdict(&project, &selector)?;
-    let verdict = call.found(&project, &selector, lookup)?;
+    let verdict = verdict(call, &project, &selector)?;
     let selector = TestSelector {
         name: verdict.test.name.clone(),
         file: FileSelector::Exactly(verdict.test.file_path.clone()),
@@ -67,6 +66,36 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             "lastFailures",
             failures(call, &project, &verdict.test, &history.occurrences)?,
         ))
+}
+
+/// The verdict on the test of this name, else on the only one whose name contains it.
+fn verdict(call: &Call<'_>, project: &Project, asked: &TestSelector) -> Result<TestVerdict, ToolError> {
+    let lookup = call.store.verdict(project, asked)?;
+    if !matches!(lookup, TestLookup::Missing) {
+        return call.found(project, asked, lookup);
+    }
+    let names = call.tests_with(project, &asked.name)?;
+    match names.as_slice() {
+        [] => Err(ToolError::new(format!(
+            "No test of the project {:?} has a name that contains {:?} and ran in the last {ENGINE_WINDOW_DAYS} days.",
+            project.name, asked.name
+        ))
+        .with_call(json!({"tool": "list_runs", "arguments": {}}))),
+        [only] => {
+            let selector = TestSelector {
+                name: only.name.clone(),
+                file: FileSelector::Exactly(only.file_path.clone()),
+            };
+            let lookup = call.store.verdict(project, &selector)?;
+            call.found(project, &selector, lookup)
+        }
+        several => Err(ToolError::new(format!(
+            "{} tests have a name that contains {:?}.",
+            several.len(),
+            asked.name
+        ))
+        .with_candidates(several.iter().map(|test| test.name.clone()).collect())),
+    }
 }
 
 fn with_verdict(draft: Draft, stored: Option<&StoredVerdict>) -> Draft {

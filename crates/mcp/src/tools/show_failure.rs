@@ -1,7 +1,7 @@
 //! `show_failure`: the attempts of one test in one run.
 
 use assay_domain::attempt::{ErrorDetail, StoredAttempt};
-use assay_explain::prompt;
+use assay_explain::{failures::failure_of, prompt};
 use serde_json::{Value, json};
 
 use super::{Call, Properties};
@@ -47,7 +47,9 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let last_failed = numbered.iter().rev().find(|(number, attempt)| {
         attempt.status.is_failure() && chosen.is_none_or(|chosen| chosen == *number)
     });
-    let prompt = last_failed.and_then(|(_, attempt)| prompt::of(&project.name, &found, attempt, call.now));
+    let explained = failure_of(call.store, call.engine, &project, &found, call.now)?;
+    let prompt = last_failed
+        .and_then(|(_, attempt)| prompt::of(&project.name, &found, attempt, explained.as_ref(), call.now));
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact(
