@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 
 use assay_domain::{
-    id::{KeyId, OrganizationId, ProjectId, RunId},
+    id::{OrganizationId, ProjectId, RunId},
     intake::{IngestKeys, IngestTerms, Upload},
-    key::{KeyHash, NewKey},
+    key::KeyHash,
     plan::Plan,
     project::Project,
     recording::{Effect, Recording},
@@ -33,15 +33,6 @@ fn rows(world: &World, project: ProjectId) -> BTreeMap<String, (u64, String)> {
         (table, (count, sum))
     };
     tables.map(sum_of).collect()
-}
-
-fn key(seed: u8) -> NewKey {
-    NewKey {
-        id: KeyId(uuid::Uuid::from_bytes([seed; 16])),
-        hash: KeyHash([seed; 32]),
-        prefix: format!("svc_{seed:08}"),
-        created_at: NOW,
-    }
 }
 
 /// Puts rows into every table.

@@ -7,9 +7,11 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 
 use assay_domain::{
     attempt::ErrorDetail,
+    intake::{IngestKeys, IngestTerms, Upload},
     page::PerPage,
+    recording::Effect,
     signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
-    store::{Administration, ProjectChange, Recorder, Store},
+    store::{Administration, ProjectChange, Recorder, Store, in_snapshot},
     window::Days,
 };
 use assay_testkit::TestDatabase;
@@ -219,6 +221,33 @@ fn exercise(world: &World) {
         .clone();
     let asked = [result_key(0, run.number, run.started_at)];
     world.final_results(&asked).unwrap();
+    in_snapshot(store, project, |snapshot| {
+        let failed = snapshot.failed_run(imported.run_id)?.unwrap();
+        snapshot.final_statuses(&failed, &[0])?;
+        snapshot.window_errors(failed.run_number, &[0], NOW.plus_days(-14), NOW)?;
+        snapshot.verdict_tags(&[0])?;
+        snapshot.test_ordinal(&x)?;
+        snapshot.signature_numbers(&["fingerprint".to_owned()])
+    })
+    .unwrap();
+    let ingest_key = key(7);
+    store
+        .create_ingest_key(project.id, &ingest_key, &IngestTerms::default())
+        .unwrap();
+    store
+        .record_upload(&Upload {
+            key: ingest_key.id,
+            project: project.id,
+            at: NOW,
+            run_id: imported.run_id,
+            run_number: 1,
+            effect: Effect::Added,
+            bytes: 1,
+            files: 1,
+            client: None,
+        })
+        .unwrap();
+    store.uploads(project.id, 10).unwrap();
     store.rebuild(project.id, &Counting, NOW, &mut |_, _| ()).unwrap();
     let change = ProjectChange {
         stable_branch: Some("topic".to_owned()),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     execution::Executions,
-    id::ProjectId,
+    id::{KeyId, ProjectId},
+    key::{KeyHash, NewKey},
     observation::History,
     page::{Direction, PerPage},
     plan::Plan,
@@ -126,6 +127,16 @@ fn create_project(store: &Database, caller: &Caller, name: &str) -> Project {
 
 pub(crate) fn window(days: Days) -> Window {
     Window::ending(NOW, days)
+}
+
+/// A key that is made of a byte.
+pub(crate) fn key(seed: u8) -> NewKey {
+    NewKey {
+        id: KeyId(uuid::Uuid::from_bytes([seed; 16])),
+        hash: KeyHash([seed; 32]),
+        prefix: format!("svc_{seed:08}"),
+        created_at: NOW,
+    }
 }
 
 pub(crate) fn run_query() -> RunQuery {
