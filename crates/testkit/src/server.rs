@@ -124,11 +124,9 @@ impl Server {
         self.child.id()
     }
 
-    /// Waits until it is ready, and returns how long that took.
-    pub fn ready(&mut self) -> Duration {
-        let began = Instant::now();
+    /// Waits until it is ready.
+    pub fn ready(&mut self) {
         self.until("ready", Self::is_ready);
-        began.elapsed()
     }
 
     /// Waits until it wrote this.

@@ -1,6 +1,6 @@
 //! `assay-server --demo`.
 
-use std::{collections::BTreeSet, process::Command, time::Duration};
+use std::{collections::BTreeSet, process::Command};
 
 use assay_testkit::{TestDatabase, program};
 use serde_json::Value;
@@ -11,8 +11,7 @@ use crate::private::Private;
 fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
-    let took = server.ready();
-    assert!(took < Duration::from_secs(20), "{took:?}");
+    server.ready();
     let first = greeted(&server.log());
     let before = everything(&server, &first.key);
 

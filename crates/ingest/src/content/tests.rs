@@ -249,7 +249,129 @@ fn encoded(recording: &Recording) -> Vec<u8> {
     bytes
 }
 
+type Edit = fn(&mut Recording);
+
+/// Each field of a recording, changed.
+const EDITS: [(&str, Edit); 24] = [
+    ("run key", |one| one.run_key.push('x')),
+    ("shard", |one| {
+        one.shard = match one.shard {
+            None => Some(ShardIndex {
+                index: 0,
+                total: None,
+            }),
+            Some(_) => None,
+        };
+    }),
+    ("shard's index", |one| {
+        let shard = one.shard.unwrap_or(ShardIndex {
+            index: 0,
+            total: None,
+        });
+        one.shard = Some(ShardIndex {
+            index: shard.index + 1,
+            ..shard
+        });
+    }),
+    ("shards in all", |one| {
+        let shard = one.shard.unwrap_or(ShardIndex {
+            index: 0,
+            total: None,
+        });
+        one.shard = Some(ShardIndex {
+            total: Some(shard.total.map_or(9, |total| total + 1)),
+            ..shard
+        });
+    }),
+    ("branch", |one| grow(&mut one.context.branch)),
+    ("commit", |one| grow(&mut one.context.commit_sha)),
+    ("commit's message", |one| grow(&mut one.context.commit_message)),
+    ("author", |one| grow(&mut one.context.author_name)),
+    ("tested revision", |one| grow(&mut one.context.tested_revision)),
+    ("pull request", |one| {
+        one.context.pull_request_number =
+            Some(one.context.pull_request_number.map_or(7, |number| number + 1));
+    }),
+    ("pull request's title", |one| {
+        grow(&mut one.context.pull_request_title)
+    }),
+    ("provider", |one| {
+        let provider = if one.context.ci_provider == Some(CiProvider::ALL[0]) {
+            1
+        } else {
+            0
+        };
+        one.context.ci_provider = Some(CiProvider::ALL[provider]);
+    }),
+    ("suite", |one| grow(&mut one.context.suite)),
+    ("state", |one| {
+        one.state = RunState::ALL[usize::from(one.state == RunState::ALL[0])];
+    }),
+    ("report's errors", |one| {
+        one.report_errors.push(ErrorDetail::default())
+    }),
+    ("a test", |one| {
+        let test = first_test(one).clone();
+        one.tests.push(test);
+    }),
+    ("test's name", |one| first_test(one).test.name.push('x')),
+    ("test's file", |one| grow(&mut first_test(one).test.file_path)),
+    ("an execution of its own", |one| {
+        let attempt = first_test(one).attempts[0].clone();
+        first_test(one).attempts.push([attempt]);
+    }),
+    ("attempt's status", |one| {
+        let attempt = &mut first_test(one).attempts[0].attempt;
+        attempt.status = AttemptStatus::ALL[usize::from(attempt.status == AttemptStatus::ALL[0])];
+    }),
+    ("attempt's duration", |one| {
+        let attempt = &mut first_test(one).attempts[0].attempt;
+        attempt.duration_ms = Some(attempt.duration_ms.map_or(3, |length| length + 1));
+    }),
+    ("attempt's start", |one| {
+        let attempt = &mut first_test(one).attempts[0].attempt;
+        attempt.started_at = Some(
+            attempt
+                .started_at
+                .map_or(Timestamp::from_unix_ms(3), |at| at.plus_ms(1)),
+        );
+    }),
+    ("attempt's browser", |one| {
+        grow(&mut first_test(one).attempts[0].attempt.browser)
+    }),
+    ("attempt's errors", |one| {
+        first_test(one).attempts[0]
+            .attempt
+            .errors
+            .push(ErrorDetail::default())
+    }),
+];
+
+fn grow(text: &mut Option<String>) {
+    text.get_or_insert_default().push('x');
+}
+
+fn first_test(recording: &mut Recording) -> &mut RecordedTest {
+    if recording.tests.is_empty() {
+        recording.tests = full().tests;
+    }
+    &mut recording.tests[0]
+}
+
 proptest! {
+    #[test]
+    fn every_field_counts(recording in recordings(), (field, edit) in select(EDITS.as_slice())) {
+        let (mut before, mut after) = (recording.clone(), recording);
+        // An edit of a test needs one on both sides.
+        if field.starts_with("test") || field.starts_with("attempt") || field.starts_with("an execution") {
+            first_test(&mut before);
+            first_test(&mut after);
+        }
+        edit(&mut after);
+        let (left, right) = (encoded(&before), encoded(&after));
+        prop_assert!(!left.starts_with(&right) && !right.starts_with(&left), "{field}");
+    }
+
     /// No encoding is the beginning of another's either, which mixed-up lengths would show first.
     #[test]
     fn no_two_different_recordings_share_an_encoding(one in recordings(), other in recordings()) {
