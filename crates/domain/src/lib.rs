@@ -10,6 +10,7 @@ pub mod cause;
 pub mod excerpt;
 pub mod execution;
 pub mod folding;
+pub mod frame;
 pub mod history;
 pub mod id;
 pub mod intake;

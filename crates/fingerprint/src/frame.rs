@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use assay_domain::frame::is_jvm_library;
 use regex::Regex;
 
 use crate::{cut::pattern, text};
@@ -25,30 +26,8 @@ static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Packages of the JVM and of .NET that are no code of a project.
-const LIBRARIES: [&str; 28] = [
-    "java.",
-    "javax.",
-    "jdk.",
-    "sun.",
-    "com.sun.",
-    "kotlin.",
-    "scala.",
-    "groovy.",
-    "org.junit.",
-    "junit.",
-    "org.opentest4j.",
-    "org.assertj.",
-    "org.hamcrest.",
-    "org.testng.",
-    "org.mockito.",
-    "org.apache.maven.",
-    "org.gradle.",
-    "org.springframework.",
-    "io.kotest.",
-    "org.spockframework.",
-    "com.google.common.truth.",
-    "org.codehaus.groovy.",
+/// Namespaces of .NET that are no code of a project.
+const DOTNET_LIBRARIES: [&str; 6] = [
     "System.",
     "Microsoft.",
     "Xunit.",
@@ -90,13 +69,13 @@ pub(crate) fn own(stack: &str) -> Option<String> {
 fn frame(line: &str) -> Option<String> {
     if let Some(found) = JVM.captures(line) {
         let (class, method) = (found.get(1)?.as_str(), found.get(2)?.as_str());
-        let foreign = LIBRARIES.iter().any(|library| class.starts_with(library));
+        let foreign = is_jvm_library(class);
         let class = class.rsplit('.').next()?;
         return (!foreign).then(|| format!("{class}.{method}"));
     }
     if let Some(method) = DOTNET.captures(line).and_then(|found| found.get(1)) {
         let method = method.as_str();
-        let foreign = LIBRARIES.iter().any(|library| method.starts_with(library));
+        let foreign = DOTNET_LIBRARIES.iter().any(|library| method.starts_with(library));
         return (!foreign).then(|| method.to_owned());
     }
     let found = JAVASCRIPT.captures(line).or_else(|| PLAIN.captures(line))?;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use assay_domain::attempt::Location;
+use assay_domain::{attempt::Location, frame::is_jvm_library};
 use regex::{Captures, Regex};
 
 use crate::{input::Input, paths};
@@ -48,7 +48,7 @@ impl Input<'_> {
             FOREIGN.iter().any(|part| file.replace('\\', "/").contains(part)) || file.starts_with('<');
         let inside = match self.root {
             Some(root) if paths::is_absolute(file) || file.starts_with("file:") => {
-                paths::within(file, root).is_some()
+                paths::within(file, Some(root)).is_some()
             }
             _ => true,
         };
@@ -61,7 +61,7 @@ impl Input<'_> {
 
     fn java_frame(&self, frame: &Captures<'_>) -> Option<Location> {
         let class = frame.name("class")?.as_str();
-        if JAVA_LIBRARIES.iter().any(|package| class.starts_with(package)) {
+        if is_jvm_library(class) || JVM_CLIENTS.iter().any(|package| class.starts_with(package)) {
             return None;
         }
         let known = self.known_files.and_then(|files| files.of_dotted(class));
@@ -133,29 +133,15 @@ const FOREIGN: &[&str] = &[
     "/libexec/bats",
 ];
 
-/// Packages that are no place of the checkout.
-const JAVA_LIBRARIES: &[&str] = &[
-    "java.",
-    "javax.",
-    "jdk.",
-    "sun.",
-    "com.sun.",
-    "kotlin.",
-    "scala.",
-    "groovy.",
-    "org.junit.",
-    "junit.",
-    "org.opentest4j.",
-    "org.assertj.",
-    "org.hamcrest.",
-    "org.testng.",
-    "org.mockito.",
-    "org.apache.maven.",
-    "org.gradle.",
-    "org.springframework.",
-    "io.kotest.",
-    "org.spockframework.",
-    "com.google.common.truth.",
+/// Packages of drivers and clients that throw on behalf of a test. The place of the error is where the test called them.
+const JVM_CLIENTS: &[&str] = &[
+    "org.openqa.selenium.",
+    "com.codeborne.selenide.",
+    "com.microsoft.playwright.",
+    "io.restassured.",
+    "io.cucumber.",
+    "com.intuit.karate.",
+    "org.awaitility.",
 ];
 
 const SUFFIXES: &str = "js|jsx|ts|tsx|mjs|cjs|mts|cts|vue|svelte|py|rb|go|rs|java|kt|kts|scala|groovy|cs|fs|vb|php|c|cc|\
@@ -239,6 +225,10 @@ mod tests {
             (
                 "java.lang.AssertionError\n\tat org.junit.Assert.fail(Assert.java:88)\n\tat app//org.shop.OrderTest.total(OrderTest.java:12)",
                 "OrderTest.java:12:0",
+            ),
+            (
+                "org.openqa.selenium.TimeoutException: Expected condition failed\n\tat org.openqa.selenium.support.ui.WebDriverWait.timeoutException(WebDriverWait.java:84)\n\tat pages.Login.open(Login.java:31)",
+                "Login.java:31:0",
             ),
             (
                 "   at Shop.OrderTests.Total() in /repo/tests/OrderTests.cs:line 17",
