@@ -30,6 +30,11 @@ const BEGINNING: u64 = 4 << 20;
 const MOST_NAMED: usize = 10;
 /// Suffixes of files that a walk looks into; others cannot be reports.
 const SUFFIXES: &[&str] = &["xml", "json", "jsonl", "ndjson", "trx", "tap", "zip", "gz"];
+/// What the names of other files that a walk looks into end with: Karate's own.
+const NAMES: &[&str] = &[
+    assay_reports::KARATE_FEATURE_SUFFIX,
+    assay_reports::KARATE_SUMMARY,
+];
 /// Folders that a walk does not enter: what they hold was not written by the run.
 const FOREIGN: &[&str] = &["node_modules", "__pycache__"];
 
@@ -259,7 +264,10 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
             .and_then(|suffix| suffix.to_str())
             .unwrap_or_default();
         let mut known = SUFFIXES.iter().chain(suffixes);
-        if entry.file_type().is_file() && known.any(|known| suffix.eq_ignore_ascii_case(known)) {
+        let name = entry.file_name().to_string_lossy();
+        let is_known = known.any(|known| suffix.eq_ignore_ascii_case(known))
+            || NAMES.iter().any(|known| name.ends_with(known));
+        if entry.file_type().is_file() && is_known {
             into.push(Candidate {
                 path: entry.into_path(),
                 found: true,

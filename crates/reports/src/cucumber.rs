@@ -111,7 +111,8 @@ struct Outcome {
 impl Feature {
     /// The executions of its scenarios in the order of the report.
     fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
-        let file_path = self.file(input);
+        let uri = self.uri.as_deref().unwrap_or_default();
+        let file_path = feature_file(input, uri);
         let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
         let mut lines: HashMap<String, Vec<Option<u32>>> = HashMap::new();
         let mut background: &[Step] = &[];
@@ -138,11 +139,7 @@ impl Feature {
                 same.push(element.line);
                 same.len() - 1
             });
-            // The examples of an outline share its name unless a value stands in it.
-            let name = match place {
-                0 => name,
-                place => text::identifying(&format!("{name} [{}]", place + 1)).into_owned(),
-            };
+            let name = numbered(name, place);
             let file_path = file_path.clone();
             executions.push((TestName { name, file_path }, vec![attempt]));
         }
@@ -165,19 +162,29 @@ impl Feature {
             .unwrap_or_default();
         text::joined([feature, rule, scenario])
     }
+}
 
-    fn file(&self, input: &Input<'_>) -> Option<String> {
-        let uri = self.uri.as_deref().filter(|uri| !uri.trim().is_empty())?;
-        if let Some(path) = uri.strip_prefix("classpath:") {
-            let known = input.known_files.and_then(|files| files.of_path(path));
-            return Some(known.map_or_else(|| input.stored_path(path), str::to_owned));
-        }
-        // Java's `file:src/test/…` is no address.
-        let path = match uri.strip_prefix("file:") {
-            Some(path) if !path.starts_with('/') => path,
-            _ => uri,
-        };
-        Some(input.stored_path(path)).filter(|path| !path.is_empty())
+/// The file of a feature's address: `classpath:shop/orders.feature`, `file:src/test/orders.feature`, or a path.
+pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
+    let uri = uri.trim();
+    if let Some(path) = uri.strip_prefix("classpath:") {
+        let known = input.known_files.and_then(|files| files.of_path(path));
+        return Some(known.map_or_else(|| input.stored_path(path), str::to_owned));
+    }
+    // Java's `file:src/test/…` is no address.
+    let path = match uri.strip_prefix("file:") {
+        Some(path) if !path.starts_with('/') => path,
+        _ => uri,
+    };
+    Some(input.stored_path(path)).filter(|path| !path.is_empty())
+}
+
+/// The name of the example at a place among those of one name: the examples of an outline share its name unless a value
+/// is part of it.
+pub(crate) fn numbered(name: String, place: usize) -> String {
+    match place {
+        0 => name,
+        place => text::identifying(&format!("{name} [{}]", place + 1)).into_owned(),
     }
 }
 

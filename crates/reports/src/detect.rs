@@ -139,6 +139,7 @@ const TELLING: &[&str] = &[
     "uri",
     "keyword",
     "featureSummary",
+    "scenarioResults",
     "root",
     "summary_line",
     "protocolVersion",
@@ -190,7 +191,7 @@ impl<'a> Seen<'a> {
             Some(Format::Mochawesome)
         } else if has("stats") && has("tests") && (has("passes") || has("failures")) {
             Some(Format::Mocha)
-        } else if has("featureSummary") {
+        } else if has("featureSummary") || has("scenarioResults") {
             Some(Format::Karate)
         } else if has("exitcode") && (has("collectors") || has("tests") || has("root")) {
             Some(Format::PytestJson)

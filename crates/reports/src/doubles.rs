@@ -1,14 +1,15 @@
 //! Files of one import that hold the same results twice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
-use crate::report::SourceFile;
+use crate::{karate, report::SourceFile};
 
 /// For each file the name of the one that holds the same results, where there is one: of equal files the first counts,
-/// and Surefire's before those that TestNG writes by itself into folders beside it.
+/// Surefire's before those that TestNG writes by itself into folders beside it, and Karate's files of features before
+/// its summary and before the same features as Cucumber JSON or JUnit XML.
 pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
     let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
@@ -17,6 +18,11 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
         .zip(&writers)
         .filter_map(|(file, writer)| Some((folder(&file.name), (*writer)?)))
         .collect();
+    let features: HashMap<&str, &'a str> = files
+        .iter()
+        .filter_map(|file| Some((file.name.strip_suffix(karate::FEATURE_SUFFIX)?, &*file.name)))
+        .collect();
+    let feature_folders: HashSet<&str> = features.keys().map(|stem| folder(stem)).collect();
     files
         .iter()
         .zip(&writers)
@@ -28,9 +34,17 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
                         .or_insert(&file.name)
                 })
                 .filter(|name| *name != file.name);
-            equal.or_else(|| {
+            let around = folder(&file.name);
+            let of_karate = || {
+                if file.name.ends_with(karate::SUMMARY) && feature_folders.contains(around) {
+                    return Some(around);
+                }
+                let (stem, suffix) = file.name.rsplit_once('.')?;
+                let feature = features.get(stem).filter(|_| matches!(suffix, "json" | "xml"));
+                feature.copied()
+            };
+            equal.or_else(of_karate).or_else(|| {
                 let writer = (*writer)?;
-                let around = folder(&file.name);
                 let better = known
                     .iter()
                     .find(|(folder, other)| *other < writer && is_beside(around, folder, *other));

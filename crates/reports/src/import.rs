@@ -80,8 +80,8 @@ pub struct NamedReport {
     pub report: Report,
 }
 
-/// Reads files of many runs, in their order: each file is a run of its own, but a folder of Allure results, a folder of
-/// Surefire's `TEST-*.xml` and the shards of one run are one.
+/// Reads files of many runs, in their order: each file is a run of its own, but a folder of Allure results, of Surefire's
+/// `TEST-*.xml` or of Karate's features and the shards of one run are one.
 ///
 /// # Errors
 /// As [`read`].
@@ -268,6 +268,7 @@ fn group(piece: &Piece) -> Option<String> {
     match piece.report.format {
         Format::Allure => Some(format!("allure {folder}")),
         Format::Junit if file.starts_with("TEST-") => Some(format!("surefire {folder}")),
+        Format::Karate if file.ends_with(karate::FEATURE_SUFFIX) => Some(format!("karate {folder}")),
         Format::Playwright
         | Format::Junit
         | Format::Ctrf

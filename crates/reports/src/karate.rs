@@ -1,22 +1,91 @@
-//! Karate's summary, which tells of features and not of their scenarios.
+//! Karate's own reports: a file for each feature (`*.karate-json.txt`), and a summary of all features.
+
+use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
     test::TestName,
 };
 use serde::Deserialize;
 
 use crate::{
     collect::Collector,
-    failure,
+    cucumber, failure,
     input::Input,
     json::{self, Shape},
     report::{Format, ReadError, Report},
     text, time,
 };
 
-/// The report of one run. A feature is a test.
+/// The end of the name of Karate's file of a feature.
+pub const FEATURE_SUFFIX: &str = ".karate-json.txt";
+/// The name of Karate's summary.
+pub const SUMMARY: &str = "karate-summary-json.txt";
+
+/// The report of a feature or of a run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let is_feature = |object: &str| {
+        json::keys(object).find_map(|(depth, key)| (depth == 1 && key == "scenarioResults").then_some(()))
+    };
+    if json::find_object(input.text, is_feature).is_some() {
+        read_feature(input)
+    } else {
+        read_summary(input)
+    }
+}
+
+/// The line of a scenario and its number within an outline.
+type Example = (Option<u32>, Option<u32>);
+
+fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let shape = Shape {
+        format: "Karate feature",
+        key: "scenarioResults",
+        whole: "scenarioResults",
+    };
+    let parsed = json::parse::<Feature>(input, shape)?;
+    let feature = parsed.value;
+    let path = [&feature.prefixed_path, &feature.relative_path]
+        .into_iter()
+        .find_map(|path| path.as_deref().filter(|path| !path.trim().is_empty()));
+    let feature_name = feature.name.as_deref().filter(|name| !name.trim().is_empty());
+    if let (Some(line), None) = (parsed.cut_at, feature_name.or(path)) {
+        // Karate writes the keys in any order.
+        let problem =
+            "the file ends here before the feature's name, expected more JSON; its writer was stopped";
+        return Err(input.broken(line, shape.format, problem));
+    }
+    let mut report = Report::empty(Format::Karate);
+    let mut tests = Collector::default();
+    let file_path = path.and_then(|path| cucumber::feature_file(input, path));
+    let mut examples: HashMap<String, Vec<Example>> = HashMap::new();
+    for scenario in &feature.scenario_results {
+        let title = scenario.name.as_deref().unwrap_or_default();
+        let name = text::joined([feature_name.or(path).unwrap_or_default(), title]);
+        let same = examples.entry(name.clone()).or_default();
+        let example = (scenario.line, scenario.example_index);
+        let place = same
+            .iter()
+            .position(|known| *known == example)
+            .unwrap_or_else(|| {
+                same.push(example);
+                same.len() - 1
+            });
+        let attempt = scenario.attempt(input, file_path.as_deref());
+        report.widen(attempt.started_at, attempt.duration_ms);
+        let test = TestName {
+            name: cucumber::numbered(name, place),
+            file_path: file_path.clone(),
+        };
+        tests.add(test, vec![attempt]);
+    }
+    report.tests = tests.finish();
+    report.cut_off(parsed.cut_at);
+    Ok((report, parsed.another_at))
+}
+
+/// The summary holds features without their scenarios, so each feature is a test.
+fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "Karate summary",
         key: "featureSummary",
@@ -27,11 +96,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let mut tests = Collector::default();
     for feature in &parsed.value.feature_summary {
         let path = feature.relative_path.as_deref().unwrap_or_default();
-        let path = path.strip_prefix("classpath:").unwrap_or(path);
         let name = feature.name.as_deref().filter(|name| !name.trim().is_empty());
         let test = TestName {
-            name: text::joined([name.unwrap_or(path)]),
-            file_path: (!path.is_empty()).then(|| input.stored_path(path)),
+            name: text::joined([name.unwrap_or(path.strip_prefix("classpath:").unwrap_or(path))]),
+            file_path: cucumber::feature_file(input, path),
         };
         let (failed, all) = (
             feature.failed_count.unwrap_or(0.0),
@@ -55,7 +123,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.tests = tests.finish();
     report.warnings.push(format!(
-        "{}: Karate's summary holds features without their scenarios. Karate's JUnit or Cucumber JSON has them.",
+        "{}: Karate's summary holds features without their scenarios. The files `*{FEATURE_SUFFIX}` beside it have them.",
         input.name
     ));
     report.cut_off(parsed.cut_at);
@@ -64,14 +132,113 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Summary {
+struct Feature {
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    /// With `classpath:`, where the feature lies there.
+    #[serde(deserialize_with = "json::text")]
+    prefixed_path: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    relative_path: Option<String>,
     #[serde(deserialize_with = "json::list")]
-    feature_summary: Vec<Feature>,
+    scenario_results: Vec<Scenario>,
+}
+
+/// A scenario, or an example of an outline.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Scenario {
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::ordinal")]
+    line: Option<u32>,
+    /// Counted from 0 within an outline.
+    #[serde(deserialize_with = "json::ordinal")]
+    example_index: Option<u32>,
+    #[serde(deserialize_with = "json::flag")]
+    failed: Option<bool>,
+    #[serde(deserialize_with = "json::flag")]
+    skipped: Option<bool>,
+    #[serde(deserialize_with = "json::text")]
+    error: Option<String>,
+    #[serde(deserialize_with = "json::number")]
+    duration_millis: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    start_time: Option<f64>,
+    #[serde(deserialize_with = "json::list")]
+    step_results: Vec<StepResult>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StepResult {
+    step: Step,
+    result: Outcome,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Step {
+    #[serde(deserialize_with = "json::ordinal")]
+    line: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Feature {
+struct Outcome {
+    #[serde(deserialize_with = "json::text")]
+    status: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    error_message: Option<String>,
+}
+
+impl Scenario {
+    fn attempt(&self, input: &Input<'_>, file: Option<&str>) -> Attempt {
+        let failed_step = self
+            .step_results
+            .iter()
+            .find(|step| step.result.status.as_deref() == Some("failed"));
+        let ended = if self.failed == Some(true) || failed_step.is_some() {
+            AttemptStatus::Failed
+        } else if self.skipped == Some(true) {
+            AttemptStatus::Skipped
+        } else {
+            AttemptStatus::Passed
+        };
+        let of_step = || failed_step.and_then(|step| step.result.error_message.as_deref());
+        let error = input
+            .error(self.error.as_deref().or_else(of_step), None, None)
+            .map(|error| {
+                let line = failed_step.and_then(|step| step.step.line);
+                let location = file.zip(line).map(|(file, line)| Location {
+                    file: file.to_owned(),
+                    line: Some(line),
+                    column: None,
+                });
+                ErrorDetail {
+                    location: location.or(error.location),
+                    ..error
+                }
+            });
+        failure::attempt(
+            ended,
+            error.into_iter().collect(),
+            self.duration_millis.and_then(time::duration_ms),
+            self.start_time.and_then(time::from_epoch),
+        )
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Summary {
+    #[serde(deserialize_with = "json::list")]
+    feature_summary: Vec<FeatureSummary>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct FeatureSummary {
     #[serde(deserialize_with = "json::text")]
     name: Option<String>,
     #[serde(deserialize_with = "json::text")]

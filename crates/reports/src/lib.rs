@@ -51,5 +51,6 @@ pub use import::{
     NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_each, read_readable,
     why_no_report,
 };
+pub use karate::{FEATURE_SUFFIX as KARATE_FEATURE_SUFFIX, SUMMARY as KARATE_SUMMARY};
 pub use paths::shown as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -104,7 +104,15 @@ impl<'a> Document<'a> for Run<'a> {
                 self.case = Some(Case {
                     full_name: tag.attribute("fullname").unwrap_or_else(|| name.clone()),
                     name,
-                    result: value("result"),
+                    result: tag.attribute("result").unwrap_or_else(|| {
+                        // Before version 2.5.
+                        let result = match (&*value("executed"), &*value("success")) {
+                            ("False", _) => "Skipped",
+                            (_, "False") => "Failed",
+                            _ => "Passed",
+                        };
+                        Cow::Borrowed(result)
+                    }),
                     label: value("label"),
                     start: value("start-time"),
                     duration: tag.attribute("duration").unwrap_or_else(|| value("time")),

@@ -78,6 +78,7 @@ fn counted(path: &str, text: &str) -> Vec<(String, String)> {
         "nunit2.xml" | "nunit3.xml" => nunit(text),
         "xunit2.xml" => xunit(text),
         "karate-summary-json.txt" => karate(&json()),
+        "shop.orders.karate-json.txt" => karate_feature(&json()),
         _ => tap(text),
     }
 }
@@ -257,6 +258,22 @@ fn karate(report: &Value) -> Vec<(String, String)> {
                 _ => "p",
             };
             (name.to_owned(), status.to_owned())
+        })
+        .collect()
+}
+
+fn karate_feature(feature: &Value) -> Vec<(String, String)> {
+    items(&feature["scenarioResults"])
+        .map(|scenario| {
+            let number = match scenario["exampleIndex"].as_i64() {
+                Some(index) if index > 0 => format!(" [{}]", index + 1),
+                _ => String::new(),
+            };
+            let name = format!("{} > {}{number}", text(&feature["name"]), text(&scenario["name"]));
+            (
+                name,
+                if scenario["failed"] == true { "f" } else { "p" }.to_owned(),
+            )
         })
         .collect()
 }

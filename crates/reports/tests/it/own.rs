@@ -35,6 +35,11 @@ pub(crate) const REPORTS: &[(&str, Format, &str)] = &[
     ("samples/xunit2.xml", Format::Xunit, "acme-net"),
     ("samples/dart.jsonl", Format::Dart, "acme-dart"),
     ("samples/karate-summary-json.txt", Format::Karate, "acme-karate"),
+    (
+        "samples/shop.orders.karate-json.txt",
+        Format::Karate,
+        "acme-karate",
+    ),
 ];
 
 #[test]
@@ -155,4 +160,69 @@ fn attempts_that_a_tool_writes_are_told_apart() {
                 {\"type\":\"test\",\"event\":\"ok\",\"name\":\"shop::orders$adds_up#3\"}\n\
                 {\"type\":\"suite\",\"event\":\"ok\"}\n";
     assert_eq!(statuses(text), [vec![Failed, Failed, Passed]]);
+}
+
+#[test]
+fn a_folder_of_karate_counts_each_feature_once() {
+    let feature = support::file("samples/shop.orders.karate-json.txt");
+    let mut files = vec![
+        feature.clone(),
+        support::file("samples/karate-summary-json.txt"),
+        inline(
+            "samples/shop.orders.json",
+            r#"[{"uri": "a.feature", "elements": []}]"#,
+        ),
+        inline(
+            "samples/shop.orders.xml",
+            "<testsuite><testcase name='[1:4] keeps'/></testsuite>",
+        ),
+        inline(
+            "samples/shop.basket.xml",
+            "<testsuite><testcase name='[1:4] opens'/></testsuite>",
+        ),
+    ];
+    for file in files.iter_mut().take(2) {
+        let (_, name) = file.name.rsplit_once("samples/").unwrap();
+        file.name = format!("samples/{name}");
+    }
+    let report = plain(files).unwrap();
+    let names: Vec<&str> = report.tests.iter().map(|test| &*test.test.name).collect();
+    assert_eq!(
+        names,
+        [
+            "Orders > keeps the discount",
+            "Orders > lists the orders",
+            "Orders > prices",
+            "Orders > prices [2]",
+            "[1:4] opens"
+        ]
+    );
+    let again = report
+        .warnings
+        .iter()
+        .filter(|warning| warning.ends_with("again; read once"));
+    assert_eq!(again.count(), 3, "{:?}", report.warnings);
+    // Karate writes the keys in any order: the name may be behind the cut.
+    let text = String::from_utf8(feature.bytes).unwrap();
+    let scenarios = text.find("\"scenarioResults\"").unwrap();
+    let end = text.find("\"callDepth\"").unwrap();
+    let nameless = format!("{{{}", &text[scenarios..end - 1]);
+    let error = plain(vec![inline("a.karate-json.txt", nameless)])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("before the feature's name"), "{error}");
+}
+
+#[test]
+fn nunit_before_2_5_has_no_results_but_says_what_was_executed() {
+    let text = "<test-results name='shop.dll' date='2007-07-27' time='11:18:43'><test-suite name='shop' success='False'><results>\
+                <test-case name='Shop.OrderTests.AddsUp' executed='True' success='True' time='0.010' asserts='0'/>\
+                <test-case name='Shop.OrderTests.Keeps' executed='True' success='False' time='0.020' asserts='1'>\
+                <failure><message>expected: 1350</message></failure></test-case>\
+                <test-case name='Shop.OrderTests.IsIgnored' executed='False'><reason><message>later</message></reason></test-case>\
+                </results></test-suite></test-results>";
+    let report = plain(vec![inline("r.xml", text)]).unwrap();
+    let statuses: Vec<AttemptStatus> = report.tests.iter().map(|test| test.attempts[0].status).collect();
+    use AttemptStatus::{Failed, Passed, Skipped};
+    assert_eq!(statuses, [Passed, Failed, Skipped]);
 }

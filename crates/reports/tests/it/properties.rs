@@ -43,6 +43,7 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
         "samples/xunit2.xml",
         "samples/dart.jsonl",
         "samples/karate-summary-json.txt",
+        "samples/shop.orders.karate-json.txt",
         "playwright/blob.zip",
     ]
     .iter()

@@ -1,7 +1,7 @@
 //! The files of an analysis, read one folder's share at a time: what was judged of a file stays, its text does not.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs::File,
     io::{self, BufReader, Read},
     path::{Path, PathBuf},
@@ -95,7 +95,7 @@ fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
         files.push(candidate);
     }
     for folder in order {
-        let files = folders.remove(&folder).unwrap_or_default();
+        let files = without_karates_copies(folders.remove(&folder).unwrap_or_default());
         let of_one_run = |candidate: &Candidate| match reading {
             Reading::Report(Format::Allure) => Some("allure"),
             Reading::Auto | Reading::Csv | Reading::Report(_) => of_one_run(&candidate.path),
@@ -121,7 +121,23 @@ fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
     shares
 }
 
-/// Whether a file is one of many that make up a run: Surefire writes one a class, Allure one an attempt.
+/// The files of a folder without those that Karate writes of a feature in the formats of other tools.
+fn without_karates_copies(files: Vec<Candidate>) -> Vec<Candidate> {
+    let stem = |file: &Candidate| {
+        let name = file.path.file_name()?.to_str()?;
+        name.strip_suffix(assay_reports::KARATE_FEATURE_SUFFIX)
+            .map(str::to_owned)
+    };
+    let features: HashSet<String> = files.iter().filter_map(stem).collect();
+    let is_copy = |file: &Candidate| {
+        let name = file.path.file_stem().and_then(|stem| stem.to_str());
+        file.found && name.is_some_and(|name| features.contains(name))
+    };
+    files.into_iter().filter(|file| !is_copy(file)).collect()
+}
+
+/// Whether a file is one of many that make up a run: Surefire writes one a class, Allure one an attempt, Karate one a
+/// feature.
 fn of_one_run(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with("TEST-") && name.ends_with(".xml") {
@@ -131,6 +147,8 @@ fn of_one_run(path: &Path) -> Option<&'static str> {
         || name.contains("-attachment")
     {
         Some("allure")
+    } else if name.ends_with(assay_reports::KARATE_FEATURE_SUFFIX) || name == assay_reports::KARATE_SUMMARY {
+        Some("karate")
     } else {
         None
     }
