@@ -58,18 +58,20 @@ impl Checkout {
         self.root.as_deref()
     }
 
-    /// The checkout's files, where a report needs them: only JUnit's class names do.
+    /// The checkout's files, where a report needs them: one that names classes in place of files.
     pub(crate) fn known_files(&self, format: Option<Format>, files: &[SourceFile]) -> Option<KnownFiles> {
         Some(self.file_names(format, files)?.into_iter().collect())
     }
 
     /// Their names, relative to the root.
     pub(crate) fn file_names(&self, format: Option<Format>, files: &[SourceFile]) -> Option<Vec<String>> {
-        let is_junit = |file: &SourceFile| {
-            format.or_else(|| assay_reports::looks_like_report(&file.bytes)) == Some(Format::Junit)
+        let looks_up_files = |file: &SourceFile| {
+            format
+                .or_else(|| assay_reports::looks_like_report(&file.bytes))
+                .is_some_and(Format::looks_up_files)
         };
         let folder = self.folder.as_ref()?;
-        files.iter().any(is_junit).then(|| sources(folder))
+        files.iter().any(looks_up_files).then(|| sources(folder))
     }
 }
 

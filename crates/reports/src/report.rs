@@ -47,7 +47,7 @@ pub enum Format {
     Mocha,
     /// mochawesome's JSON.
     Mochawesome,
-    /// Karate's summary.
+    /// Karate's files of features, and its summary.
     Karate,
     /// NUnit's XML, versions 2 and 3.
     Nunit,
@@ -92,6 +92,33 @@ impl Format {
         Self::Libtest,
         Self::Ctest,
     ];
+
+    /// Whether its reports name classes or paths below a class path, so that files are looked up in the checkout.
+    pub const fn looks_up_files(self) -> bool {
+        match self {
+            Self::Junit
+            | Self::Trx
+            | Self::Testng
+            | Self::Cucumber
+            | Self::Karate
+            | Self::Nunit
+            | Self::Xunit => true,
+            Self::Playwright
+            | Self::Ctrf
+            | Self::Jest
+            | Self::Go
+            | Self::Allure
+            | Self::Robot
+            | Self::Mocha
+            | Self::Mochawesome
+            | Self::PytestJson
+            | Self::Rspec
+            | Self::Tap
+            | Self::Dart
+            | Self::Libtest
+            | Self::Ctest => false,
+        }
+    }
 
     /// Its word on the command line.
     pub const fn as_str(self) -> &'static str {
