@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use crate::text;
 
-/// The path with `/`, without `.` and `..`, relative to the root where it lies inside; else as the report writes it.
+/// The path with `/`, without `.` and `..`, relative to the checkout where it lies inside; else as the report writes it.
 pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
     let path = normal(path);
-    let relative = root.and_then(|root| inside(&path, root)).map(str::to_owned);
-    text::identifying(&relative.unwrap_or(path)).into_owned()
+    let relative = relative(&path, root).unwrap_or(&path);
+    text::identifying(relative).into_owned()
 }
 
 /// A file's name as messages show it. It may have been chosen to harm whoever reads the messages: characters that steer a
@@ -33,9 +33,9 @@ pub fn shown(name: &str) -> String {
     out
 }
 
-/// The path relative to the root, where it lies inside it.
-pub(crate) fn within(path: &str, root: &str) -> Option<String> {
-    inside(&normal(path), root).map(str::to_owned)
+/// The path relative to the checkout, where it lies inside.
+pub(crate) fn within(path: &str, root: Option<&str>) -> Option<String> {
+    relative(&normal(path), root).map(str::to_owned)
 }
 
 /// A path below a folder; an absolute one stays itself.
@@ -50,6 +50,68 @@ pub(crate) fn join(folder: &str, path: &str) -> String {
 /// Whether the path begins at a root, Windows' drives included.
 pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\']) || has_drive(path)
+}
+
+/// The part of a normal path below the checkout: below the root, or below a folder that only a CI service uses. Without
+/// the second rule, a test that ran on several machines would have a path for each of them.
+fn relative<'a>(path: &'a str, root: Option<&str>) -> Option<&'a str> {
+    if !is_absolute(path) {
+        return None;
+    }
+    root.and_then(|root| inside(path, root)).or_else(|| {
+        // A runner of its own machine has this folder wherever it was installed.
+        let path = path.find("/_work/").and_then(|at| path.get(at..)).unwrap_or(path);
+        CI_CHECKOUTS.iter().find_map(|layout| below(path, layout))
+    })
+}
+
+/// Where CI services check out: `*` is any one folder, `=` the folder around it again, `#` a number, `?:` a drive. Services
+/// whose folders may be nested to any depth (GitLab, Jenkins) are not here.
+const CI_CHECKOUTS: &[&str] = &[
+    // GitHub Actions
+    "/home/runner/work/*/=",
+    "/Users/runner/work/*/=",
+    "?:/a/*/=",
+    "/__w/*/=",
+    "/_work/*/=",
+    // Azure Pipelines
+    "/home/vsts/work/#/s",
+    "/Users/runner/work/#/s",
+    "?:/a/#/s",
+    "/__w/#/s",
+    "/_work/#/s",
+    // CircleCI
+    "/home/circleci/project",
+    "/Users/distiller/project",
+    // Bitbucket Pipelines
+    "/opt/atlassian/pipelines/agent/build",
+    // Buildkite
+    "/var/lib/buildkite-agent/builds/*/*/*",
+    // TeamCity
+    "/opt/buildagent/work/*",
+    // Travis CI
+    "/home/travis/build/*/*",
+    "/Users/travis/build/*/*",
+];
+
+/// The part of a path below the folder of a layout.
+fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {
+    let (mut rest, mut around) = (path, "");
+    for wanted in layout.split('/') {
+        let (folder, inside) = rest.split_once('/')?;
+        let fits = match wanted {
+            "*" => true,
+            "=" => folder == around,
+            "#" => folder.bytes().all(|byte| byte.is_ascii_digit()),
+            "?:" => folder.ends_with(':'),
+            name => folder == name,
+        };
+        if !fits {
+            return None;
+        }
+        (rest, around) = (inside, folder);
+    }
+    (!rest.is_empty()).then_some(rest)
 }
 
 fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
@@ -129,6 +191,37 @@ mod tests {
             "a.ts"
         );
         assert_eq!(stored("/a/b.ts", None), "/a/b.ts");
+    }
+
+    #[test]
+    fn checkouts_of_ci_services_are_known_without_a_root() {
+        for path in [
+            "/home/runner/work/shop/shop/tests/a.py",
+            "/Users/runner/work/shop/shop/tests/a.py",
+            r"D:\a\shop\shop\tests\a.py",
+            "/__w/shop/shop/tests/a.py",
+            "/home/ubuntu/actions-runner/_work/shop/shop/tests/a.py",
+            "/home/vsts/work/1/s/tests/a.py",
+            r"D:\a\1\s\tests\a.py",
+            "/srv/agent/_work/12/s/tests/a.py",
+            "/home/circleci/project/tests/a.py",
+            "/opt/atlassian/pipelines/agent/build/tests/a.py",
+            "/var/lib/buildkite-agent/builds/ip-10-0-0-1-1/acme/shop/tests/a.py",
+            "/opt/buildagent/work/8d1f2b1c9a/tests/a.py",
+            "file:///home/travis/build/acme/shop/tests/a.py",
+        ] {
+            assert_eq!(stored(path, None), "tests/a.py", "{path}");
+            assert_eq!(stored(path, Some("/elsewhere")), "tests/a.py", "{path}");
+        }
+        for path in [
+            "/home/runner/work/shop/other/tests/a.py",
+            "/home/runner/work/shop/shop",
+            "/home/vsts/work/one/s/a.py",
+            "/builds/acme/shop/tests/a.py",
+            "/home/me/shop/tests/a.py",
+        ] {
+            assert_eq!(stored(path, None), path);
+        }
     }
 
     #[test]

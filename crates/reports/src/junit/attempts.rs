@@ -24,7 +24,7 @@ pub(super) fn of<'i>(
         browser: if dialect == Dialect::Playwright {
             playwright::project(suite, case)
         } else {
-            suite.variant.clone()
+            suite.variant.as_ref().map(|variant| variant.platform.clone())
         },
         suite,
         reruns: case.has(ChildKind::Rerun),

@@ -61,10 +61,17 @@ impl<'a> Names<'a> {
             | Dialect::Jest
             | Dialect::Ctest
             | Dialect::Other => {
-                let names_file = suite.filter(|suite| is_path(&suite.name));
+                let variant = suite.and_then(|suite| suite.variant.as_ref());
+                // What a suite is about, beside the browser.
+                let subject = variant.map(|variant| &*variant.rest);
+                let names_file = suite
+                    .map(|suite| &*suite.name)
+                    .into_iter()
+                    .chain(subject)
+                    .find(|name| is_path(name));
                 let file_path = self
                     .written_file(input, suite, case)
-                    .or_else(|| names_file.map(|suite| input.stored_path(&suite.name)))
+                    .or_else(|| names_file.map(|file| input.stored_path(file)))
                     .or_else(|| self.known_file(input, case));
                 // A class name that is written and empty leaves it to the suite to name the test.
                 let empty_class = case
@@ -73,13 +80,15 @@ impl<'a> Names<'a> {
                     .is_some_and(|class| class.trim().is_empty());
                 let by_suite = empty_class && names_file.is_none() && dialect == Dialect::Other;
                 let label = suite.filter(|_| by_suite).and_then(Suite::label);
-                let variant = suite.and_then(|suite| suite.variant.as_deref());
-                let parts = match label {
+                let subject = subject.filter(|subject| {
+                    case.class().trim().is_empty() && !subject.is_empty() && !is_path(subject)
+                });
+                let parts = match subject.or(label) {
                     Some(label) => class_and_name(label, &case.name),
                     None => parts(dialect, case.class(), &case.name),
                 };
                 TestName {
-                    name: text::joined(variant.into_iter().chain(parts)),
+                    name: text::joined(variant.map(|variant| &*variant.platform).into_iter().chain(parts)),
                     file_path,
                 }
             }

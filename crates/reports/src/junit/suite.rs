@@ -26,8 +26,17 @@ pub(super) struct Suite<'a> {
     pub(super) fine_clock: bool,
     /// Whether its time, or one around it, is in nanoseconds.
     pub(super) nanoseconds: bool,
-    /// The browser or system that its name, or one around it, says the tests ran in.
-    pub(super) variant: Option<String>,
+    /// The browser or system in its name, or in the nearest name around it.
+    pub(super) variant: Option<Variant>,
+}
+
+/// A suite's name that holds the browser or system that the tests ran in.
+#[derive(Debug, Clone)]
+pub(super) struct Variant {
+    /// The browser or system.
+    pub(super) platform: String,
+    /// The rest of the name; empty where there is none.
+    pub(super) rest: String,
 }
 
 impl<'a> Suite<'a> {
@@ -93,29 +102,34 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// The browser or system that a suite's name begins or ends with, set off by a mark: `Firefox - a.cy.js`,
+/// Finds the browser or system that a suite's name begins or ends with, set off by a mark: `Firefox - a.cy.js`,
 /// `FiltersTest: internet explorer`, `[chrome] orders`.
-fn variant(name: &str) -> Option<String> {
+fn variant(name: &str) -> Option<Variant> {
+    const MARKS: [&str; 3] = [" - ", ": ", " | "];
     let name = name.trim();
-    let first = match name.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map(|(first, _)| first),
-        None => [" - ", ": ", " | "]
+    let leading = match name.strip_prefix('[') {
+        Some(inner) => inner.split_once(']'),
+        None => MARKS
             .iter()
-            .filter_map(|mark| Some(name.split_once(mark)?.0))
-            .min_by_key(|first| first.len()),
+            .filter_map(|mark| name.split_once(mark))
+            .min_by_key(|(platform, _)| platform.len()),
     };
-    let last = match name.strip_suffix([']', ')']) {
-        Some(rest) => rest.rsplit_once(['[', '(']).map(|(_, last)| last),
-        None => [" - ", ": ", " | "]
+    let trailing = match name.strip_suffix([']', ')']) {
+        Some(inner) => inner.rsplit_once(['[', '(']),
+        None => MARKS
             .iter()
-            .filter_map(|mark| Some(name.rsplit_once(mark)?.1))
-            .min_by_key(|last| last.len()),
+            .filter_map(|mark| name.rsplit_once(mark))
+            .min_by_key(|(_, platform)| platform.len()),
     };
-    [Some(name), first, last]
+    let trailing = trailing.map(|(rest, platform)| (platform, rest));
+    let (platform, rest) = [Some((name, "")), leading, trailing]
         .into_iter()
         .flatten()
-        .find(|part| is_platform(part))
-        .and_then(text::title)
+        .find(|(platform, _)| is_platform(platform))?;
+    Some(Variant {
+        platform: text::title(platform)?,
+        rest: rest.trim().to_owned(),
+    })
 }
 
 /// Whether a text is the name of a browser or a system, with its version or without.

@@ -5,6 +5,8 @@ mod error;
 mod git;
 mod model;
 
+use std::borrow::Cow;
+
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     recording::ShardIndex,
@@ -101,8 +103,13 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reads a suite with everything in it; `titles` are those around it. Its depth is bounded by the JSON parser's.
-    fn suite<'s>(&mut self, suite: &'s Suite, titles: &mut Vec<&'s str>, file: Option<&str>) {
-        titles.push(suite.title.as_deref().unwrap_or_default());
+    fn suite<'s>(&mut self, suite: &'s Suite, titles: &mut Vec<Cow<'s, str>>, file: Option<&str>) {
+        let title = suite.title.as_deref().unwrap_or_default();
+        // Windows writes the title of a file with `\`. The test is the same as elsewhere.
+        let slashed = Cow::Owned(title.replace('\\', "/"));
+        let is_file = titles.is_empty()
+            && (suite.file.as_deref()).is_some_and(|file| file.replace('\\', "/") == slashed);
+        titles.push(if is_file { slashed } else { Cow::Borrowed(title) });
         let file = suite.file.as_deref().or(file);
         for spec in &suite.specs {
             self.spec(spec, titles, file);
@@ -113,7 +120,7 @@ impl Reading<'_> {
         titles.pop();
     }
 
-    fn spec(&mut self, spec: &Spec, titles: &[&str], file: Option<&str>) {
+    fn spec(&mut self, spec: &Spec, titles: &[Cow<'_, str>], file: Option<&str>) {
         let file_path = spec
             .file
             .as_deref()
@@ -124,7 +131,7 @@ impl Reading<'_> {
             let project = test.project_name.as_deref().unwrap_or_default();
             let title = spec.title.as_deref().unwrap_or_default();
             let parts = std::iter::once(project)
-                .chain(titles.iter().copied())
+                .chain(titles.iter().map(|title| &**title))
                 .chain(std::iter::once(title));
             let name = TestName {
                 name: text::joined(parts),
@@ -142,9 +149,7 @@ impl Reading<'_> {
             .root_dir
             .as_deref()
             .map(|folder| paths::join(folder, file));
-        let inside = joined
-            .zip(self.input.root)
-            .and_then(|(path, root)| paths::within(&path, root));
+        let inside = joined.and_then(|path| paths::within(&path, self.input.root));
         inside.unwrap_or_else(|| self.input.stored_path(file))
     }
 

@@ -103,6 +103,55 @@ fn a_browser_named_by_the_suite_is_the_variant() {
             ("page > closes", None),
         ]
     );
+    assert_eq!(report.tests[0].test.file_path.as_deref(), Some("a.cy.js"));
+    // Without a class name the rest of the suite's name tells two tests of one title apart.
+    let report = junit(
+        "<testsuites><testsuite name='FiltersTest: chrome'><testcase name='opens'/>\
+         <testsuite name='FiltersTest::byNull'><testcase name='byNull with data set #0'/></testsuite></testsuite>\
+         <testsuite name='OrdersTest: chrome'><testcase name='opens'/></testsuite></testsuites>",
+    );
+    let names: Vec<&str> = report.tests.iter().map(|test| &*test.test.name).collect();
+    assert_eq!(
+        names,
+        [
+            "chrome > FiltersTest > opens",
+            "chrome > FiltersTest > byNull with data set #0",
+            "chrome > OrdersTest > opens"
+        ]
+    );
+}
+
+#[test]
+fn a_test_that_ran_on_several_machines_of_ci_is_one_without_a_root() {
+    let jest = |path: &str| {
+        let text = format!(
+            r#"{{"numTotalTests": 1, "testResults": [{{"name": "{path}", "assertionResults": [{{"title": "adds up", "status": "passed"}}]}}]}}"#
+        );
+        inline(path, text)
+    };
+    let report = plain(vec![
+        jest("/home/runner/work/shop/shop/src/a.test.js"),
+        jest("/Users/runner/work/shop/shop/src/a.test.js"),
+        jest("D:/a/shop/shop/src/a.test.js"),
+        jest("/srv/runner-7/_work/shop/shop/src/a.test.js"),
+    ])
+    .unwrap();
+    assert_eq!(tests(&report), [("adds up", Some("src/a.test.js"), 4)]);
+}
+
+#[test]
+fn playwrights_report_from_windows_names_the_tests_of_other_systems() {
+    let text = r#"{"config": {}, "suites": [{"title": "critical\\a.spec.ts", "file": "critical/a.spec.ts", "specs": [{"title": "t\\u",
+        "file": "critical/a.spec.ts", "tests": [{"projectName": "chromium", "results": [{"status": "passed"}]}]}]}]}"#;
+    let report = plain(vec![inline("r.json", text)]).unwrap();
+    assert_eq!(
+        tests(&report),
+        [(
+            "chromium > critical/a.spec.ts > t\\u",
+            Some("critical/a.spec.ts"),
+            1
+        )]
+    );
 }
 
 #[test]

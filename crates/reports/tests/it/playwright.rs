@@ -72,23 +72,39 @@ fn an_import_of_some_shards_only_is_incomplete() {
 }
 
 #[test]
-fn without_a_root_paths_stay_as_the_report_writes_them() {
-    let report = plain(vec![support::file("playwright/full.json")]).unwrap();
-    let test = report
-        .tests
-        .iter()
-        .find(|test| test.test.name.ends_with("answers in time"))
-        .unwrap();
-    assert_eq!(test.test.file_path.as_deref(), Some("api/cart.spec.ts"));
-    let at = test.attempts[0].errors[1].location.as_ref().unwrap();
-    assert_eq!(at.file, format!("{SHOP}/tests/api/cart.spec.ts"));
-    for root in ["/somewhere/else", ".", ""] {
+fn without_a_root_paths_are_those_of_cis_checkout_or_stay_as_the_report_writes_them() {
+    let paths = |bytes: Vec<u8>, root: Option<&str>| {
         let options = assay_reports::Options {
-            root: Some(root),
+            root,
             ..Default::default()
         };
-        let foreign = assay_reports::read(vec![support::file("playwright/full.json")], &options);
-        assert_eq!(foreign.unwrap().tests, report.tests, "{root}");
+        let report = assay_reports::read(vec![support::inline("full.json", bytes)], &options).unwrap();
+        let test = report
+            .tests
+            .into_iter()
+            .find(|test| test.test.name.ends_with("answers in time"))
+            .unwrap();
+        let at = test.attempts[0].errors[1].location.clone().unwrap();
+        (test.test.file_path.unwrap(), at.file)
+    };
+    let of_ci = support::file("playwright/full.json").bytes;
+    let elsewhere = String::from_utf8(of_ci.clone())
+        .unwrap()
+        .replace(SHOP, "/home/me/shop");
+    for root in [None, Some("/somewhere/else"), Some("."), Some("")] {
+        assert_eq!(
+            paths(of_ci.clone(), root),
+            ("tests/api/cart.spec.ts".into(), "tests/api/cart.spec.ts".into()),
+            "{root:?}"
+        );
+        assert_eq!(
+            paths(elsewhere.clone().into_bytes(), root),
+            (
+                "api/cart.spec.ts".into(),
+                "/home/me/shop/tests/api/cart.spec.ts".into()
+            ),
+            "{root:?}"
+        );
     }
 }
 
