@@ -221,10 +221,6 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
 }
 
 /// Sets up a new connection.
-///
-/// Last it has Postgres take a megabyte and give it back. With glibc a process that gave back so large a piece leaves
-/// two megabytes of its heap in place from then on; before, it returns what is over 128 kB, and a statement that
-/// takes a little more grows and shrinks the heap each time, which costs a sixth of a cheap statement.
 pub(crate) fn prepare(
     connection: &mut PgConnection,
     statement_timeout: Duration,
@@ -233,8 +229,7 @@ pub(crate) fn prepare(
     connection
         .batch_execute(&format!(
             "SET statement_timeout = {ms}; SET idle_in_transaction_session_timeout = {ms}; \
-             SET client_min_messages = warning; SET timezone = 'UTC'; \
-             SELECT length(repeat(' ', 1048576))"
+             SET client_min_messages = warning; SET timezone = 'UTC'"
         ))
         .map_err(diesel::r2d2::Error::QueryError)
 }
