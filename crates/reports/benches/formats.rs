@@ -12,7 +12,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 const TESTS: usize = 5_000;
 
 /// A report of a format: what stands before its tests, between them and behind them.
-struct Made {
+struct SyntheticReport {
     format: Format,
     before: &'static str,
     between: &'static str,
@@ -20,7 +20,7 @@ struct Made {
     test: fn(usize, bool) -> String,
 }
 
-impl Made {
+impl SyntheticReport {
     fn bytes(&self) -> Vec<u8> {
         let tests: Vec<String> = (0..TESTS)
             .map(|number| (self.test)(number, number % 100 == 7))
@@ -34,8 +34,8 @@ const JS: &str = "Error: total is 1250, expected 1350\\n    at total (/r/src/ord
 /// A stack of .NET.
 const NET: &str = "   at Acme.Shop.OrderTests.KeepsTheDiscount() in /r/OrderTests.cs:line 17";
 
-const REPORTS: &[Made] = &[
-    Made {
+const REPORTS: &[SyntheticReport] = &[
+    SyntheticReport {
         format: Format::Playwright,
         before: r#"{"config":{"rootDir":"/r/tests"},"errors":[],"suites":[{"title":"a.spec.ts","file":"a.spec.ts","specs":["#,
         between: ",",
@@ -51,7 +51,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Junit,
         before: "<testsuites><testsuite name='orders' tests='5000'>",
         between: "\n",
@@ -67,7 +67,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Ctrf,
         before: r#"{"reportFormat":"CTRF","results":{"tool":{"name":"x"},"summary":{},"tests":["#,
         between: ",",
@@ -80,7 +80,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Jest,
         before: r#"{"numTotalTests":5000,"testResults":[{"name":"/r/test/orders.test.js","assertionResults":["#,
         between: ",",
@@ -92,7 +92,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Go,
         before: "",
         between: "",
@@ -117,7 +117,7 @@ const REPORTS: &[Made] = &[
             .concat()
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Trx,
         before: "<TestRun><Results>",
         between: "\n",
@@ -138,7 +138,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Testng,
         before: "<testng-results><suite name='s'><test name='t'><class name='org.shop.OrderTest'>",
         between: "\n",
@@ -157,7 +157,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Cucumber,
         before: r#"[{"uri":"features/orders.feature","id":"orders","name":"Orders","keyword":"Feature","elements":["#,
         between: ",",
@@ -169,7 +169,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Robot,
         before: "<robot><suite name='Shop' source='/r/shop.robot'>",
         between: "\n",
@@ -185,7 +185,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Mocha,
         before: r#"{"stats":{"start":"2026-11-20T18:57:52.278Z"},"passes":[],"failures":[],"tests":["#,
         between: ",",
@@ -197,7 +197,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Mochawesome,
         before: r#"{"stats":{"start":"2026-11-20T18:57:52.278Z"},"results":[{"title":"","file":"/r/test/orders.js","suites":[],"tests":["#,
         between: ",",
@@ -211,7 +211,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Karate,
         before: r#"{"name":"Orders","prefixedPath":"classpath:shop/orders.feature","scenarioResults":["#,
         between: ",",
@@ -226,7 +226,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Nunit,
         before: "<test-run start-time='2026-11-20 16:32:51Z'><test-suite type='TestFixture' name='OrderTests'>",
         between: "\n",
@@ -247,7 +247,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Xunit,
         before: "<assemblies><assembly name='Acme.dll' run-date='2026-11-20' run-time='16:32:51' test-framework='xUnit.net 2.9.0'><collection name='c'>",
         between: "\n",
@@ -268,7 +268,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::PytestJson,
         before: r#"{"created":1795200363.1,"duration":9.1,"exitcode":1,"root":"/r","summary":{},"tests":["#,
         between: ",",
@@ -283,7 +283,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Rspec,
         before: r#"{"version":"3.12.0","summary_line":"5000 examples","examples":["#,
         between: ",",
@@ -298,7 +298,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Tap,
         before: "TAP version 13\n1..5000\n",
         between: "",
@@ -314,7 +314,7 @@ const REPORTS: &[Made] = &[
             }
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Dart,
         before: "{\"protocolVersion\":\"0.1.1\",\"runnerVersion\":\"1.25.3\",\"pid\":1,\"type\":\"start\",\"time\":0}\n{\"suite\":{\"id\":0,\"platform\":\"vm\",\"path\":\"test/orders_test.dart\"},\"type\":\"suite\",\"time\":0}\n",
         between: "",
@@ -337,7 +337,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Libtest,
         before: "{ \"type\": \"suite\", \"event\": \"started\", \"test_count\": 5000 }\n",
         between: "",
@@ -356,7 +356,7 @@ const REPORTS: &[Made] = &[
             )
         },
     },
-    Made {
+    SyntheticReport {
         format: Format::Ctest,
         before: "<Site><Testing><StartTestTime>1795200363</StartTestTime>",
         between: "\n",
@@ -386,9 +386,9 @@ fn json_failure(failed: bool, more: &str) -> (&'static str, String) {
 fn formats(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("formats");
     group.sample_size(10);
-    for made in REPORTS {
-        let bytes = made.bytes();
-        assert_eq!(looks_like_report(&bytes), Some(made.format));
+    for report_kind in REPORTS {
+        let bytes = report_kind.bytes();
+        assert_eq!(looks_like_report(&bytes), Some(report_kind.format));
         let file = || SourceFile {
             name: "report".into(),
             bytes: bytes.clone(),
@@ -407,9 +407,9 @@ fn formats(criterion: &mut Criterion) {
             });
             (report.tests.len(), failed.count())
         });
-        assert_eq!(report.ok(), Some((TESTS, TESTS / 100)), "{}", made.format);
+        assert_eq!(report.ok(), Some((TESTS, TESTS / 100)), "{}", report_kind.format);
         group.throughput(Throughput::Bytes(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
-        group.bench_function(made.format.as_str(), |bencher| {
+        group.bench_function(report_kind.format.as_str(), |bencher| {
             bencher.iter_batched(
                 || vec![file()],
                 |files| black_box(read(files, &options)),

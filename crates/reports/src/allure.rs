@@ -101,7 +101,7 @@ impl TestResult {
             Some("failed" | "broken")
                 if errors.is_empty() && self.label("framework") == Some("playwright") =>
             {
-                (AttemptStatus::Failed, vec![untold()])
+                (AttemptStatus::Failed, vec![missing_error()])
             }
             Some("failed" | "broken") => (failure::status(&errors), errors),
             Some("skipped" | "unknown") => (AttemptStatus::Skipped, Vec::new()),
@@ -213,7 +213,7 @@ impl TestResult {
 
 /// What stands for the error of a failure of Playwright's that Allure tells nothing of: it calls an interruption a
 /// failure, and has no word for an unexpected pass.
-fn untold() -> ErrorDetail {
+fn missing_error() -> ErrorDetail {
     const UNTOLD: &str =
         "the report tells no error: the test was interrupted, or passed although it was expected to fail";
     ErrorDetail {

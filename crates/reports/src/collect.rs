@@ -15,7 +15,7 @@ use crate::{
 /// The tests of a report while it is read, each name and file once, in the order of their first execution.
 ///
 /// A test that was executed several times (repeated on purpose, or reported by several files) keeps all executions:
-/// those that were skipped first, then those that passed, then those that failed, so that the last one tells the
+/// those that were skipped first, then those that passed, then those that failed, so that the last one decides the
 /// outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
@@ -23,13 +23,13 @@ pub(crate) struct Collector {
     tests: Vec<(TestName, Vec<Attempt>)>,
     /// The later executions of the few tests that have any, by the test's place.
     more: HashMap<usize, LaterExecutions>,
-    /// Where each test stands, by a hash of it: a key that another test has is followed by the next free one.
-    places: HashMap<u64, usize, BuildHasherDefault<Itself>>,
+    /// The place of each test, by a hash of it. Where another test has the key, the next free key is used.
+    places: HashMap<u64, usize, BuildHasherDefault<IdentityHasher>>,
     hasher: foldhash::fast::RandomState,
 }
 
 impl Collector {
-    /// With room for so many tests.
+    /// With room for `tests` tests.
     pub(crate) fn with_capacity(tests: usize) -> Self {
         Self {
             tests: Vec::with_capacity(tests),
@@ -160,7 +160,7 @@ fn keep_newest(attempts: &mut Vec<Attempt>) {
     }
 }
 
-/// All executions: those that ended alike are in the order of their starts, where the report tells them, else in its
+/// All executions: those that ended alike are in the order of their starts, where the report has them, else in its
 /// own.
 fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Executions<Attempt> {
     let mut all: Vec<Vec<Attempt>> = [first].into_iter().chain(more).collect();
@@ -179,11 +179,11 @@ fn sort(executions: &mut [Vec<Attempt>]) {
     });
 }
 
-/// The hash of what is a hash already.
+/// Passes a hash through: the keys are hashes already.
 #[derive(Debug, Default)]
-struct Itself(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Itself {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -170,21 +170,21 @@ impl Test<'_> {
     }
 
     fn error(&self, input: &Input<'_>, exit_code: &str) -> Option<ErrorDetail> {
-        let told = match exit_code {
+        let exit_message = match exit_code {
             "" => None,
             "Failed" => Some(format!("Failed with exit value {}", self.exit_value.trim())),
             other => Some(other.to_owned()),
         };
         let of_output = junit::error_of_output(input, &self.text());
-        match (of_output, told) {
+        match (of_output, exit_message) {
             // A signal or time limit says more than the last line of the output.
-            (Some(error), Some(told)) if exit_code != "Failed" => Some(ErrorDetail {
+            (Some(error), Some(exit_message)) if exit_code != "Failed" => Some(ErrorDetail {
                 stack: error.stack.or_else(|| error.message.clone()),
-                message: Some(told),
+                message: Some(exit_message),
                 ..error
             }),
             (Some(error), _) => Some(error),
-            (None, told) => input.error(told.as_deref(), None, None),
+            (None, exit_message) => input.error(exit_message.as_deref(), None, None),
         }
     }
 

@@ -236,9 +236,9 @@ impl Step {
                 "failed" => input.error_of_stack(outcome.error_message.as_deref().unwrap_or_default(), None),
                 "undefined" => input.error(Some(&format!("Undefined step: {}", step())), None, None),
                 "ambiguous" => {
-                    let told = outcome.error_message.as_deref();
+                    let message = outcome.error_message.as_deref();
                     let bare = format!("Ambiguous step: {}", step());
-                    input.error(Some(told.unwrap_or(&bare)), None, None)
+                    input.error(Some(message.unwrap_or(&bare)), None, None)
                 }
                 _ => None,
             }

@@ -38,7 +38,7 @@ impl Room {
         Self(AtomicUsize::new(bytes))
     }
 
-    /// Takes so many bytes. Fails where they exceed what is left.
+    /// Takes `bytes` bytes. Fails where they exceed what is left.
     fn take(&self, bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -58,7 +58,7 @@ pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
     let mut head = Vec::new();
     match archive(bytes) {
         Some((archive, _)) => {
-            // A broken archive is reported when it is read; here its whole part is enough.
+            // A broken archive is reported when it is read. Here its intact part is enough.
             let most = u64::try_from(most).unwrap_or(u64::MAX);
             let _cut = archive.take(most).read_to_end(&mut head);
         }
@@ -92,7 +92,7 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
         match read {
             Ok(0) => return Ok(Cow::Owned(unpacked)),
             Ok(_) => {}
-            // What a cut-off archive holds is read as far as it goes, like any cut-off file.
+            // A cut-off archive is read as far as it goes, like any cut-off file.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !unpacked.is_empty() => {
                 return Ok(Cow::Owned(unpacked));
             }
@@ -108,10 +108,10 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
     }
 }
 
-/// Bytes that an archive is unpacked by at a time.
+/// How many bytes of an archive are unpacked at a time.
 const PIECE: u64 = 1 << 20;
 
-/// What the bytes unpack to, where they are an archive that is read, and what messages call it.
+/// A reader of what an archive unpacks to, and the archive's name for messages. `None` where the bytes are no archive.
 fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Some((Box::new(MultiGzDecoder::new(bytes)), "gzip"));

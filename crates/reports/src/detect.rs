@@ -1,8 +1,8 @@
-//! Which format a text is of, by its content.
+//! Recognises the format of a text by its content.
 
 use crate::{json, playwright, report::Format, tap};
 
-/// The format of a text, or what else it seems to be.
+/// The format of a text. The error says what else the text seems to be.
 pub(crate) fn detect(text: &str) -> Result<Format, String> {
     let head = text.trim_start_matches('\u{feff}').trim_start();
     if head.is_empty() {
@@ -91,7 +91,7 @@ fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The format of a JSON object by its keys; otherwise what it is instead, where that is known.
 fn object(text: &str) -> Result<Format, Option<&'static str>> {
-    let mut seen = Seen::default();
+    let mut seen = TopLevelKeys::default();
     for (depth, key) in json::keys(text) {
         if let Some(format) = seen.add(depth, key) {
             return Ok(format);
@@ -104,7 +104,7 @@ fn object(text: &str) -> Result<Format, Option<&'static str>> {
     }
 }
 
-/// The keys that tell formats apart.
+/// The keys that distinguish formats.
 const TELLING: &[&str] = &[
     "suites",
     "config",
@@ -155,12 +155,12 @@ const TELLING: &[&str] = &[
 
 /// The keys seen so far that matter.
 #[derive(Default)]
-struct Seen<'a> {
+struct TopLevelKeys<'a> {
     outer: Vec<&'a str>,
     inner: Vec<&'a str>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> TopLevelKeys<'a> {
     fn add(&mut self, depth: usize, key: &'a str) -> Option<Format> {
         let keys = match depth {
             1 => &mut self.outer,
@@ -229,7 +229,7 @@ fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
     begins || goes_on
 }
 
-/// What a text without any report in it seems to be.
+/// What a text without a report seems to be.
 fn other(text: &str) -> Option<&'static str> {
     if text.starts_with("PK") {
         Some(

@@ -54,7 +54,7 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
         .collect()
 }
 
-/// Who wrote a file, the fullest first.
+/// The writer of a file. The one that writes most comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Writer {
     Surefire,

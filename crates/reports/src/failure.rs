@@ -1,4 +1,4 @@
-//! Errors and failures as most formats tell them: a message and a stack.
+//! Errors and failures as most formats write them: a message and a stack.
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},

@@ -1,9 +1,9 @@
-//! The files of a checkout, so that a class name can be turned into the file it stands in.
+//! The files of a checkout: finds the file of a class name.
 
 /// The files of a checkout, relative to its root, with `/`.
 ///
 /// A name is looked up from its end, as `OrderTest` before `shop` before `org`: in two orders of the paths, read from
-/// their ends, everything that ends alike stands together and is found by bisection.
+/// their ends, paths with the same end are neighbours and are found by bisection.
 #[derive(Debug, Clone, Default)]
 pub struct KnownFiles {
     paths: Vec<String>,
@@ -17,7 +17,7 @@ pub struct KnownFiles {
 const DEEPEST: usize = 64;
 
 impl KnownFiles {
-    /// The file that a dotted name stands in: `org.shop.OrderTest` is `src/test/java/org/shop/OrderTest.java`,
+    /// The file of a dotted name: `org.shop.OrderTest` is `src/test/java/org/shop/OrderTest.java`,
     /// `tests.unit.test_orders.TestTotals` is `tests/unit/test_orders.py`. The longest part of the name that is a
     /// file counts. None where no file or more than one fits: a guess would be worse.
     pub fn of_dotted(&self, dotted: &str) -> Option<&str> {
@@ -57,7 +57,7 @@ impl KnownFiles {
             .copied()
             .take_while(|place| parts(*place).take(count).eq(wanted()));
         let found = fitting.next()?;
-        // The shortest path stands first.
+        // The shortest path is the first.
         let is_whole = parts(found).count() == count;
         (is_whole || fitting.next().is_none()).then_some(found)
     }

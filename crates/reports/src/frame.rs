@@ -7,11 +7,11 @@ use regex::Regex;
 /// A text cut into its parts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
-    /// What stands before the code frame and the stack.
+    /// The text before the code frame and the stack.
     pub(crate) message: &'a str,
     /// The code frame, with the line that says which file it is of where that is another than the test's.
     pub(crate) snippet: &'a str,
-    /// What stands behind: the stack trace, and causes.
+    /// The text after the code frame: the stack trace, and causes.
     pub(crate) stack: &'a str,
 }
 
@@ -92,7 +92,7 @@ fn pattern(text: &str) -> Regex {
 static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *> *\d+ \|"));
 /// Any line of a code frame.
 static FRAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *>? *\d* \|"));
-/// `at helper.ts:2`, which stands with a blank line before the frame of another file than the test's.
+/// `at helper.ts:2`, which precedes the frame of another file than the test's, with a blank line between.
 static HEADER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ +at [^:]+:\d+$"));
 static BLANK: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*$"));
 /// A line of a stack trace.

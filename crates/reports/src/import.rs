@@ -22,7 +22,7 @@ use crate::{
 /// How to read an import.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// The format of every file; without it each file's content tells.
+    /// The format of every file. Without it, each file's content decides.
     pub format: Option<Format>,
     /// The checkout's root as the reports write it, to which paths are made relative. One that is not absolute counts
     /// as none: reports hold absolute paths.
@@ -34,7 +34,7 @@ pub struct Options<'a> {
 /// Reads all files of one import, which are one run or one shard of it.
 ///
 /// Files are unpacked, decoded, recognised and parsed side by side. A test that several files report keeps all
-/// executions: those that ended well first, so that the last one tells the outcome.
+/// executions: those that ended well first, so that the last one decides the outcome.
 ///
 /// # Errors
 /// The first file that is of no known format, broken or too large; nothing is read in part but cut-off files.
@@ -162,7 +162,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
     }
 }
 
-/// Whether Allure writes files of this name beside its results: they hold none, and nobody asks what became of them.
+/// Whether Allure writes files of this name beside its results. They hold no results and are skipped in silence.
 pub fn is_beside_allure(name: &str) -> bool {
     const OWN: &[&str] = &[
         "categories.json",
@@ -179,7 +179,7 @@ fn folder(name: &str) -> &str {
     name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
-/// The report in a file; several where reports of JSON stand behind one another.
+/// The report in a file; several where one JSON report follows another.
 fn read_file(file: &SourceFile, options: &Options<'_>, room: &Room) -> Result<Vec<Piece>, ReadError> {
     let text = decode::decode(file, room)?;
     let mut input = Input {
@@ -227,9 +227,9 @@ fn read_file(file: &SourceFile, options: &Options<'_>, room: &Room) -> Result<Ve
 }
 
 /// The first report of a text, the history of Allure's, and where another begins.
-type First = (Report, Option<String>, Option<usize>);
+type FirstReport = (Report, Option<String>, Option<usize>);
 
-fn read_one(input: &Input<'_>, format: Format) -> Result<First, ReadError> {
+fn read_one(input: &Input<'_>, format: Format) -> Result<FirstReport, ReadError> {
     let plain = |report: Report| (report, None, None);
     let json = |(report, another): (Report, Option<usize>)| (report, None, another);
     match format {

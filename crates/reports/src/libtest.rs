@@ -190,13 +190,13 @@ fn panic_in(output: &str) -> &str {
             .find(|line| !line.trim().is_empty())
             .unwrap_or_default();
     };
-    // Its first line tells the thread and the place.
-    let told = output.get(begin..).unwrap_or_default();
-    let told = told.split_once('\n').map_or(told, |(_, told)| told);
+    // The first line names the thread and the place.
+    let text = output.get(begin..).unwrap_or_default();
+    let text = text.split_once('\n').map_or(text, |(_, text)| text);
     let end = ["\nstack backtrace:", "\nnote: "]
         .iter()
-        .filter_map(|mark| told.find(mark))
+        .filter_map(|mark| text.find(mark))
         .min()
-        .unwrap_or(told.len());
-    told.get(..end).unwrap_or(told)
+        .unwrap_or(text.len());
+    text.get(..end).unwrap_or(text)
 }

@@ -1,4 +1,4 @@
-//! Where an error was raised, as its stack trace tells it.
+//! Finds the place of an error in its stack trace.
 
 use std::sync::LazyLock;
 

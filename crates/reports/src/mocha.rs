@@ -132,7 +132,7 @@ struct PlainTest {
     duration: Option<f64>,
     #[serde(deserialize_with = "json::number")]
     current_retry: Option<f64>,
-    err: Thrown,
+    err: ErrorObject,
 }
 
 impl PlainTest {
@@ -147,7 +147,7 @@ impl PlainTest {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Thrown {
+struct ErrorObject {
     #[serde(deserialize_with = "json::text")]
     message: Option<String>,
     #[serde(deserialize_with = "json::text")]
@@ -157,7 +157,7 @@ struct Thrown {
     estack: Option<String>,
 }
 
-impl Thrown {
+impl ErrorObject {
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
         match self.stack.as_deref().or(self.estack.as_deref()) {
             Some(stack) => input.error_of_stack(stack, None),
@@ -208,7 +208,7 @@ struct AwesomeTest {
     timed_out: Option<bool>,
     #[serde(deserialize_with = "json::number")]
     duration: Option<f64>,
-    err: Thrown,
+    err: ErrorObject,
 }
 
 impl Suite {

@@ -188,9 +188,9 @@ pub struct Report {
     pub run_key: Option<String>,
     /// The shard that the report says it is.
     pub shard: Option<ShardIndex>,
-    /// The earliest start that the report tells.
+    /// The earliest start in the report.
     pub started_at: Option<Timestamp>,
-    /// The latest end that the report tells or implies.
+    /// The latest end that the report gives or implies.
     pub finished_at: Option<Timestamp>,
     /// `Interrupted` when the run or the file was cut short.
     pub state: RunState,

@@ -225,7 +225,7 @@ impl Test<'_> {
     }
 }
 
-/// Status and message of each attempt that `rebot --merge` told of, the oldest first; none where nothing was merged.
+/// Status and message of each attempt that `rebot --merge` merged, the oldest first. `None` where nothing was merged.
 fn merged_attempts(message: &str) -> Vec<(String, String)> {
     if !message.starts_with("*HTML*") || !message.contains("re-executed and results merged") {
         return Vec::new();

@@ -136,12 +136,12 @@ pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
     ))
 }
 
-/// Whether a name or path is what [`identifying`] makes of a longer one.
+/// Whether [`identifying`] shortened a name or path.
 pub(crate) fn is_shortened(name: &str) -> bool {
     name.len() > limits::NAME && name.contains(SHORTENED)
 }
 
-/// The note that stands where a name was shortened, up to the hash.
+/// The note in a shortened name, up to the hash.
 const SHORTENED: &str = "… (shortened; SHA-256 ";
 
 /// The byte where the first `head` characters end, and the byte where the last `tail` begin.
@@ -155,7 +155,7 @@ fn ends(text: &str, head: usize, tail: usize) -> (usize, usize) {
     (head_end, tail_start)
 }
 
-/// What stands between the parts of a name.
+/// The separator between the parts of a name.
 pub(crate) const JOINT: &str = " > ";
 
 /// Bytes that most names fit into.

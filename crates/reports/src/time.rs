@@ -6,7 +6,7 @@ use time::{
     format_description::well_known::{Iso8601, Rfc2822, Rfc3339},
 };
 
-/// The point in time that a text tells: ISO 8601 with or without zone (then UTC), RFC 1123, seconds or milliseconds
+/// The point in time that a text holds: ISO 8601 with or without zone (then UTC), RFC 1123, seconds or milliseconds
 /// since 1970. None for what is no time, and for the first year after 1970, which only means "unknown".
 pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     let text = text.trim();
@@ -29,7 +29,7 @@ pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     known(Timestamp::from(at))
 }
 
-/// A number of seconds or of milliseconds since 1970, told apart by its size.
+/// A number of seconds or of milliseconds since 1970, distinguished by its size.
 pub(crate) fn from_epoch(number: f64) -> Option<Timestamp> {
     if !number.is_finite() || number <= 0.0 {
         return None;

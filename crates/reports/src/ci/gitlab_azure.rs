@@ -36,7 +36,7 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
     read.found.run_url = read.get("CI_PIPELINE_URL");
 }
 
-/// A parallel job's name without what tells it from its siblings.
+/// A parallel job's name without its number.
 fn group_name(job: &str) -> String {
     let is_place = |text: &str| {
         text.split_once('/')

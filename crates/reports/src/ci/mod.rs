@@ -1,4 +1,4 @@
-//! What CI's environment variables tell of a run.
+//! Reads the context of a run from CI's environment variables.
 //!
 //! Pure: the caller hands over a look-up of variables and one of the event file. Every value that is taken names its
 //! source, so that a program can say why a run is on the branch that it is on.
@@ -15,7 +15,7 @@ use assay_domain::{
 
 use crate::text;
 
-/// What a CI environment tells.
+/// The context that a CI environment gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CiContext {
     /// The CI service; none outside of CI.

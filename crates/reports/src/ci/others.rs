@@ -4,7 +4,7 @@ use super::Reading;
 
 pub(super) fn jenkins(read: &mut Reading<'_>) {
     read.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_BRANCH"]);
-    // A merge of the pull request is built where Jenkins is told so, and no variable names its head.
+    // Jenkins may be configured to build a merge of the pull request. No variable names its head.
     read.commit(&["GIT_COMMIT"]);
     read.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
     read.run(&["BUILD_TAG"]);
@@ -30,7 +30,7 @@ pub(super) fn bitbucket(read: &mut Reading<'_>) {
 }
 
 pub(super) fn teamcity(read: &mut Reading<'_>) {
-    // TeamCity hands the branch over only where the build's settings make it a variable; these are the usual names.
+    // TeamCity exports the branch only where the build's settings make it a variable. These are the usual names.
     read.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
     read.commit(&["BUILD_VCS_NUMBER"]);
     read.pull_request(&["TEAMCITY_PULLREQUEST_NUMBER"], &["TEAMCITY_PULLREQUEST_TITLE"]);

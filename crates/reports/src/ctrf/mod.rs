@@ -88,7 +88,7 @@ impl Dialect {
         }
     }
 
-    /// The browser as the report names it; for Playwright the project, which stands before the file in `suite`.
+    /// The browser as the report names it; for Playwright the project, which precedes the file in `suite`.
     fn browser(self, test: &Test) -> Option<String> {
         let named = test.browser.as_deref().and_then(text::title);
         named.or_else(|| {
@@ -141,16 +141,16 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
     earlier.sort_by(|a, b| a.attempt.unwrap_or(0.0).total_cmp(&b.attempt.unwrap_or(0.0)));
     let mut attempts: Vec<Attempt> = earlier
         .into_iter()
-        .map(|told| attempt(input, told, browser))
+        .map(|earlier| attempt(input, earlier, browser))
         .collect();
     if attempts.is_empty() && !last.status.is_skip() {
         // Most reporters write only the number of retries. A test is retried only after a failure.
-        let told = test
+        let retries = test
             .retries
             .and_then(time::duration_ms)
             .and_then(|count| usize::try_from(count).ok());
         let flaky = test.flaky == Some(true) && last.status == AttemptStatus::Passed;
-        let count = told
+        let count = retries
             .unwrap_or(0)
             .max(usize::from(flaky))
             .min(limits::COUNTED_ATTEMPTS);
@@ -167,21 +167,21 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
     attempts
 }
 
-fn attempt(input: &Input<'_>, told: &Test, browser: &Option<String>) -> Attempt {
+fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt {
     let error = input.error(
-        told.message.as_deref(),
-        told.trace.as_deref(),
-        told.snippet.as_deref(),
+        test.message.as_deref(),
+        test.trace.as_deref(),
+        test.snippet.as_deref(),
     );
-    let status = status(told, error.as_ref());
+    let status = status(test, error.as_ref());
     let says = status.is_failure() || status == AttemptStatus::Interrupted;
-    let start = told.start.and_then(time::from_epoch);
+    let start = test.start.and_then(time::from_epoch);
     Attempt {
         status,
-        duration_ms: told
+        duration_ms: test
             .duration
             .and_then(time::duration_ms)
-            .or_else(|| between(start, told.stop)),
+            .or_else(|| between(start, test.stop)),
         started_at: start,
         browser: browser.clone(),
         errors: error.into_iter().filter(|_| says).collect(),
@@ -189,11 +189,11 @@ fn attempt(input: &Input<'_>, told: &Test, browser: &Option<String>) -> Attempt 
 }
 
 /// CTRF has no time-outs and no interruptions; `rawStatus` and messages do.
-fn status(told: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
-    let raw = told.raw_status.as_deref().map(str::to_ascii_lowercase);
-    match (told.status.as_deref(), raw.as_deref()) {
+fn status(test: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
+    let raw = test.raw_status.as_deref().map(str::to_ascii_lowercase);
+    match (test.status.as_deref(), raw.as_deref()) {
         (_, Some("interrupted")) => AttemptStatus::Interrupted,
-        (Some("passed"), _) if never_stopped(told) => AttemptStatus::Interrupted,
+        (Some("passed"), _) if never_stopped(test) => AttemptStatus::Interrupted,
         (Some("passed"), _) => AttemptStatus::Passed,
         (Some("failed"), Some("timedout" | "timed_out" | "timeout")) => AttemptStatus::TimedOut,
         (Some("failed"), _) => failure::status(error.map(std::slice::from_ref).unwrap_or_default()),
@@ -202,8 +202,8 @@ fn status(told: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
 }
 
 /// pytest's reporter, stopped in a test, writes it as passed at the beginning of time.
-fn never_stopped(told: &Test) -> bool {
-    told.stop == Some(0.0) && told.duration.is_some_and(|duration| duration < 0.0)
+fn never_stopped(test: &Test) -> bool {
+    test.stop == Some(0.0) && test.duration.is_some_and(|duration| duration < 0.0)
 }
 
 fn between(start: Option<Timestamp>, stop: Option<f64>) -> Option<u64> {

@@ -12,7 +12,7 @@ use assay_domain::{
 };
 
 use self::{event::Event, output::Output, package::Package};
-pub(crate) use self::{output::told_in, test::is_timeout};
+pub(crate) use self::{output::failure_text, test::is_timeout};
 use crate::{
     collect::Collector,
     input::Input,
@@ -65,7 +65,7 @@ struct Reading {
     tests: usize,
     /// What the compiler said, by the import path that later events name.
     builds: HashMap<String, Output>,
-    /// Lines that are no events and not yet told.
+    /// Lines that are no events and not yet part of an error.
     text: Output,
     errors: Vec<ErrorDetail>,
     first: Option<Timestamp>,

@@ -37,11 +37,15 @@ impl Output {
     }
 }
 
-/// What an output tells of a failure: the panic where there is one, else all that was printed without the lines by
-/// which `go test` frames it, else what those lines say of it, such as `exit status 3` or `build failed`.
-pub(crate) fn told_in(output: &str) -> String {
-    let told = printed_in(output);
-    if told.is_empty() { framed_in(output) } else { told }
+/// The text of a failure in an output: the panic where there is one, else all that was printed without the lines by
+/// which `go test` frames it, else the text of those lines, such as `exit status 3` or `build failed`.
+pub(crate) fn failure_text(output: &str) -> String {
+    let printed = printed_in(output);
+    if printed.is_empty() {
+        framed_in(output)
+    } else {
+        printed
+    }
 }
 
 fn framed_in(output: &str) -> String {
@@ -63,9 +67,9 @@ fn framed_in(output: &str) -> String {
 }
 
 fn printed_in(output: &str) -> String {
-    let told: Vec<&str> = output.lines().filter(|line| !is_frame(line)).collect();
-    if let Some(panic) = told.iter().position(|line| line.starts_with("panic: ")) {
-        return told
+    let lines: Vec<&str> = output.lines().filter(|line| !is_frame(line)).collect();
+    if let Some(panic) = lines.iter().position(|line| line.starts_with("panic: ")) {
+        return lines
             .iter()
             .skip(panic)
             .take_while(|line| !line.trim().is_empty() && !line.starts_with("goroutine "))
@@ -73,10 +77,11 @@ fn printed_in(output: &str) -> String {
             .collect::<Vec<_>>()
             .join("\n");
     }
-    let indented = told
+    let indented = lines
         .iter()
         .all(|line| line.trim().is_empty() || line.starts_with("    "));
-    told.iter()
+    lines
+        .iter()
         .map(|line| {
             if indented {
                 line.get(4..).unwrap_or_default()

@@ -9,7 +9,7 @@ use assay_domain::{
 
 use super::{
     event::Event,
-    output::{Output, told_in},
+    output::{Output, failure_text},
     test::{Execution, Test, is_timeout, status_of},
 };
 use crate::{input::Input, limits, text};
@@ -75,13 +75,13 @@ impl Package {
             .filter(|run| run.ended.is_some_and(AttemptStatus::is_failure) && !run.has_failed_test())
             .map(|run| {
                 let said = run.output.text();
-                let told = match (&run.failed_build, told_in(&said)) {
+                let text = match (&run.failed_build, failure_text(&said)) {
                     (Some(_), _) => "build failed".to_owned(),
-                    (None, told) if told.is_empty() => "failed".to_owned(),
-                    (None, told) => told,
+                    (None, text) if text.is_empty() => "failed".to_owned(),
+                    (None, text) => text,
                 };
                 OwnFailure {
-                    message: format!("{}: {told}", self.name),
+                    message: format!("{}: {text}", self.name),
                     said,
                     build: run.failed_build.clone(),
                 }

@@ -7,7 +7,7 @@ use assay_domain::{
 
 use super::{
     event::Event,
-    output::{Output, told_in},
+    output::{Output, failure_text},
 };
 use crate::{input::Input, text, time};
 
@@ -94,7 +94,7 @@ impl Execution {
 }
 
 fn error(input: &Input<'_>, output: &str, panic: Option<&str>) -> Option<ErrorDetail> {
-    let message = text::message(&told_in(output)).or_else(|| panic.map(str::to_owned));
+    let message = text::message(&failure_text(output)).or_else(|| panic.map(str::to_owned));
     let stack = text::stack(output).filter(|stack| Some(stack) != message.as_ref());
     let location = test_line(output).or_else(|| input.location_in(output));
     (message.is_some() || stack.is_some()).then_some(ErrorDetail {

@@ -191,7 +191,7 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
     attempts
 }
 
-/// The final attempt's time: both tools tell only that.
+/// The final attempt's time. Both tools write only that one.
 fn timed(last: Attempt, test: &Assertion) -> Attempt {
     Attempt {
         duration_ms: test.duration.and_then(time::duration_ms),

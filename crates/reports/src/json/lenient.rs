@@ -47,30 +47,32 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 /// A list, or one element in its place.
 #[derive(Debug)]
-pub(crate) struct Listed<T>(pub(crate) Vec<T>);
+pub(crate) struct OneOrMany<T>(pub(crate) Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Listed<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ListedVisitor(PhantomData))
+        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
     }
 }
 
-struct ListedVisitor<T>(PhantomData<T>);
+struct OneOrManyVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ListedVisitor<T> {
-    type Value = Listed<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
+    type Value = OneOrMany<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of objects")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Listed<T>, A::Error> {
-        List::<Option<T>, T>(PhantomData).visit_seq(elements).map(Listed)
+    fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<OneOrMany<T>, A::Error> {
+        List::<Option<T>, T>(PhantomData)
+            .visit_seq(elements)
+            .map(OneOrMany)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Listed<T>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OneOrMany<T>, A::Error> {
         let only = T::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Listed(vec![only]))
+        Ok(OneOrMany(vec![only]))
     }
 }
 
@@ -94,7 +96,7 @@ impl From<TextOrNone> for Option<String> {
     }
 }
 
-/// Reads a list of `T` from what may stand for one in a report.
+/// Reads a list of `T`. A report may write null or a single element in place of a list.
 struct List<E, T>(PhantomData<(E, T)>);
 
 impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> {

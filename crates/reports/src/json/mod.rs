@@ -11,14 +11,14 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use self::walk::{length, mend};
 pub(crate) use self::{
-    lenient::{Listed, flag, list, number, ordinal, text, texts},
+    lenient::{OneOrMany, flag, list, number, ordinal, text, texts},
     walk::keys,
 };
 use crate::{input::Input, report::ReadError};
 
 /// A parsed file.
 #[derive(Debug)]
-pub(crate) struct Parsed<T> {
+pub(crate) struct JsonReport<T> {
     /// What it holds.
     pub(crate) value: T,
     /// The line where the file was cut off, where it was.
@@ -32,7 +32,7 @@ pub(crate) struct Parsed<T> {
 pub(crate) struct Shape {
     /// The format as people call it.
     pub(crate) format: &'static str,
-    /// A key of the outermost object by which the report is told from other JSON before it.
+    /// A key of the outermost object that distinguishes the report from other JSON before it.
     pub(crate) key: &'static str,
     /// The key of the arrays whose elements are worth keeping when the file was cut off: each is either whole or not
     /// there.
@@ -41,18 +41,21 @@ pub(crate) struct Shape {
 
 /// Parses the report in a file: skips text before it (log lines, a byte-order mark) and behind it, and keeps the whole
 /// elements of one that was cut off.
-pub(crate) fn parse<T: DeserializeOwned>(input: &Input<'_>, shape: Shape) -> Result<Parsed<T>, ReadError> {
+pub(crate) fn parse<T: DeserializeOwned>(
+    input: &Input<'_>,
+    shape: Shape,
+) -> Result<JsonReport<T>, ReadError> {
     room::within(input.text.len(), || parse_report(input, shape, |_, at| at))
 }
 
 /// Parses a report that is a list of objects with the key, or one such object. Otherwise as [`parse`].
-pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<Parsed<Vec<T>>, ReadError>
+pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<JsonReport<Vec<T>>, ReadError>
 where
     T: for<'de> Deserialize<'de>,
 {
     room::within(input.text.len(), || {
-        let parsed = parse_report::<Listed<T>>(input, shape, list_around)?;
-        Ok(Parsed {
+        let parsed = parse_report::<OneOrMany<T>>(input, shape, list_around)?;
+        Ok(JsonReport {
             value: parsed.value.0,
             cut_at: parsed.cut_at,
             another_at: parsed.another_at,
@@ -71,7 +74,7 @@ fn parse_report<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
     beginning: fn(&str, usize) -> usize,
-) -> Result<Parsed<T>, ReadError> {
+) -> Result<JsonReport<T>, ReadError> {
     let Some(start) = start(input.text, shape.key).map(|at| beginning(input.text, at)) else {
         let problem = format!("no JSON object with the key `{}` in it", shape.key);
         return Err(input.broken(1, shape.format, problem));
@@ -85,7 +88,7 @@ fn parse_report<T: DeserializeOwned>(
         text = Cow::Owned(mended);
     }
     match value {
-        Ok((value, length)) => Ok(Parsed {
+        Ok((value, length)) => Ok(JsonReport {
             value,
             cut_at: None,
             another_at: another(&text, length, shape.key).map(|at| start + beginning(&text, at)),
@@ -94,7 +97,7 @@ fn parse_report<T: DeserializeOwned>(
             let cut = 1 + input.text.matches('\n').count();
             let mended = mend(&text, shape.whole).and_then(|text| first_value(&text).ok());
             mended
-                .map(|value| Parsed {
+                .map(|value| JsonReport {
                     value,
                     cut_at: Some(input.lines_before + cut),
                     another_at: None,
@@ -130,7 +133,7 @@ fn first_value_and_length<T: DeserializeOwned>(text: &str) -> Result<(T, usize),
     }
 }
 
-/// The byte of the text where another report begins behind the one that takes so many bytes.
+/// The byte where another report begins after the first, which takes `length` bytes.
 fn another(text: &str, length: usize, key: &str) -> Option<usize> {
     let behind = text.get(length..).filter(|rest| !rest.trim().is_empty())?;
     Some(length + start(behind, key)?)
@@ -190,7 +193,7 @@ fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
         .chain(text.find('{'))
 }
 
-/// How many bytes of other text may stand before a report.
+/// How many bytes of other text may precede a report.
 const LONGEST_PREFACE: usize = 4 << 20;
 
 #[cfg(test)]

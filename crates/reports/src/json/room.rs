@@ -13,7 +13,7 @@ thread_local! {
 /// What every report may take beside a multiple of its size: enough for the elements of as many tests as are taken.
 const LEAST: usize = 192 << 20;
 
-/// Runs a parser over a text of so many bytes, which bounds the memory of its lists.
+/// Runs a parser over a text of `bytes` bytes. The size bounds the memory of its lists.
 pub(super) fn within<T>(bytes: usize, parse: impl FnOnce() -> T) -> T {
     let before = ROOM.replace(bytes.saturating_mul(2).saturating_add(LEAST));
     let parsed = parse();

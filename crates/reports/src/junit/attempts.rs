@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{failure, input::Input, limits, time};
 
-/// The attempts that a case tells of, the final one last; at least one.
+/// The attempts of a case, the final one last; at least one.
 pub(super) fn of<'i>(
     input: &'i Input<'i>,
     dialect: Dialect,
@@ -40,7 +40,7 @@ pub(super) fn of<'i>(
     reading.of_children(case)
 }
 
-/// What CTest and GoogleTest say of a case without outcomes.
+/// The status that CTest and GoogleTest write as attributes of a case without outcomes.
 fn status_by_attributes(case: &Case<'_>) -> AttemptStatus {
     if matches!(case.status, "disabled" | "notrun") || matches!(case.result, "suppressed" | "skipped") {
         AttemptStatus::Skipped
@@ -116,7 +116,7 @@ impl Attempts<'_> {
             .into_iter()
             .enumerate()
             .map(|(at, errors)| {
-                // The time is that of all attempts together: it is told once.
+                // The time is that of all attempts together, so only one attempt gets it.
                 let time = if at == last { case.time } else { None };
                 let mut attempt = self.attempt(failure::status(&errors), time, None);
                 attempt.errors = errors;

@@ -56,7 +56,7 @@ impl<'a> Case<'a> {
         self.classname.as_deref().unwrap_or_default()
     }
 
-    /// Whether nothing tells which test it is: neither a name nor a class name, nor an outcome.
+    /// Whether nothing identifies the test: it has no name, no class name and no outcome.
     pub(super) fn is_nameless(&self) -> bool {
         self.name.is_empty() && self.classname.is_none() && self.children.is_empty()
     }
@@ -145,7 +145,7 @@ impl<'a> Child<'a> {
         child
     }
 
-    /// Whether it tells nothing but that it happened.
+    /// Whether it has neither message, type nor text.
     fn is_empty(&self) -> bool {
         self.message.is_empty() && self.type_name.is_empty() && self.body().trim_ascii().is_empty()
     }

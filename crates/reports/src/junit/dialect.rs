@@ -37,7 +37,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// The tool that wrote a suite, told by what only its writer does: most put the attributes of a suite into an
+    /// The tool that wrote a suite, recognised by its own habits: most put the attributes of a suite into an
     /// order of their own.
     pub(super) fn of_suite(tag: &Tag<'_, '_>, name: &str, around: Option<Self>) -> Self {
         let has = |wanted: &str| tag.attributes().any(|(key, _)| key == wanted);
@@ -69,7 +69,7 @@ impl Dialect {
             .map_or(Self::Other, |(_, dialect)| *dialect)
     }
 
-    /// The tool that wrote a case, where only the case tells.
+    /// The tool that wrote a case, where only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let known = suite.dialect;
         let may_be_node = known == Self::NodeTest || (known == Self::Other && suite.gathers);

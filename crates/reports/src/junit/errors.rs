@@ -8,7 +8,7 @@ use regex::{Captures, Regex};
 use super::{case::Child, dialect::Dialect, playwright};
 use crate::{failure, go, input::Input, text};
 
-/// The error that an outcome tells; none where it tells nothing.
+/// The error of an outcome. `None` where it has no text.
 pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Option<ErrorDetail> {
     let body = written(dialect, child.body());
     let message = message(dialect, child, &body);
@@ -16,7 +16,7 @@ pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Opti
     detail(input, message, stack)
 }
 
-/// The error that Playwright's outcome tells; `first_attempt` where others have outcomes of their own.
+/// The error of Playwright's outcome; `first_attempt` where the other attempts have outcomes of their own.
 pub(super) fn of_playwright(
     input: &Input<'_>,
     child: &Child<'_>,
@@ -39,7 +39,7 @@ pub(super) fn of_playwright(
 pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> {
     let output = output.replace("[NON-XML-CHAR-0x1B]", "\u{1b}");
     let stack = text::stack(&output)?;
-    let message = text::message(&told_in(&stack));
+    let message = text::message(&failure_in_output(&stack));
     let stack = Some(stack).filter(|stack| Some(stack) != message.as_ref());
     detail(input, message, stack)
 }
@@ -97,12 +97,12 @@ fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
         .or_else(|| text::message(&child.type_name))
 }
 
-/// The message where the attribute tells one; none where the text tells more.
+/// The message of the attribute. `None` where the text says more.
 fn of_dialect(dialect: Dialect, attribute: &str, body: &str) -> Option<String> {
     let by_go = matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport);
     if by_go && attribute == "Failed" {
         // Every failure has this attribute.
-        text::message(&go::told_in(body)).or_else(|| text::message(attribute))
+        text::message(&go::failure_text(body)).or_else(|| text::message(attribute))
     } else if dialect == Dialect::Pytest && attribute == "collection failure" {
         // The error itself is in the text, behind pytest's mark.
         match body.lines().rev().find_map(|line| line.strip_prefix("E  ")) {
@@ -179,7 +179,7 @@ fn exception_in(body: &str) -> Option<String> {
     text::message(lines.get(named..above)?.join("\n").trim())
 }
 
-/// Whether a line tells where an error was raised or what was logged before, rather than what is wrong.
+/// Whether a line holds the place of an error or a line of a log, and not the error itself.
 fn is_beside_error(line: &str) -> bool {
     BESIDE.is_match(line)
 }
@@ -215,11 +215,11 @@ fn below_test_name(body: &str) -> Option<String> {
     if !is_name(class) || !is_name(test.trim_end()) || !rest.lines().any(|line| is_traced(line.trim_end())) {
         return None;
     }
-    let told: Vec<&str> = rest
+    let message: Vec<&str> = rest
         .lines()
         .take_while(|line| !is_traced(line.trim_end()))
         .collect();
-    text::message(told.join("\n").trim())
+    text::message(message.join("\n").trim())
 }
 
 fn pattern(text: &str) -> Regex {
@@ -238,7 +238,7 @@ fn panic_in(body: &str) -> &str {
 }
 
 /// What an output tells of a failure: GoogleTest's first one, else the first line that speaks of one, else the last.
-fn told_in(output: &str) -> String {
+fn failure_in_output(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     if let Some(start) = lines.iter().position(|line| line.ends_with(": Failure")) {
         return lines

@@ -1,4 +1,4 @@
-//! What a case is called and where it stands.
+//! The names and files of cases.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use assay_domain::test::TestName;
 use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
 use crate::{input::Input, text, xml};
 
-/// Names and files of cases. Neighbours mostly stand in the same file, so the last one is remembered.
+/// Names and files of cases. Neighbours are mostly in the same file, so the last one is remembered.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     last_file: Option<(&'a str, Option<String>)>,
@@ -95,7 +95,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The file that the report tells, else the one file of the checkout that the class name fits.
+    /// The file that the report names, else the one file of the checkout that the class name fits.
     fn file(&mut self, input: &Input<'_>, suite: Option<&Suite<'a>>, case: &Case<'a>) -> Option<String> {
         self.written_file(input, suite, case)
             .or_else(|| self.known_file(input, case))
@@ -192,7 +192,7 @@ fn is_path(name: &str) -> bool {
     !name.contains([' ', '\n']) && (source_file(name).is_some() || other())
 }
 
-/// A title path that a tool joined with a separator of its own, joined with ours.
+/// Replaces a tool's separator between titles by [`text::JOINT`].
 pub(super) fn rejoined<'a>(titles: &'a str, separator: &str) -> Cow<'a, str> {
     if titles.contains(separator) {
         Cow::Owned(text::joined(titles.split(separator)))

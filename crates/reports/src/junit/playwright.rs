@@ -10,7 +10,7 @@ const SEPARATOR: &str = " › ";
 
 /// The name as Playwright's JSON has it: project, file, titles.
 pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>) -> TestName {
-    if let Some(old) = Old::of(case.class()) {
+    if let Some(old) = OldClassName::of(case.class()) {
         return TestName {
             name: text::joined([old.project, old.file, &names::rejoined(old.titles, SEPARATOR)]),
             file_path: Some(stored_path(input, old.file)),
@@ -42,17 +42,17 @@ fn stored_path(input: &Input<'_>, file: &str) -> String {
 
 /// The project that a case ran in, which names the browser.
 pub(super) fn project(suite: &Suite<'_>, case: &Case<'_>) -> Option<String> {
-    text::title(Old::of(case.class()).map_or(&suite.hostname, |old| old.project))
+    text::title(OldClassName::of(case.class()).map_or(&suite.hostname, |old| old.project))
 }
 
 /// The class name up to 1.30: `[project] › file:line:column › titles`.
-struct Old<'a> {
+struct OldClassName<'a> {
     project: &'a str,
     file: &'a str,
     titles: &'a str,
 }
 
-impl<'a> Old<'a> {
+impl<'a> OldClassName<'a> {
     fn of(class: &'a str) -> Option<Self> {
         let (project, rest) = match class.strip_prefix('[').and_then(|class| class.split_once("] › ")) {
             Some(split) => split,

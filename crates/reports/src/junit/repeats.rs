@@ -1,4 +1,4 @@
-//! Cases that stand in a file several times.
+//! Cases that a file holds several times.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,7 +27,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// For a file of so many bytes.
+    /// For a file of `bytes` bytes.
     pub(super) fn for_file(bytes: usize) -> Self {
         // A case takes some hundred bytes; a file of long texts must not take room for cases that it does not have.
         const CASE: usize = 128;
@@ -53,7 +53,7 @@ impl Repeats {
         attempts: Vec<Attempt>,
     ) {
         let label = self.label(dialect, suite);
-        let test = self.told_apart(test, label);
+        let test = self.distinguished(test, label);
         let suites = &mut self.suites;
         let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
         self.tests
@@ -69,7 +69,7 @@ impl Repeats {
                 } else if matches!(dialect, Dialect::Surefire | Dialect::Other) && is_retried(earlier) {
                     retried_by_testng(earlier, attempts);
                 } else if failed_to_run {
-                    // jest-junit tells a suite that failed to run twice, once in each of its ways.
+                    // jest-junit writes a suite that failed to run twice, in two ways.
                     if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
                         last.errors.extend(again.errors);
                     }
@@ -90,7 +90,7 @@ impl Repeats {
         }
     }
 
-    /// The number of the suite's name, where it tells tests apart that share class and name; else 0.
+    /// The number of the suite's name, where it distinguishes tests that share class and name; else 0.
     fn label(&mut self, dialect: Dialect, suite: &Suite<'_>) -> u32 {
         if !matches!(
             dialect,
@@ -99,7 +99,7 @@ impl Repeats {
             return 0;
         }
         let Some(label) = suite.label() else { return 0 };
-        // Neighbours stand in the same suite.
+        // Neighbours are in the same suite.
         if self.labels.last().map(String::as_str) != Some(label) {
             self.labels.push(label.to_owned());
         }
@@ -112,7 +112,7 @@ impl Repeats {
     }
 
     /// The test, with the suite's name in front where a suite of another name has a test of this name.
-    fn told_apart(&mut self, test: TestName, label: u32) -> TestName {
+    fn distinguished(&mut self, test: TestName, label: u32) -> TestName {
         let Some(place) = self.tests.place_of(&test) else {
             return test;
         };
@@ -226,5 +226,5 @@ fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
     earlier.append(&mut again);
 }
 
-/// What stands for an error that a report does not tell.
+/// The message in place of an error that the report leaves out.
 const LOST: &str = "failed and was run again; the report does not tell the error of this attempt";

@@ -1,4 +1,4 @@
-//! When a run began and ended, as far as a file tells.
+//! The start and the end of a run, as far as a file has them.
 
 use assay_domain::timestamp::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::time;
 pub(super) struct Span {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
-    /// The whole duration that the root tells.
+    /// The whole duration, an attribute of the root.
     whole_ms: Option<u64>,
 }
 

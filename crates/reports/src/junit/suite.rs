@@ -76,7 +76,7 @@ impl<'a> Suite<'a> {
         suite
     }
 
-    /// The name, where it tells one suite from another: no file, and no time or id that is another with every run.
+    /// The name, where it distinguishes suites: no file, and no time or id that changes with every run.
     pub(super) fn label(&self) -> Option<&str> {
         let name = self.name.trim();
         let volatile = || {
@@ -94,7 +94,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Notes that a Go tool wrote the suite: a property tells Go's version.
+    /// Notes that a Go tool wrote the suite. A property with Go's version shows that.
     pub(super) fn written_by_go(&mut self) {
         if self.dialect == Dialect::Other {
             self.dialect = Dialect::Gotestsum;

@@ -6,7 +6,7 @@ use super::{case::Case, suite::Suite};
 use crate::limits;
 
 /// Whether a case without an outcome is one that never ran, as behind `--bail`: Vitest lists it like one that passed,
-/// but took no time at all. Vitest 1 measures in whole milliseconds, which tells nothing.
+/// but took no time at all. Vitest 1 measures in whole milliseconds, so 0 may be a test that ran.
 pub(super) fn never_ran(suite: &Suite<'_>, case: &Case<'_>) -> bool {
     suite.fine_clock && case.time == Some("0")
 }

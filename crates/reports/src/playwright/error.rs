@@ -46,7 +46,7 @@ pub(super) fn of_result(input: &Input<'_>, result: &TestResult) -> Vec<ErrorDeta
     errors
 }
 
-/// An error that stands outside of any test.
+/// An error that belongs to no test.
 pub(super) fn of_report(input: &Input<'_>, error: &Error) -> ErrorDetail {
     if error.stack.is_some() || error.snippet.is_some() {
         in_parts(input, error)
@@ -63,13 +63,13 @@ fn in_parts(input: &Input<'_>, error: &Error) -> ErrorDetail {
         .map(|stack| text::clean(stack).trim_end().to_owned());
     for cause in causes(error) {
         let stack = stack.get_or_insert_default();
-        let told = [&cause.stack, &cause.message, &cause.value]
+        let cause_text = [&cause.stack, &cause.message, &cause.value]
             .into_iter()
             .flatten()
             .next();
-        if let Some(told) = told {
+        if let Some(cause_text) = cause_text {
             // As Node.js prints it; a writer into a string cannot fail.
-            let _ = write!(stack, "\n[cause]: {}", text::clean(told).trim_end());
+            let _ = write!(stack, "\n[cause]: {}", text::clean(cause_text).trim_end());
         }
     }
     ErrorDetail {

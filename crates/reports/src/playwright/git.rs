@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::text;
 
-/// The run's context, as far as the metadata tells it.
+/// The run's context, as far as the metadata has it.
 pub(super) fn context(metadata: &Value) -> RunContext {
-    let told = |path: &str| {
+    let value_at = |path: &str| {
         metadata
             .pointer(path)
             .and_then(Value::as_str)
@@ -17,16 +17,16 @@ pub(super) fn context(metadata: &Value) -> RunContext {
     let flat = |key: &str| metadata.get(key).and_then(Value::as_str).and_then(text::title);
     RunContext {
         // A checkout of a commit is on no branch, which git calls HEAD.
-        branch: told("/ci/branch")
-            .or_else(|| told("/gitCommit/branch"))
+        branch: value_at("/ci/branch")
+            .or_else(|| value_at("/gitCommit/branch"))
             .filter(|branch| branch != "HEAD"),
-        commit_sha: told("/ci/commitHash")
-            .or_else(|| told("/gitCommit/hash"))
+        commit_sha: value_at("/ci/commitHash")
+            .or_else(|| value_at("/gitCommit/hash"))
             .or_else(|| flat("revision.id")),
-        commit_message: told("/gitCommit/subject").or_else(|| flat("revision.subject")),
-        author_name: told("/gitCommit/author/name").or_else(|| flat("revision.author")),
-        pull_request_number: told("/ci/prHref").as_deref().and_then(last_number),
-        pull_request_title: told("/ci/prTitle"),
+        commit_message: value_at("/gitCommit/subject").or_else(|| flat("revision.subject")),
+        author_name: value_at("/gitCommit/author/name").or_else(|| flat("revision.author")),
+        pull_request_number: value_at("/ci/prHref").as_deref().and_then(last_number),
+        pull_request_title: value_at("/ci/prTitle"),
         ..RunContext::default()
     }
 }

@@ -142,7 +142,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A spec's file stands below the test folder, which need not be the checkout.
+    /// The path of a spec's file is relative to the test folder, which need not be the checkout.
     fn path(&self, file: &str) -> String {
         let joined = self
             .config

@@ -1,4 +1,4 @@
-//! What stands behind a result: a block of YAML, comments, indented text.
+//! The text after a result: a block of YAML, comments, indented text.
 
 use assay_domain::attempt::{ErrorDetail, Location};
 
@@ -26,9 +26,9 @@ impl Diagnostics {
         }
     }
 
-    pub(super) fn read(&self) -> Found<'_> {
+    pub(super) fn read(&self) -> Diagnosis<'_> {
         let (plain, yaml) = self.text.split_at(self.yaml.unwrap_or(self.text.len()));
-        Found {
+        Diagnosis {
             plain,
             fields: fields(yaml),
         }
@@ -37,12 +37,12 @@ impl Diagnostics {
 
 /// Diagnostics in parts.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct Diagnosis<'a> {
     plain: &'a str,
     fields: Vec<(&'a str, String)>,
 }
 
-impl Found<'_> {
+impl Diagnosis<'_> {
     fn field(&self, names: &[&str]) -> Option<&str> {
         let found = names
             .iter()
@@ -62,7 +62,7 @@ impl Found<'_> {
         self.field(&["failureType"]) == Some("testTimeoutFailure")
     }
 
-    /// The error, if anything is told of it.
+    /// The error, if there is any text about it.
     pub(super) fn errors(&self, input: &Input<'_>) -> Vec<ErrorDetail> {
         let message = self.field(&["error", "message"]);
         let stack = self.field(&["stack"]);

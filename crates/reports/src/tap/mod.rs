@@ -89,7 +89,7 @@ struct TestPoint {
 /// A file while it is read.
 #[derive(Debug, Default)]
 struct Reading {
-    /// The results that are read, by the depth at which they are: those of a subtest stand before its own.
+    /// The results that are read, by the depth at which they are: those of a subtest precede its own.
     levels: Vec<Vec<TestPoint>>,
     /// The depth of the latest result, whose diagnostics follow it.
     latest: Option<usize>,

@@ -16,7 +16,7 @@ pub(super) struct Beginning<'a> {
 
 impl<'a> Beginning<'a> {
     /// Goes once through the beginning of an element whose `<` is at a byte of the text, and adds its attributes; none
-    /// where it has no end. A `>` between quotes is none, wherever the quotes stand.
+    /// where it has no end. A `>` between quotes does not end it, wherever the quotes are.
     pub(super) fn read(text: &'a str, at: usize, attributes: &mut Vec<(&'a str, &'a str)>) -> Option<Self> {
         let bytes = text.as_bytes();
         let closing = |quote: u8, at: usize| Some(at + memchr(quote, bytes.get(at..)?)?);

@@ -25,7 +25,7 @@ use crate::{input::Input, limits, report::ReadError};
 pub(crate) struct Xml<'a> {
     input: Input<'a>,
     text: &'a str,
-    /// The byte where the walk stands.
+    /// The byte that the walk has reached.
     at: usize,
     format: &'static str,
     /// How deep elements may nest.
@@ -42,11 +42,11 @@ pub(crate) struct Xml<'a> {
 
 /// What the walk meets.
 pub(crate) enum Node<'a> {
-    /// An element begins, which [`Xml::tag`] tells; a `Close` follows, also for one without content.
+    /// An element begins; [`Xml::tag`] returns it. A `Close` follows, also for an element without content.
     Open,
     /// The innermost open element ends.
     Close,
-    /// Text, with what its references stand for.
+    /// Text with its references decoded.
     Text(Cow<'a, str>),
     /// The document is whole and at its end.
     End,
@@ -141,7 +141,7 @@ impl<'a> Xml<'a> {
     /// The element that was opened last.
     pub(crate) fn tag(&self) -> Tag<'a, '_> {
         Tag {
-            // A namespace's prefix may stand before the name.
+            // A namespace's prefix may precede the name.
             name: match self.name.bytes().rposition(|byte| byte == b':') {
                 Some(colon) => self.name.get(colon + 1..).unwrap_or_default(),
                 None => self.name,
@@ -150,12 +150,12 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The error of a document that is broken where the walk stands.
+    /// The error of a document that is broken at the position of the walk.
     pub(crate) fn broken_here(&self, problem: String) -> ReadError {
         self.input.broken_at(self.at, self.format, problem)
     }
 
-    /// The line where the walk stands, from 1.
+    /// The line that the walk has reached, from 1.
     pub(crate) fn line(&self) -> usize {
         let before = self.text.as_bytes().get(..self.at).unwrap_or_default();
         1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -181,7 +181,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The beginning of an element, whose `<` the walk stands before.
+    /// Reads the beginning of an element. The walk is before its `<`.
     fn begin(&mut self) -> Result<Node<'a>, ReadError> {
         self.attributes.clear();
         let Some(beginning) = Beginning::read(self.text, self.at, &mut self.attributes) else {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_from_a_break() {
+    fn a_cut_is_distinguished_from_a_break() {
         for cut in [
             "<a><b",
             "<a><![CDATA[x",

@@ -13,7 +13,7 @@ use crate::input::Input;
 fn ours(text: &str) -> Result<Vec<String>, String> {
     let input = Input::alone("r.xml", text);
     let mut xml = Xml::new(&input, "XML");
-    let mut met = Met::default();
+    let mut met = NodeList::default();
     loop {
         match xml.next().map_err(|error| error.to_string())? {
             Node::Open => {
@@ -34,7 +34,7 @@ fn ours(text: &str) -> Result<Vec<String>, String> {
 
 fn theirs(text: &str) -> Result<Vec<String>, String> {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-    let mut met = Met::default();
+    let mut met = NodeList::default();
     let mut depth = 0usize;
     loop {
         match reader.read_event().map_err(|error| error.to_string())? {
@@ -61,11 +61,11 @@ fn theirs(text: &str) -> Result<Vec<String>, String> {
 }
 
 #[derive(Default)]
-struct Met {
+struct NodeList {
     nodes: Vec<String>,
 }
 
-impl Met {
+impl NodeList {
     fn begin(&mut self, tag: &BytesStart<'_>) -> Result<(), String> {
         let attributes = tag
             .attributes()
@@ -176,7 +176,7 @@ fn element() -> impl Strategy<Value = String> {
     })
 }
 
-/// What may stand between elements.
+/// What may be between elements.
 const PLAIN: &[&str] = &[
     "text",
     " ",

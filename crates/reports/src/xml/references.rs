@@ -1,10 +1,10 @@
-//! What XML's references stand for.
+//! Decodes XML's character and entity references.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// A raw value with what its references stand for; borrowed where it has none.
+/// Decodes the references of a raw value. A value without any is borrowed.
 pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
     // Most values have none, and this looks at many bytes at once.
     if memchr(b'&', raw.as_bytes()).is_none() {
@@ -53,7 +53,7 @@ fn reference(text: &str) -> Option<(&str, &str)> {
     (end > 0).then_some((text.get(..end)?, after))
 }
 
-/// Adds what `&name;` stands for: a character, the replacement character where XML forbids it, and for a name that
+/// Adds the value of `&name;`: a character, the replacement character where XML forbids it, and for a name that
 /// only a document type could explain the reference itself.
 fn push_reference(text: &mut String, name: &str) {
     let known = match name {

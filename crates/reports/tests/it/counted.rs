@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::{own::REPORTS, support};
 
 /// Statuses of a test's attempts, a letter each, by its name.
-type Counted = BTreeMap<String, String>;
+type Statuses = BTreeMap<String, String>;
 
 #[test]
 fn readers_agree_with_an_independent_count() {
     for (path, _, checkout) in REPORTS {
         let file = support::file(path);
         let text = String::from_utf8(file.bytes.clone()).unwrap();
-        let mut expected = Counted::new();
+        let mut expected = Statuses::new();
         for (name, statuses) in counted(path, &text) {
             expected.entry(name).or_default().push_str(&statuses);
         }
