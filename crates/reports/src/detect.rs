@@ -1,5 +1,7 @@
 //! Recognises the format of a text by its content.
 
+use memchr::memmem;
+
 use crate::{json, playwright, report::Format, tap};
 
 /// The format of a text. The error says what else the text seems to be.
@@ -13,6 +15,9 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     }
     if playwright::is_blob(head) {
         return Ok(Format::Playwright);
+    }
+    if let Some(hint) = resembles_another(head) {
+        return Err(hint.to_owned());
     }
     let xml = if head.starts_with(['{', '[']) {
         None
@@ -229,6 +234,29 @@ fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
     begins || goes_on
 }
 
+/// What an XML document is instead, where its elements have the names of a format that is read. Without this rule such a
+/// document would be an empty report, and the run would pass.
+fn resembles_another(text: &str) -> Option<&'static str> {
+    const BEGINNING: usize = 4_000;
+    if !text.starts_with('<') {
+        return None;
+    }
+    let (at, root) = elements(text).next()?;
+    let beginning = text.as_bytes().get(at..)?;
+    let beginning = beginning.get(..BEGINNING).unwrap_or(beginning);
+    let has = |part: &str| memmem::find(beginning, part.as_bytes()).is_some();
+    match root {
+        "TestRun" if has("<SuccessfulTests") || has("<FailedTests") => Some(
+            "this is CppUnit's own XML, which AUnit writes, too; use AUnit.Reporter.JUnit, or convert CppUnit's to JUnit XML",
+        ),
+        "testsuites" if has("check.sourceforge.net") => {
+            Some("this is Check's own XML; set CK_TAP_LOG_FILE_NAME instead")
+        }
+        "gtester" => Some("this is gtester's log; run the test programs with --tap instead"),
+        _ => None,
+    }
+}
+
 /// What a text without a report seems to be.
 fn other(text: &str) -> Option<&'static str> {
     if text.starts_with("PK") {
@@ -247,6 +275,12 @@ fn other(text: &str) -> Option<&'static str> {
                 Some("this file of CTest's holds no tests; import Test.xml beside it, or use --output-junit")
             }
             "testResults" => Some("these are JMeter's samples and no tests"),
+            "CUNIT_TEST_RUN_REPORT" => {
+                Some("this is CUnit's own XML; call CU_automated_enable_junit_xml(CU_TRUE) instead")
+            }
+            "unittest-results" => Some("this is UnitTest++'s own XML; convert it to JUnit XML"),
+            "TestResults" => Some("this is FPCUnit's own XML; use its unit junittestreport instead"),
+            "valgrindoutput" => Some("this is Valgrind's log and holds no tests"),
             _ => None,
         }
     }

@@ -37,6 +37,25 @@ fn what_is_no_report_is_named_with_a_way_out() {
         ),
         ("<Site><Build/></Site>", "import Test.xml beside it"),
         (
+            "<TestRun><FailedTests/><SuccessfulTests><Test id='1'/></SuccessfulTests></TestRun>",
+            "use AUnit.Reporter.JUnit",
+        ),
+        (
+            "<?xml version='1.0'?><testsuites xmlns='http://check.sourceforge.net/ns'><suite/></testsuites>",
+            "set CK_TAP_LOG_FILE_NAME instead",
+        ),
+        (
+            "<gtester><testbinary path='a'><testcase path='/a'/></testbinary></gtester>",
+            "with --tap instead",
+        ),
+        (
+            "<!DOCTYPE CUNIT_TEST_RUN_REPORT SYSTEM 'CUnit-Run.dtd'><CUNIT_TEST_RUN_REPORT/>",
+            "CU_automated_enable_junit_xml",
+        ),
+        ("<unittest-results tests='3'/>", "convert it to JUnit XML"),
+        ("<TestResults><TestListing/></TestResults>", "junittestreport"),
+        ("<valgrindoutput/>", "holds no tests"),
+        (
             "<robot name='arm'><link name='base'/></robot>",
             "expected Playwright JSON",
         ),
