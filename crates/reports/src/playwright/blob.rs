@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::model::{Config, Error, File, Place, Spec, Stats, Suite, Test, TestResult};
-use crate::{input::Input, json, limits};
+use crate::{input::Input, json, limits, report::ReadError};
 
 /// Whether a text begins with the events of a blob report.
 pub(crate) fn is_blob(text: &str) -> bool {
@@ -17,14 +17,18 @@ pub(crate) fn is_blob(text: &str) -> bool {
 }
 
 /// Converts the events to the JSON reporter's model. The second value is the line where the file is cut off.
-pub(super) fn read(input: &Input<'_>) -> (File, Option<usize>) {
+pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError> {
     let mut file = File::default();
     let mut results: HashMap<String, Test> = HashMap::new();
     let mut projects: Vec<Project> = Vec::new();
     let mut ended = false;
-    for line in input.text.lines() {
-        let Ok(event) = json::first_value::<Event>(line) else {
-            continue;
+    let mut lines = input.text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        let event = match json::first_value::<Event>(line) {
+            Ok(event) => event,
+            // The last line may be cut off. Later versions may have other events.
+            Err(_) if lines.peek().is_none() || !is_read(line) => continue,
+            Err(error) => return Err(input.broken(number + 1, "Playwright blob", error.to_string())),
         };
         let params = event.params;
         match event.method.as_deref() {
@@ -66,7 +70,25 @@ pub(super) fn read(input: &Input<'_>) -> (File, Option<usize>) {
             .extend(suites.map(|suite| suite.into_suite(&name, &mut results, 0)));
     }
     let cut_at = (!ended).then(|| input.text.lines().count());
-    (file, cut_at)
+    Ok((file, cut_at))
+}
+
+/// Whether a line is an event with results.
+fn is_read(line: &str) -> bool {
+    let method = json::first_value::<Method>(line)
+        .ok()
+        .and_then(|event| event.method);
+    matches!(
+        method.as_deref(),
+        Some("onConfigure" | "onProject" | "onTestBegin" | "onTestEnd" | "onError" | "onEnd")
+    )
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Method {
+    #[serde(deserialize_with = "json::text")]
+    method: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

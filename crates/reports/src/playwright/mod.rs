@@ -33,7 +33,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         whole: "tests",
     };
     let (file, cut_at, another_at) = if is_blob(input.text) {
-        let (file, cut_at) = blob::read(input);
+        let (file, cut_at) = blob::read(input)?;
         (file, cut_at, None)
     } else {
         let parsed = json::parse::<File>(input, shape)?;

@@ -443,6 +443,15 @@ fn a_blob_that_is_cut_off_or_broken_has_an_answer() {
     broken[at..at + 200].fill(0xff);
     let error = plain(vec![support::inline("blob.zip", broken)]);
     assert!(error.is_err() || error.unwrap().state == RunState::Interrupted);
+    let lines = "{\"method\":\"onBlobReportMetadata\"}\n{\"method\":\"onNovelty\",\"params\":{\"project\":7}}\n\
+                 {\"method\":\"onProject\",\"params\":{\"project\":7}}\n{\"method\":\"onEnd\"}\n";
+    let error = plain(vec![support::inline("blob.jsonl", lines)])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("blob.jsonl:3: not a readable Playwright blob"),
+        "{error}"
+    );
     let events = "{\"method\":\"onBlobReportMetadata\",\"params\":{\"version\":2}}\n{\"method\":\"onProject\",\"params\":{\"project\":\
                   {\"name\":\"api\",\"suites\":[{\"title\":\"a.spec.ts\",\"entries\":[{\"testId\":\"1\",\"title\":\"adds up\"}]}]}}}\n";
     let report = plain(vec![support::inline("blob.jsonl", events)]).unwrap();
