@@ -2,11 +2,14 @@
 (() => {
   // The key of a link to the demonstration: taken from the address, which the server never sees, and sent as the form is.
   const key = document.querySelector("input[name=key]");
-  if (key && location.hash.startsWith("#svc_")) {
+  const signIn = () => {
+    if (!key || !location.hash.startsWith("#svc_")) return;
     key.value = location.hash.slice(1);
     history.replaceState(null, "", location.pathname + location.search);
     key.form.requestSubmit();
-  }
+  };
+  addEventListener("hashchange", signIn);
+  signIn();
 
   // Search as you type: the same form, sent for its results alone.
   const form = document.querySelector("form[data-live]");

@@ -11,12 +11,14 @@
     reason = "only tests use this crate; they read the environment and fail by panics"
 )]
 
+mod browser;
 mod cluster;
 mod database;
 mod http;
 mod program;
 mod server;
 
+pub use browser::{Browser, Scripts};
 pub use database::TestDatabase;
 pub use http::{Client, Response};
 pub use program::{Cli, program};

@@ -56,7 +56,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @for (entry, runs, verdicts) in &described {
                 @let status = |status| verdicts.tests.iter().filter(|(_, verdict)| verdict.status == status).count();
                 section.panel {
-                    h3 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
+                    h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
                     p.facts {
                         span { b { (words::grouped(status(VerdictStatus::Broken))) } " broken" }
                         span { b { (words::grouped(status(VerdictStatus::Failing))) } " failing now" }

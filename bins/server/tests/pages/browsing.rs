@@ -1,0 +1,173 @@
+//! What a person does: signs in, follows links, reads with scripts on and off.
+
+use assay_testkit::{Browser, Scripts};
+use serde_json::json;
+
+use crate::world::{World, hostile_names};
+
+#[test]
+fn every_page_is_silent_and_fits_a_phone_with_scripts_on_and_off() {
+    let world = World::new();
+    for scripts in [Scripts::On, Scripts::Off] {
+        let browser = world.signed_in(scripts);
+        browser.console();
+        for width in [1_280, 360] {
+            browser.resize(width, 900);
+            for page in world.pages() {
+                browser.open(&world.url(&page));
+                assert_eq!(
+                    browser.console(),
+                    Vec::<String>::new(),
+                    "{page} {scripts:?}: no console message and no policy report"
+                );
+                assert_eq!(
+                    browser.run("return document.documentElement.scrollWidth <= innerWidth"),
+                    json!(true),
+                    "{page} fits {width} pixels"
+                );
+                assert_eq!(
+                    browser.run(
+                        "return document.title.includes('Assay') && !document.title.includes('owned') \
+                         && document.querySelectorAll('h1').length === 1 \
+                         && document.querySelectorAll('script').length === 1 && !document.querySelector('img')"
+                    ),
+                    json!(true),
+                    "{page} shows what a report says as text"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn from_a_red_run_to_the_evidence_in_three_clicks_and_back() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::On);
+    // The only project opens at once.
+    let overview = world.url(&format!("/p/{}", world.project));
+    assert_eq!(browser.address(), overview);
+    browser.run("document.querySelector('.runs-chart a:last-of-type').setAttribute('id', 'newest')");
+    browser.run("location.assign(document.getElementById('newest').getAttribute('href'))");
+    browser.until("return location.pathname.includes('/runs/')");
+    let run = browser.address();
+    browser.click(".row.failed a");
+    browser.until("return location.pathname.endsWith('/test')");
+    browser.click(".facts a[href*='/test?']");
+    browser.until("return !location.pathname.includes('/runs/')");
+    assert!(
+        browser.text("main").contains("Evidence"),
+        "{}",
+        browser.text("main")
+    );
+    browser.back();
+    browser.back();
+    assert_eq!(browser.address(), run);
+    browser.reload();
+    assert_eq!(browser.address(), run);
+}
+
+#[test]
+fn the_copied_prompt_is_the_apis() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    let page = world
+        .pages()
+        .into_iter()
+        .find(|page| page.contains("/runs/") && page.contains("breaks"))
+        .unwrap();
+    browser.open(&world.url(&page));
+    let shown = browser.run("return document.getElementById('prompt-0').textContent");
+    let api = browser.run("return document.querySelector('footer a').getAttribute('href')");
+    let (_, path) = api.as_str().unwrap().split_once("/api/v1").unwrap();
+    let answer = world.api(path);
+    assert_eq!(shown, answer["attempts"][0]["prompt"], "{answer}");
+}
+
+#[test]
+fn a_search_finds_as_one_types_and_is_part_of_the_address() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::On);
+    browser.open(&world.url(&format!("/p/{}/tests", world.project)));
+    browser.write("input[name=search]", "flips");
+    browser.until("return document.querySelectorAll('#results .row').length === 1");
+    browser.until("return location.search.includes('search=flips')");
+    assert!(browser.text("#results").contains("flips"));
+    browser.reload();
+    assert_eq!(
+        browser.run("return document.querySelectorAll('#results .row').length"),
+        json!(1)
+    );
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn a_link_with_a_key_signs_in_and_leaves_the_address() {
+    let world = World::new();
+    let browser = Browser::start(Scripts::On);
+    browser.open(&world.url(&format!("/login#{}", world.key)));
+    browser.until("return location.pathname.startsWith('/p/')");
+    assert!(!browser.address().contains("svc_"), "{}", browser.address());
+    browser.back();
+    assert!(!browser.address().contains("svc_"), "{}", browser.address());
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
+    let world = World::new();
+    let browser = Browser::start(Scripts::Off);
+    let name = hostile_names().pop().unwrap();
+    let deep = world
+        .pages()
+        .into_iter()
+        .find(|page| page.contains("/test?") && page.contains(&crate::world::escaped(&name)))
+        .unwrap();
+    browser.open(&world.url(&deep));
+    assert!(
+        browser.address().contains("/login?next="),
+        "{}",
+        browser.address()
+    );
+    browser.write("input[name=key]", &world.key);
+    browser.click("button.main");
+    assert_eq!(browser.address(), world.url(&deep));
+
+    world.cli.json(&["key", "revoke", &world.key_id]);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    browser.reload();
+    assert!(
+        browser
+            .text("main")
+            .contains("The read key was revoked; create a new one."),
+        "{}",
+        browser.text("main")
+    );
+    // The cookie went with it.
+    browser.open(&world.url(&deep));
+    assert!(browser.address().contains("/login"), "{}", browser.address());
+}
+
+#[test]
+fn pages_are_small_and_ask_for_little() {
+    let world = World::new();
+    let cookie = world.cookie();
+    for page in world.pages() {
+        let plain = world.page(&page, &cookie).body.len();
+        let coded = world
+            .front
+            .get_with(&page, &[("Cookie", &cookie), ("Accept-Encoding", "zstd")])
+            .body
+            .len();
+        assert!(
+            plain <= 60 * 1_024 && coded <= 15 * 1_024,
+            "{page}: {plain}, {coded}"
+        );
+    }
+    let browser = world.signed_in(Scripts::On);
+    let requests = "return 1 + performance.getEntriesByType('resource').filter((entry) => entry.transferSize > 0).length";
+    browser.open(&world.url(&format!("/p/{}/runs", world.project)));
+    // Style and script are in the cache since the page before.
+    assert_eq!(browser.run(requests), json!(1));
+    let files = browser.run("return performance.getEntriesByType('resource').length");
+    assert!(files.as_i64().unwrap() <= 2, "{files}");
+}

@@ -1,0 +1,63 @@
+//! Checks that need a program from npm, and pictures for the documents. Each is started by hand; docs/pages.md says how.
+
+use std::{env, fs};
+
+use assay_testkit::{Browser, Scripts};
+use serde_json::json;
+
+use crate::world::World;
+
+/// Asks axe-core, whose file `ASSAY_AXE` names, for serious and critical violations on every page, in light and dark.
+#[test]
+#[ignore = "needs axe-core from npm: see docs/pages.md"]
+fn axe_core_finds_nothing_serious() {
+    let script = fs::read_to_string(env::var("ASSAY_AXE").expect("ASSAY_AXE names axe.min.js")).unwrap();
+    let world = World::new();
+    let browser = world.signed_in(Scripts::On);
+    let mut pages = world.pages();
+    pages.push("/login".to_owned());
+    for page in pages {
+        browser.open(&world.url(&page));
+        browser.run(&script);
+        for is_dark in [false, true] {
+            browser.darken(is_dark);
+            let found = browser.run(
+                "return axe.run().then((result) => result.violations \
+                 .filter((violation) => ['serious', 'critical'].includes(violation.impact)) \
+                 .map((violation) => [violation.id, violation.nodes[0].html]))",
+            );
+            assert_eq!(found, json!([]), "{page}, dark: {is_dark}");
+        }
+    }
+}
+
+/// Draws the demonstration, whose link `ASSAY_DEMO_LINK` is, into `docs/images`.
+#[test]
+#[ignore = "writes docs/images: see docs/pages.md"]
+fn pictures_of_the_demonstration() {
+    let link = env::var("ASSAY_DEMO_LINK").expect("ASSAY_DEMO_LINK is the link that --demo prints");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images");
+    let browser = Browser::start(Scripts::On);
+    browser.open(&link);
+    browser.until("return location.pathname === '/'");
+    let site = browser.run("return location.origin").as_str().unwrap().to_owned();
+    let follow = |selector: &str| {
+        let script = format!("return document.querySelector(\"{selector}\").getAttribute('href')");
+        let path = browser.run(&script);
+        browser.open(&format!("{site}{}", path.as_str().unwrap()));
+    };
+    follow("main h2 a");
+    let draw = |name: &str| {
+        browser.resize(1_280, 960);
+        for (is_dark, suffix) in [(false, "light"), (true, "dark")] {
+            browser.darken(is_dark);
+            fs::write(format!("{folder}/{name}-{suffix}.png"), browser.picture()).unwrap();
+        }
+    };
+    draw("overview");
+    follow(".runs-chart a:last-of-type");
+    draw("run");
+    follow(".row.failed a");
+    follow(".facts a[href*='/test?name']");
+    draw("test");
+}

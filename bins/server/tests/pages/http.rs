@@ -1,0 +1,181 @@
+//! The pages as a program asks for them: headers, statuses, sessions.
+
+use assay_testkit::Client;
+
+use crate::world::World;
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+#[test]
+fn every_answer_has_the_headers_that_keep_a_page_to_itself() {
+    let world = World::new();
+    let cookie = world.cookie();
+    for path in [
+        "/",
+        "/login",
+        "/nothing",
+        &format!("/p/{}/tests", world.project),
+        "/logout",
+    ] {
+        let answer = world.page(path, &cookie);
+        assert_eq!(answer.header("content-security-policy"), Some(POLICY), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(
+            answer.header("cache-control"),
+            Some("private, no-cache"),
+            "{path}"
+        );
+    }
+    let page = world.page(&format!("/p/{}/errors", world.project), &cookie);
+    let tag = page.header("etag").unwrap().to_owned();
+    let again = world.front.get_with(
+        &format!("/p/{}/errors", world.project),
+        &[("Cookie", &cookie), ("If-None-Match", &tag)],
+    );
+    // A minute may have passed in between, and with it the age of a run.
+    assert!(
+        (again.status == 304 && again.body.is_empty()) || again.header("etag") != Some(tag.as_str()),
+        "{}",
+        again.status
+    );
+    let text = page.text();
+    for (before, media) in [
+        ("href=\"/assets/", "text/css"),
+        ("src=\"/assets/", "text/javascript"),
+    ] {
+        let (_, rest) = text.split_once(before).unwrap();
+        let (name, _) = rest.split_once('"').unwrap();
+        let file = world.front.get_with(&format!("/assets/{name}"), &[]);
+        assert_eq!(file.status, 200);
+        assert!(file.header("content-type").unwrap().starts_with(media));
+        assert_eq!(
+            file.header("cache-control"),
+            Some("public, max-age=31536000, immutable")
+        );
+    }
+}
+
+#[test]
+fn a_wrong_key_and_a_foreign_form_do_not_sign_in() {
+    let world = World::new();
+    let ingest = world.cli.json(&["key", "create-ingest", "--project", "web"]);
+    let ingest = ingest["key"].as_str().unwrap();
+    for (key, sentence) in [
+        ("", "The read key is not valid."),
+        ("svc_ro_nonsense", "The read key is not valid."),
+        (ingest, "ingest key; use an organization read key"),
+    ] {
+        let answer = world.post("/login", &format!("key={key}"), true);
+        assert_eq!(answer.status, 401, "{key}");
+        assert!(answer.text().contains(sentence), "{}", answer.text());
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    let foreign = world.post("/login", &format!("key={}", world.key), false);
+    assert_eq!((foreign.status, foreign.header("set-cookie")), (403, None));
+    let long = world.post("/login", &format!("key={}", "x".repeat(9_000)), true);
+    assert_eq!((long.status, long.header("set-cookie")), (413, None));
+    // A sign-in leads to this site alone.
+    let elsewhere = world.post("/login", &format!("key={}&next=//evil.example", world.key), true);
+    assert_eq!(elsewhere.header("location"), Some("/"));
+    assert!(!world.server.log().contains(&world.key), "no key in the log");
+}
+
+#[test]
+fn the_cookie_is_sealed_and_signing_out_ends_it() {
+    let world = World::new();
+    let answer = world.post("/login", &format!("key={}", world.key), true);
+    let set = answer.header("set-cookie").unwrap().to_owned();
+    assert!(
+        set.contains("; Path=/; HttpOnly; SameSite=Strict") && !set.contains(&world.key),
+        "{set}"
+    );
+    let overview = format!("/p/{}", world.project);
+    let cookie = world.cookie();
+    assert_eq!(world.page(&overview, &cookie).status, 200);
+    let changed = format!(
+        "{}A",
+        cookie.strip_suffix(cookie.chars().last().unwrap()).unwrap()
+    );
+    for cookie in [changed.as_str(), "", "assay=AAAA"] {
+        if cookie == world.cookie() {
+            continue;
+        }
+        let answer = world.page(&overview, cookie);
+        assert_eq!(answer.status, 303, "{cookie}");
+        assert!(
+            answer
+                .header("location")
+                .unwrap()
+                .starts_with("/login?next=%2Fp%2F")
+        );
+    }
+    let out = world.post("/logout", "", true);
+    assert_eq!(out.status, 303);
+    assert!(out.header("set-cookie").unwrap().starts_with("assay=; Max-Age=0"));
+    assert_eq!(world.post("/logout", "", false).status, 403);
+}
+
+#[test]
+fn a_foreign_and_an_absent_id_are_the_same_bytes() {
+    let world = World::new();
+    world.cli.json(&["org", "create", "Other", "--plan", "pro"]);
+    let foreign = world.cli.json(&["project", "create", "--org", "Other", "theirs"]);
+    let foreign = foreign["id"].as_str().unwrap();
+    let cookie = world.cookie();
+    let absent = "019aa3f4-5b1c-7def-8a3b-0123456789ab";
+    for part in [
+        "",
+        "/tests",
+        "/runs",
+        "/errors",
+        "/test?name=x",
+        &format!("/runs/{absent}"),
+    ] {
+        let theirs = world.page(&format!("/p/{foreign}{part}"), &cookie);
+        let none = world.page(&format!("/p/{absent}{part}"), &cookie);
+        let nonsense = world.page(&format!("/p/x{part}"), &cookie);
+        assert_eq!(theirs.status, 404, "{part}");
+        assert_eq!((theirs.status, &theirs.body), (none.status, &none.body), "{part}");
+        assert_eq!(
+            (theirs.status, &theirs.body),
+            (nonsense.status, &nonsense.body),
+            "{part}"
+        );
+    }
+    for (path, status) in [
+        (format!("/p/{}/runs/{absent}", world.project), 404),
+        (format!("/p/{}/test?name=none", world.project), 404),
+        (format!("/p/{}/errors/none", world.project), 404),
+        (format!("/p/{}/tests?page=0", world.project), 400),
+        (format!("/p/{}/tests?status=good", world.project), 400),
+        (
+            format!("/p/{}/tests?search={}", world.project, "x".repeat(201)),
+            400,
+        ),
+        (format!("/p/{}/runs?days=13", world.project), 400),
+        (format!("/p/{}/runs?cursor=x", world.project), 400),
+        (format!("/p/{}/runs?branch=a%00b", world.project), 400),
+    ] {
+        assert_eq!(world.page(&path, &cookie).status, status, "{path}");
+    }
+}
+
+#[test]
+fn pages_are_read_only_and_bounded_in_number() {
+    let world = World::new();
+    let cookie = world.cookie();
+    let answer = world.front.post("/", &[("Cookie", &cookie)], b"");
+    assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")));
+    let front = Client::new(world.front.base());
+    let path = format!("/p/{}/runs/none", world.project);
+    let mut refused = 0;
+    // More than two windows admit, so that a window that ends meanwhile does not hide the limit.
+    for _ in 0..1_300 {
+        refused += u32::from(front.get_with(&path, &[("Cookie", &cookie)]).status == 429);
+    }
+    assert!(refused >= 50, "{refused}");
+    // The budget of the API is its own.
+    assert_eq!(world.api("/projects")["projects"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,15 @@
+//! The pages, in a real browser over a real server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "the helpers of tests end by panics, as tests do"
+)]
+
+mod browsing;
+mod by_hand;
+mod figures;
+mod http;
+mod world;

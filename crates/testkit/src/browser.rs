@@ -1,0 +1,249 @@
+//! A real browser: Debian's Chromium, driven over WebDriver.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use ureq::Agent;
+
+use crate::cluster;
+
+/// How long the driver may take until it listens, and a page until a condition holds.
+const WITHIN: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_millis(50);
+
+/// Whether a browser runs the scripts of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scripts {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
+}
+
+/// A browser with a session and a profile of its own; both end with the value.
+#[derive(Debug)]
+pub struct Browser {
+    driver: Child,
+    agent: Agent,
+    session: String,
+    profile: PathBuf,
+}
+
+impl Browser {
+    /// Starts a browser.
+    ///
+    /// # Panics
+    ///
+    /// Where Chromium or its driver is missing; the message says how to install them.
+    pub fn start(scripts: Scripts) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a port is free")
+            .port();
+        let driver = Command::new("chromedriver")
+            .arg(format!("--port={port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("chromedriver: {error}; install it with: apt-get install -y chromium chromium-driver")
+            });
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(60)))
+            .build();
+        let profile = cluster::target().join(format!("browser-{}", uuid::Uuid::now_v7().simple()));
+        let mut browser = Self {
+            driver,
+            agent: config.into(),
+            session: format!("http://127.0.0.1:{port}"),
+            profile,
+        };
+        browser.until_it_listens();
+        let profile = format!("--user-data-dir={}", browser.profile.display());
+        let mut options = json!({ "args": [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync", profile,
+        ] });
+        if scripts == Scripts::Off {
+            options["prefs"] = json!({ "profile.managed_default_content_settings.javascript": 2 });
+        }
+        let session = browser.command(
+            "/session",
+            &json!({ "capabilities": { "alwaysMatch": {
+                "goog:chromeOptions": options,
+                "goog:loggingPrefs": { "browser": "ALL" },
+            } } }),
+        );
+        let id = session["sessionId"].as_str().expect("a session has an id");
+        browser.session = format!("{}/session/{id}", browser.session);
+        browser
+    }
+
+    fn until_it_listens(&self) {
+        let began = Instant::now();
+        let status = format!("{}/status", self.session);
+        while self.agent.get(&status).call().is_err() {
+            assert!(began.elapsed() < WITHIN, "chromedriver does not listen");
+            thread::sleep(STEP);
+        }
+    }
+
+    /// Sends a command of WebDriver and returns its value.
+    fn command(&self, path: &str, body: &Value) -> Value {
+        let url = format!("{}{path}", self.session);
+        let answer = self.agent.post(&url).send_json(body);
+        let mut answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let status = answer.status();
+        let value: Value = answer
+            .body_mut()
+            .with_config()
+            .limit(1 << 28)
+            .read_json()
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert!(status.is_success(), "{path}: {value}");
+        value["value"].clone()
+    }
+
+    /// Opens an address and waits until it is loaded.
+    pub fn open(&self, address: &str) {
+        self.command("/url", &json!({ "url": address }));
+    }
+
+    /// The address that is shown.
+    pub fn address(&self) -> String {
+        let address = self.run("return location.href");
+        address.as_str().expect("an address is text").to_owned()
+    }
+
+    /// Goes back to the page before.
+    pub fn back(&self) {
+        self.command("/back", &json!({}));
+    }
+
+    /// Loads the page again.
+    pub fn reload(&self) {
+        self.command("/refresh", &json!({}));
+    }
+
+    /// Runs a script in the page, also where the page's own scripts are off.
+    pub fn run(&self, script: &str) -> Value {
+        self.command("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// The text that the first element of this CSS selector shows.
+    pub fn text(&self, selector: &str) -> String {
+        let element = self.element(selector);
+        let url = format!("{}/element/{element}/text", self.session);
+        let answer = self.agent.get(&url).call();
+        let mut answer = answer.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        let value: Value = answer.body_mut().read_json().expect("WebDriver answers JSON");
+        value["value"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Clicks the first element of this CSS selector.
+    pub fn click(&self, selector: &str) {
+        let element = self.element(selector);
+        self.command(&format!("/element/{element}/click"), &json!({}));
+    }
+
+    /// Types into the first element of this CSS selector.
+    pub fn write(&self, selector: &str, text: &str) {
+        let element = self.element(selector);
+        self.command(&format!("/element/{element}/value"), &json!({ "text": text }));
+    }
+
+    fn element(&self, selector: &str) -> String {
+        let found = self.command("/element", &json!({ "using": "css selector", "value": selector }));
+        let id = found.as_object().and_then(|found| found.values().next());
+        id.and_then(Value::as_str)
+            .expect("an element has an id")
+            .to_owned()
+    }
+
+    /// Waits until a script returns true.
+    pub fn until(&self, script: &str) {
+        let began = Instant::now();
+        while self.run(script) != json!(true) {
+            assert!(
+                began.elapsed() < WITHIN,
+                "not in time: {script}, at {}",
+                self.address()
+            );
+            thread::sleep(STEP);
+        }
+    }
+
+    /// Gives the page this many pixels.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.developer(
+            "Emulation.setDeviceMetricsOverride",
+            &json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false }),
+        );
+    }
+
+    /// Shows the page as a system in dark or light does.
+    pub fn darken(&self, is_dark: bool) {
+        let value = if is_dark { "dark" } else { "light" };
+        self.developer(
+            "Emulation.setEmulatedMedia",
+            &json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] }),
+        );
+    }
+
+    /// The page as a PNG.
+    pub fn picture(&self) -> Vec<u8> {
+        let url = format!("{}/screenshot", self.session);
+        let mut answer = self.agent.get(&url).call().expect("a page can be drawn");
+        let value: Value = answer
+            .body_mut()
+            .with_config()
+            .limit(1 << 28)
+            .read_json()
+            .expect("WebDriver answers JSON");
+        BASE64_STANDARD
+            .decode(value["value"].as_str().unwrap_or_default())
+            .expect("WebDriver writes base64")
+    }
+
+    fn developer(&self, command: &str, parameters: &Value) {
+        self.command(
+            "/goog/cdp/execute",
+            &json!({ "cmd": command, "params": parameters }),
+        );
+    }
+
+    /// What the browser's console says since it was last asked, reports of a content security policy included.
+    pub fn console(&self) -> Vec<String> {
+        let log = self.command("/se/log", &json!({ "type": "browser" }));
+        let lines = log.as_array().cloned().unwrap_or_default();
+        lines
+            .iter()
+            .map(|line| line["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver ends its browser with the session; a test that failed leaves nothing running.
+        if let Err(error) = self.agent.delete(&self.session).call() {
+            eprintln!("the browser was not ended: {error}");
+        }
+        if let Err(error) = self.driver.kill().and_then(|()| self.driver.wait().map(drop)) {
+            eprintln!("chromedriver was not ended: {error}");
+        }
+        if let Err(error) = fs::remove_dir_all(&self.profile) {
+            eprintln!("{}: {error}", self.profile.display());
+        }
+    }
+}
