@@ -90,6 +90,25 @@ pub fn periods(bars: &[PeriodBar], class: &str, label: &str) -> Markup {
     }
 }
 
+/// The same within a line of a list: one path, so that a list of many stays small.
+pub fn line_of_periods(values: &[u64], class: &str, label: &str) -> Markup {
+    let most = values.iter().copied().max().unwrap_or(0).max(1);
+    let width = values.len() * 4;
+    let bars: String = (0..)
+        .zip(values)
+        .filter(|(_, value)| **value > 0)
+        .map(|(place, value): (usize, _)| {
+            format!("M{} 20v-{}", place * 4 + 2, (value * 20).div_ceil(most).max(3))
+        })
+        .collect();
+    html! {
+        svg.strip viewBox={ "0 0 " (width) " 20" } width=(width) height="20" role="img" aria-label=(label) {
+            path.base d={ "M0 20h" (width) } {}
+            @if !bars.is_empty() { path.(class) d=(bars) stroke-width="3" {} }
+        }
+    }
+}
+
 /// The share of each part of a whole, as one flat bar: a class and a count each.
 pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
     let all: u64 = parts.iter().map(|(_, count)| count).sum();

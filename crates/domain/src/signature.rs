@@ -161,6 +161,32 @@ pub struct SignatureRun {
     pub final_status: AttemptStatus,
 }
 
+/// An error signature as one test showed it in a period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestSignature {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// One line of at most 120 characters.
+    pub title: String,
+    /// What kind of failure it is.
+    pub category: Category,
+    /// How many of the test's attempts ended with it.
+    pub occurrences: u64,
+    /// In how many runs.
+    pub runs: u64,
+    /// The start of the newest of these runs.
+    pub last_run: Timestamp,
+}
+
+/// How often an error signature occurred, day by day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureDays {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// Occurrences of each 24 hours of the period, the newest first.
+    pub days: Vec<u64>,
+}
+
 /// Which signatures to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureQuery {

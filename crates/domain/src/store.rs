@@ -20,7 +20,7 @@ use crate::{
     rules::{RecordingRules, RuleViolation},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::{ChatEvent, Settings},
-    signature::{Classifier, SignatureDetail, SignaturePage, SignatureQuery},
+    signature::{Classifier, SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{Judge, TestVerdict},
@@ -133,6 +133,24 @@ pub trait Store: Send + Sync {
 
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
+
+    /// How often these signatures occurred day by day in a period, in the same order, on all branches or on one. An unknown
+    /// fingerprint occurred never.
+    fn signature_days(
+        &self,
+        project: &Project,
+        fingerprints: &[&str],
+        window: &Window,
+        branch: Option<&str>,
+    ) -> Result<Vec<SignatureDays>, StoreError>;
+
+    /// The signatures that a test showed most in a period, at most 20.
+    fn test_signatures(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        window: &Window,
+    ) -> Result<TestLookup<Vec<TestSignature>>, StoreError>;
 
     /// Runs several reads over one state of the store. [`in_snapshot`] is the form with a result.
     ///

@@ -40,6 +40,7 @@ mod run_list;
 mod schema;
 mod shard;
 mod signature;
+mod signature_counts;
 mod signature_detail;
 mod signature_list;
 mod sql_statement;

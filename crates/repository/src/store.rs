@@ -18,7 +18,7 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
-    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
     store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
@@ -30,7 +30,8 @@ use diesel::PgConnection;
 
 use crate::{
     Database, attempt, branch, failed_run, history, history_cache::HistoryCache, key, migrate, observation,
-    pool::WorkError, project, run_detail, run_list, signature_detail, signature_list, test, verdict,
+    pool::WorkError, project, run_detail, run_list, signature_counts, signature_detail, signature_list, test,
+    verdict,
 };
 
 impl Store for Database {
@@ -149,6 +150,29 @@ impl Store for Database {
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
         self.read("reading signatures", |connection| {
             signature_list::page(connection, project, query)
+        })
+    }
+
+    fn signature_days(
+        &self,
+        project: &Project,
+        fingerprints: &[&str],
+        window: &Window,
+        branch: Option<&str>,
+    ) -> Result<Vec<SignatureDays>, StoreError> {
+        self.read("reading occurrences day by day", |connection| {
+            signature_counts::by_day(connection, project, fingerprints, window, branch)
+        })
+    }
+
+    fn test_signatures(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        window: &Window,
+    ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
+        self.read("reading the signatures of a test", |connection| {
+            signature_counts::of_test(connection, project, test, window)
         })
     }
 

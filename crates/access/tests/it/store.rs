@@ -10,7 +10,7 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
-    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
     store::{Connections, SnapshotWork, Store, StoreError},
     test::{TestLookup, TestSelector},
     timestamp::Timestamp,
@@ -163,6 +163,25 @@ impl Store for Keys {
     }
 
     fn signatures(&self, _: &Project, _: &SignatureQuery) -> Result<SignaturePage, StoreError> {
+        unreachable!()
+    }
+
+    fn signature_days(
+        &self,
+        _: &Project,
+        _: &[&str],
+        _: &Window,
+        _: Option<&str>,
+    ) -> Result<Vec<SignatureDays>, StoreError> {
+        unreachable!()
+    }
+
+    fn test_signatures(
+        &self,
+        _: &Project,
+        _: &TestSelector,
+        _: &Window,
+    ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
         unreachable!()
     }
 

@@ -14,7 +14,7 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunStatus, RunTag, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
-    signature::{SignatureDetail, SignaturePage, SignatureQuery},
+    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
     store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
@@ -277,6 +277,25 @@ impl Store for Seed {
             signatures: vec![seed::signature().signature],
             unfingerprinted_count: 4,
         })
+    }
+
+    fn signature_days(
+        &self,
+        _: &Project,
+        _: &[&str],
+        _: &Window,
+        _: Option<&str>,
+    ) -> Result<Vec<SignatureDays>, StoreError> {
+        unreachable!("no route asks for days")
+    }
+
+    fn test_signatures(
+        &self,
+        _: &Project,
+        _: &TestSelector,
+        _: &Window,
+    ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
+        unreachable!("no route asks for the signatures of a test")
     }
 
     fn with_snapshot(&self, _: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError> {

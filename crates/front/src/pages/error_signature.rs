@@ -1,6 +1,6 @@
 //! `/p/{id}/errors/{fingerprint}`: one error signature, the tests and the runs that it hit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use assay_components::{
     chart::{self, PeriodBar},
@@ -8,9 +8,8 @@ use assay_components::{
 };
 use assay_domain::{
     id::ProjectId,
-    signature::SignatureDetail,
-    timestamp::{DAY_MS, Timestamp},
-    window::Window,
+    signature::{SignatureDays, SignatureDetail},
+    timestamp::Timestamp,
 };
 use maud::{Markup, html};
 
@@ -41,6 +40,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .signature(&project, fingerprint, &window)?
         .ok_or(FrontError::SignatureNotFound)?;
     let signature = &detail.signature;
+    let by_day = view
+        .store
+        .signature_days(&project, &[signature.fingerprint.as_str()], &window, None)?;
     let days = window.days.to_string();
     let branches: BTreeSet<&str> = detail
         .runs
@@ -65,7 +67,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             button type="submit" { "Apply" }
         }
         @if let Some(message) = &signature.message { pre tabindex="0" { (message) } }
-        (by_day(&detail, &window, view.now))
+        @if let Some(counts) = by_day.first().filter(|_| !detail.window_empty) { (self::by_day(counts, view.now)) }
         @if !branches.is_empty() {
             p.facts { span { "Branches" } @for branch in branches.iter().take(LISTED) { span { b { bdi { (branch) } } } } }
         }
@@ -75,10 +77,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     Ok(Page {
         title: format!("Error, {}", project.name),
-        api: Some(links::with_query(
+        api: vec![links::with_query(
             &format!("/projects/{}/errors/{}", project.id, links::escaped(fingerprint)),
             &[("days", Some(days.as_str()))],
-        )),
+        )],
         project: Some(project),
         tab: Tab::Errors,
         body,
@@ -86,34 +88,26 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Occurrences a day. Of a signature in very many runs only the newest are known.
-fn by_day(detail: &SignatureDetail, window: &Window, now: Timestamp) -> Markup {
-    let mut days: BTreeMap<i64, u64> = BTreeMap::new();
-    for run in &detail.runs {
-        let days_ago = now.since_ms(run.started_at).div_euclid(DAY_MS);
-        *days.entry(days_ago).or_default() += run.occurrences;
-    }
-    let bars: Vec<PeriodBar> = (0..window.days)
-        .rev()
-        .map(|days_ago| {
-            let occurrences = days.get(&days_ago).copied().unwrap_or_default();
-            PeriodBar {
-                about: format!(
-                    "{}: {}",
-                    words::day(now.plus_days(-days_ago)),
-                    count(occurrences, "occurrence")
-                ),
-                value: f64::from(u32::try_from(occurrences).unwrap_or(u32::MAX)),
-            }
+/// Occurrences of each 24 hours of the period.
+fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
+    let mut bars: Vec<PeriodBar> = (0..)
+        .zip(&counts.days)
+        .map(|(days_ago, occurrences)| PeriodBar {
+            about: format!(
+                "{}: {}",
+                words::day(now.plus_days(-days_ago)),
+                count(*occurrences, "occurrence")
+            ),
+            value: f64::from(u32::try_from(*occurrences).unwrap_or(u32::MAX)),
         })
         .collect();
+    bars.reverse();
+    let first = i64::try_from(bars.len()).unwrap_or(1);
     html! {
-        @if !detail.window_empty {
-            figure.panel {
-                figcaption { b { "Occurrences a day" } @if detail.truncated { span { "of the newest runs" } } }
-                (chart::periods(&bars, "failed", "Occurrences day by day"))
-                p.axis { span { (words::day(now.plus_days(1 - window.days))) } span { "today" } }
-            }
+        figure.panel {
+            figcaption { b { "Occurrences a day" } }
+            (chart::periods(&bars, "failed", "Occurrences day by day"))
+            p.axis { span { (words::day(now.plus_days(1 - first))) } span { "today" } }
         }
     }
 }

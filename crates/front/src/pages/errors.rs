@@ -1,7 +1,8 @@
 //! `/p/{id}/errors`: the error signatures of a period.
 
-use assay_domain::signature::{Category, SignatureQuery, SignatureSort};
-use maud::html;
+use assay_components::{chart, words};
+use assay_domain::signature::{Category, SignatureDays, SignatureQuery, SignatureSort};
+use maud::{Markup, html};
 
 use super::{Answer, choice, count, pager, when};
 use crate::{
@@ -30,6 +31,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         per_page: PER_PAGE,
     };
     let list = view.store.signatures(&project, &query)?;
+    let fingerprints: Vec<&str> = list
+        .signatures
+        .iter()
+        .map(|signature| signature.fingerprint.as_str())
+        .collect();
+    let by_day =
+        view.store
+            .signature_days(&project, &fingerprints, &query.window, query.branch.as_deref())?;
     let days = query.window.days.to_string();
     let path = links::project(project.id, "/errors");
     let filters = [
@@ -60,9 +69,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." }
             @if list.signatures.is_empty() { p.empty { "No error matches." } } @else {
                 ol.rows {
-                    @for signature in &list.signatures {
+                    @for (signature, by_day) in list.signatures.iter().zip(&by_day) {
                         li.row {
-                            div.card {
+                            div.card.signature {
+                                (days_of(by_day))
                                 p {
                                     a.leaf href=(links::signature(project.id, &signature.fingerprint)) { bdi { (signature.title) } }
                                     @if signature.is_new { " " span.chip.flaky { "new" } }
@@ -93,7 +103,16 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         project: Some(project),
         tab: Tab::Errors,
         body,
-        api: Some(api),
+        api: vec![api],
     }
     .into())
+}
+
+/// Occurrences day by day, the newest on the right.
+fn days_of(counts: &SignatureDays) -> Markup {
+    let mut oldest_first = counts.days.clone();
+    oldest_first.reverse();
+    let on = counts.days.iter().filter(|occurrences| **occurrences > 0).count();
+    let label = format!("Occurred on {on} of {}", words::count(counts.days.len(), "day"));
+    chart::line_of_periods(&oldest_first, "failed", &label)
 }

@@ -11,12 +11,14 @@ use assay_components::{
 use assay_domain::{
     history::{Occurrence, TestHistory},
     id::{ProjectId, RunId},
+    signature::TestSignature,
     test::{TestLookup, TestName},
+    timestamp::Timestamp,
     verdict::StoredVerdict,
 };
 use maud::{Markup, html};
 
-use super::{Answer, choice, when};
+use super::{Answer, choice, count, grouped, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -40,6 +42,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         TestLookup::Found(verdict) => verdict.stored,
         TestLookup::Missing | TestLookup::Ambiguous(_) => None,
     };
+    let signatures = found(view.store.test_signatures(&project, &selector, &window)?)?;
     let test = &history.test;
     let days = window.days.to_string();
     let body = html! {
@@ -60,6 +63,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 (durations(&history.occurrences))
             }
         }
+        (errors(project.id, &signatures, view.now))
     };
     let api = links::with_query(
         &format!("/projects/{}/tests/{}", project.id, links::escaped(&test.name)),
@@ -70,7 +74,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     );
     Ok(Page {
         title: format!("Test, {}", project.name),
-        api: Some(api),
+        api: vec![api],
         project: Some(project),
         tab: Tab::Tests,
         body,
@@ -188,6 +192,32 @@ fn outcome(occurrence: &Occurrence) -> Outcome {
         Outcome::Recovered
     } else {
         Outcome::Passed
+    }
+}
+
+/// The error signatures that the test showed in the period.
+fn errors(project: ProjectId, signatures: &[TestSignature], now: Timestamp) -> Markup {
+    html! {
+        @if !signatures.is_empty() {
+            section aria-labelledby="errors" {
+                h2 #errors { "Errors" }
+                ol.rows {
+                    @for signature in signatures {
+                        li.row {
+                            div.card {
+                                p { a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } } }
+                                p.facts {
+                                    span.category { (signature.category) }
+                                    span { b { (grouped(signature.occurrences)) } " ×" }
+                                    span { "in " (count(signature.runs, "run")) }
+                                    span { "last " (when(signature.last_run, now)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
