@@ -33,6 +33,22 @@ impl Json {
         serde_json::to_string_pretty(self).unwrap() + "\n"
     }
 
+    /// The same with the first entry of each list alone.
+    pub(super) fn shortened(&self) -> Self {
+        match self {
+            Self::List(list) => Self::List(list.iter().take(1).map(Self::shortened).collect()),
+            Self::Object(fields) => {
+                let fields = fields.iter();
+                Self::Object(
+                    fields
+                        .map(|(name, value)| (name.clone(), value.shortened()))
+                        .collect(),
+                )
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Text(_) => self.clone(),
+        }
+    }
+
     /// The field of an object; nothing where this is none or has none.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         match self {

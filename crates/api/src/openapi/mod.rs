@@ -17,12 +17,16 @@ mod schemas;
 
 use std::{fs, path::Path};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use sha2::{Digest as _, Sha256};
+
 use self::{
     json::{Fields, Json, object, reference, texts},
     operations::{OPERATIONS, Operation, TAGS},
 };
 use crate::{
     error::ErrorBody,
+    reference::PAGE_POLICY,
     routes::{BASE, ROUTES},
 };
 
@@ -44,6 +48,13 @@ fn the_checked_in_description_is_that_of_the_code() {
             "docs/{file} is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-api openapi"
         );
     }
+}
+
+#[test]
+fn the_policy_of_the_page_knows_its_script() {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(page::SCRIPT));
+    let source = format!("script-src 'sha256-{hash}'");
+    assert!(PAGE_POLICY.ends_with(&source), "{source}");
 }
 
 #[test]

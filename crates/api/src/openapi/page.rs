@@ -1,5 +1,7 @@
-//! The reference page: the document for people, in one file without scripts.
+//! The reference page: the document for people, in one file that loads nothing. It has the style of the pages; its script
+//! adds search and copying, and nothing depends on it.
 
+use assay_components::{STYLE, mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
@@ -8,45 +10,64 @@ use super::{
 };
 use crate::routes::BASE;
 
-const STYLE: &str = include_str!("page.css");
+const OWN_STYLE: &str = include_str!("page.css");
+/// The script. `reference::PAGE_POLICY` has its hash.
+pub(super) const SCRIPT: &str = include_str!("page.js");
 
 /// The document as a page.
 pub(super) fn render(document: &Json) -> String {
     let page = Page(document);
     let info = &document.fields()["info"];
+    let base = page.base();
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
                 title { (text(info, "title")) }
-                style { (PreEscaped(STYLE)) }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) (PreEscaped(OWN_STYLE)) }
             }
-            body {
+            body.reference {
                 (page.contents())
                 main {
                     h1 { (text(info, "title")) }
-                    (prose(text(info, "description")))
-                    p { "For programs: " a href="openapi.json" { "openapi.json" } "." }
+                    p.facts { span { "Base URL " code { (base) } } span { "For programs: " a href="openapi.json" { "openapi.json" } } }
+                    div.copied {
+                        pre #setup { "export ASSAY_URL=" (base) "\nexport ASSAY_KEY=svc_ro_…   # assay key create" }
+                        (copy("setup"))
+                    }
+                    (page.prose(text(info, "description")))
                     @for (path, item) in page.part("paths") { (page.operation(path, &item.fields()["get"])) }
                     section id="errors" {
                         h2 { "Errors of every route" }
-                        @for (status, response) in page.common() { (Page::response(status, response)) }
+                        @for (status, response) in page.common() { (page.response(status, response)) }
                     }
-                    h2 id="headers" { "Response headers" }
-                    dl { @for (name, header) in page.component("headers") {
-                        dt { code { (name) } }
-                        dd { (line(text(header, "description"))) " Example: " code { (text(header, "example")) } }
-                    } }
-                    h2 id="schemas" { "Schemas" }
-                    @for (name, schema) in page.component("schemas") { (page.schema(name, schema)) }
+                    section id="headers" {
+                        h2 { "Response headers" }
+                        dl.panel { @for (name, header) in page.component("headers") {
+                            dt { code { (name) } }
+                            dd { (page.line(text(header, "description"))) " Example: " code { (text(header, "example")) } }
+                        } }
+                    }
+                    section id="schemas" {
+                        h2 { "Schemas" }
+                        @for (name, schema) in page.component("schemas") { (page.schema(name, schema)) }
+                    }
                 }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     }
     .into_string()
         + "\n"
+}
+
+/// A button that copies the text of an element. The script shows it.
+fn copy(id: &str) -> Markup {
+    html! { button type="button" data-copy=(id) hidden { "Copy" } }
 }
 
 struct Page<'a>(&'a Json);
@@ -75,15 +96,31 @@ impl<'a> Page<'a> {
             .map(|(status, response)| (status, self.resolve("responses", response)))
     }
 
+    /// The address below which the routes lie, of a server as it comes.
+    fn base(&self) -> String {
+        let server = self.0.fields()["servers"].list().first().unwrap();
+        let origin = text(&server.fields()["variables"].fields()["origin"], "default");
+        text(server, "url").replace("{origin}", origin)
+    }
+
+    /// Whether this is the id of an operation.
+    fn is_operation(&self, id: &str) -> bool {
+        let mut operations = self.part("paths").values();
+        operations.any(|item| text(&item.fields()["get"], "operationId") == id)
+    }
+
     fn contents(&self) -> Markup {
         html! {
-            nav {
+            nav aria-label="Routes" {
+                p.brand { (mark()) "Assay" }
+                label.search hidden { span.unseen { "Search routes and fields" } input type="search" placeholder="Search" autocomplete="off"; }
+                p.sub #found role="status" {}
                 @for tag in self.0.fields()["tags"].list() {
                     h2 title=(text(tag, "description")) { (text(tag, "name")) }
                     ul { @for item in self.part("paths").values() {
                         @let operation = &item.fields()["get"];
                         @if operation.fields()["tags"].list() == [text(tag, "name").into()] {
-                            li { a href={ "#" (text(operation, "operationId")) } { (text(operation, "summary")) } }
+                            li { a href={ "#" (text(operation, "operationId")) } { (text(operation, "summary")) " " code { (text(operation, "operationId")) } } }
                         }
                     } }
                 }
@@ -99,72 +136,82 @@ impl<'a> Page<'a> {
             .iter()
             .map(|parameter| self.resolve("parameters", parameter))
             .collect();
+        let id = text(operation, "operationId");
+        let curl = format!("curl-{id}");
+        let answer = &operation.fields()["responses"].fields()["200"];
+        let example = answer
+            .get("content")
+            .and_then(|content| content.fields()["application/json"].get("example"));
         html! {
-            section id=(text(operation, "operationId")) {
-                h2 { (text(operation, "summary")) }
+            section id=(id) {
+                h2 { (text(operation, "summary")) " " code.id { (id) } }
                 p.route { code { "GET " (BASE) (path) } }
-                (prose(text(operation, "description")))
+                div.copied { pre id=(curl) { (command(path)) } (copy(&curl)) }
+                @if let Some(example) = example { pre.example tabindex="0" { (example.shortened().pretty()) } }
+                (self.prose(text(operation, "description")))
                 h3 { "Parameters" }
-                table {
-                    tr { th { "Name" } th { "In" } th { "Value" } th { "Meaning" } }
-                    @for parameter in parameters { tr {
-                        td { code { (text(parameter, "name")) } }
-                        td { (text(parameter, "in")) }
-                        td { (Self::kind(&parameter.fields()["schema"])) }
-                        td { (line(text(parameter, "description"))) }
-                    } }
+                div.panel.wide tabindex="0" role="group" aria-label={ "Parameters of " (id) } {
+                    table {
+                        thead { tr { th scope="col" { "Name" } th scope="col" { "In" } th scope="col" { "Value" } th scope="col" { "Meaning" } } }
+                        tbody { @for parameter in parameters { tr {
+                            th scope="row" { code { (text(parameter, "name")) } }
+                            td { (text(parameter, "in")) }
+                            td { (Self::kind(&parameter.fields()["schema"])) }
+                            td { (self.line(text(parameter, "description"))) }
+                        } } }
+                    }
                 }
                 @for (status, response) in operation.fields()["responses"].fields() {
-                    @if referred(response.fields()).is_none() { (Self::response(status, response)) }
+                    @if referred(response.fields()).is_none() { (self.response(status, response)) }
                 }
                 p { "And " a href="#errors" { "the errors of every route" } "." }
             }
         }
     }
 
-    fn response(status: &str, response: &'a Json) -> Markup {
+    fn response(&self, status: &str, response: &'a Json) -> Markup {
         let body = response
             .get("content")
             .map(|content| &content.fields()["application/json"]);
         let codes = response.get("x-codes").map_or(&[][..], Json::list);
         html! {
+            h3 { (status) }
             @if codes.is_empty() {
-                h3 { (status) }
                 p {
-                    (line(text(response, "description")))
+                    (self.line(text(response, "description")))
                     @if let Some(body) = body { " " (Self::kind(&body.fields()["schema"])) }
                 }
             } @else {
-                h3 { (status) }
-                table {
-                    tr { th { "Code" } th { "When" } th { "What to do" } }
-                    @for code in codes { tr {
-                        td { code { (text(code, "code")) } @if body.is_none() { " (no body)" } }
-                        td { (line(text(code, "when"))) }
-                        td { (line(text(code, "action"))) }
-                    } }
+                div.panel.wide tabindex="0" role="group" aria-label={ "Errors with status " (status) } {
+                    table {
+                        thead { tr { th scope="col" { "Code" } th scope="col" { "When" } th scope="col" { "What to do" } } }
+                        tbody { @for code in codes { tr {
+                            th scope="row" { code { (text(code, "code")) } @if body.is_none() { " (no body)" } }
+                            td { (self.line(text(code, "when"))) }
+                            td { (self.line(text(code, "action"))) }
+                        } } }
+                    }
                 }
-            }
-            @if let Some(example) = body.and_then(|body| body.get("example")) {
-                details { summary { "Example" } pre { (example.pretty()) } }
             }
         }
     }
 
     fn schema(&self, name: &str, schema: &'a Json) -> Markup {
         html! {
-            section id={ "schema-" (name) } {
+            div.schema id={ "schema-" (name) } {
                 h3 { (name) }
-                @if let Some(description) = schema.get("description").and_then(Json::text) { (prose(description)) }
+                @if let Some(description) = schema.get("description").and_then(Json::text) { (self.prose(description)) }
                 @if let Some(properties) = schema.get("properties") {
                     @let required = schema.fields()["required"].list();
-                    table {
-                        tr { th { "Field" } th { "Value" } th { "Meaning" } }
-                        @for (field, schema) in properties.fields() { tr {
-                            td { code { (field) } @if !required.contains(&field.as_str().into()) { " (optional)" } }
-                            td { (Self::kind(schema)) }
-                            td { (line(schema.get("description").and_then(Json::text).unwrap_or_default())) }
-                        } }
+                    div.panel.wide tabindex="0" role="group" aria-label={ "Fields of " (name) } {
+                        table {
+                            thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } th scope="col" { "Meaning" } } }
+                            tbody { @for (field, schema) in properties.fields() { tr {
+                                th scope="row" { code { (field) } @if !required.contains(&field.as_str().into()) { " (optional)" } }
+                                td { (Self::kind(schema)) }
+                                td { (self.line(schema.get("description").and_then(Json::text).unwrap_or_default())) }
+                            } } }
+                        }
                     }
                 }
             }
@@ -198,6 +245,30 @@ impl<'a> Page<'a> {
             }
         }
     }
+
+    /// Paragraphs and lists, as the document's descriptions have them.
+    fn prose(&self, description: &str) -> Markup {
+        html! {
+            @for block in description.split("\n\n") {
+                @if block.starts_with("- ") {
+                    ul.points { @for item in block.split("\n- ") { li { (self.line(item.trim_start_matches("- "))) } } }
+                } @else {
+                    p { (self.line(block)) }
+                }
+            }
+        }
+    }
+
+    /// A line with its code marked; the id of an operation leads to it.
+    fn line(&self, text: &str) -> Markup {
+        html! {
+            @for (index, part) in text.split('`').enumerate() {
+                @if index % 2 == 0 { (part) }
+                @else if self.is_operation(part) { a href={ "#" (part) } { code { (part) } } }
+                @else { code { (part) } }
+            }
+        }
+    }
 }
 
 fn text<'a>(value: &'a Json, field: &str) -> &'a str {
@@ -213,24 +284,23 @@ fn plain(value: &Json) -> String {
     }
 }
 
-/// Paragraphs and lists, as the document's descriptions have them.
-fn prose(description: &str) -> Markup {
-    html! {
-        @for block in description.split("\n\n") {
-            @if block.starts_with("- ") {
-                ul { @for item in block.split("\n- ") { li { (line(item.trim_start_matches("- "))) } } }
-            } @else {
-                p { (line(block)) }
+/// A command that asks a route. What stands in braces in its path becomes a variable of the shell: `$RUN_ID`.
+fn command(path: &str) -> String {
+    let mut parts = path.split('{');
+    let mut command = format!(
+        "curl -H \"Authorization: Bearer $ASSAY_KEY\" \"$ASSAY_URL{}",
+        parts.next().unwrap_or_default()
+    );
+    for part in parts {
+        let (name, rest) = part.split_once('}').unwrap();
+        command.push('$');
+        for letter in name.chars() {
+            if letter.is_ascii_uppercase() {
+                command.push('_');
             }
+            command.push(letter.to_ascii_uppercase());
         }
+        command.push_str(rest);
     }
-}
-
-/// A line with its code marked.
-fn line(text: &str) -> Markup {
-    html! {
-        @for (index, part) in text.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (part) }
-        }
-    }
+    command + "\""
 }
