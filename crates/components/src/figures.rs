@@ -36,6 +36,11 @@ pub const fn ended(status: AttemptStatus) -> &'static str {
     }
 }
 
+/// How an attempt ended, as a chip.
+pub fn ended_chip(status: AttemptStatus) -> Markup {
+    html! { span class={ "chip " (status.as_str()) } { (ended(status)) } }
+}
+
 /// The figures of a verdict, and `last`: how the newest run ended, and when it started.
 pub fn metrics(figures: &Figures, last: Option<(AttemptStatus, Timestamp)>) -> Markup {
     let lost_hint = if figures.time_lost_ms.is_some() {

@@ -2,6 +2,7 @@
 //!
 //! No part uses a `style` attribute or an inline script, so that a page can forbid both by its content security policy.
 
+pub mod cause;
 pub mod chart;
 pub mod figures;
 pub mod history;

@@ -204,6 +204,9 @@ pub struct EvidenceRun {
     pub run_id: String,
     /// What it says.
     pub says: EvidenceWord,
+    /// The run's number, for pages.
+    #[serde(skip)]
+    pub run_number: i32,
 }
 
 /// How often the error of a failure occurred elsewhere in the window.

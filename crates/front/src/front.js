@@ -36,6 +36,22 @@
     });
   }
 
+  // Remembered choices: the tabs lead to the period and the order that were chosen last. A browser may have no storage, and a
+  // page that is an error forgets them, as a choice may be what it refuses.
+  const remember = (change) => { try { change(); } catch { /* Then nothing is remembered. */ } };
+  if (!key && !document.querySelector(".top nav")) remember(() => localStorage.clear());
+  for (const tab of document.querySelectorAll("a[data-remember]")) {
+    const name = tab.dataset.remember;
+    remember(() => {
+      const chosen = localStorage.getItem(`${tab.pathname} ${name}`);
+      if (chosen) tab.search = new URLSearchParams({ [name]: chosen });
+    });
+  }
+  document.addEventListener("change", ({ target }) => {
+    const { name, value, form } = target;
+    if (["days", "sort"].includes(name)) remember(() => localStorage.setItem(`${form.getAttribute("action")} ${name}`, value));
+  });
+
   // Copying needs the clipboard; without it the button stays hidden and the text can be selected.
   for (const button of document.querySelectorAll("button[data-copy]")) {
     if (!navigator.clipboard) continue;

@@ -14,8 +14,8 @@ pub(crate) struct Page {
     /// Which part of the project it is.
     pub(crate) tab: Tab,
     pub(crate) body: Markup,
-    /// The path and query of the read API's route with the same figures, below its base.
-    pub(crate) api: Option<String>,
+    /// Paths and queries of the read API's routes with the same figures, below its base.
+    pub(crate) api: Vec<String>,
 }
 
 /// A part of a project.
@@ -28,11 +28,12 @@ pub(crate) enum Tab {
     Errors,
 }
 
-const TABS: [(Tab, &str, &str); 4] = [
-    (Tab::Overview, "", "Overview"),
-    (Tab::Tests, "/tests", "Tests"),
-    (Tab::Runs, "/runs", "Runs"),
-    (Tab::Errors, "/errors", "Errors"),
+/// The parts with their paths, their names, and the choice that the script remembers for each.
+const TABS: [(Tab, &str, &str, Option<&str>); 4] = [
+    (Tab::Overview, "", "Overview", None),
+    (Tab::Tests, "/tests", "Tests", Some("sort")),
+    (Tab::Runs, "/runs", "Runs", Some("days")),
+    (Tab::Errors, "/errors", "Errors", Some("days")),
 ];
 
 /// The whole page. `api_url` is the base of the read API.
@@ -44,8 +45,8 @@ pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
             @if let Some(project) = &page.project {
                 span.project { bdi { (project.name) } }
                 nav aria-label="Project" {
-                    @for (tab, part, name) in TABS {
-                        a href=(links::project(project.id, part)) aria-current=[(tab == page.tab).then_some("page")] { (name) }
+                    @for (tab, part, name, remembered) in TABS {
+                        a href=(links::project(project.id, part)) data-remember=[remembered] aria-current=[(tab == page.tab).then_some("page")] { (name) }
                     }
                 }
             } @else {
@@ -56,7 +57,7 @@ pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
     };
     let foot = html! {
         footer {
-            @if let Some(path) = &page.api {
+            @for path in &page.api {
                 @let address = format!("{api_url}{path}");
                 p { a href=(address) { "This page as JSON" } " (with a read key):" }
                 p { code { "curl -H \"Authorization: Bearer $KEY\" '" (address.replace('\'', "%27")) "'" } }

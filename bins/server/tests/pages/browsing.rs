@@ -80,7 +80,7 @@ fn the_copied_prompt_is_the_apis() {
     let api = browser.run("return document.querySelector('footer a').getAttribute('href')");
     let (_, path) = api.as_str().unwrap().split_once("/api/v1").unwrap();
     let answer = world.api(path);
-    assert_eq!(shown, answer["attempts"][0]["prompt"], "{answer}");
+    assert_eq!(shown, answer["attempts"][0]["copyPrompt"], "{answer}");
 }
 
 #[test]

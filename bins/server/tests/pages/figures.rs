@@ -119,3 +119,133 @@ fn a_tests_page_has_the_evidence_and_the_history_of_the_test() {
         );
     }
 }
+
+#[test]
+fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    let runs = world.api(&format!("/projects/{}/runs", world.project));
+    let run = runs["runs"][0]["id"].as_str().unwrap();
+    for mode in ["at_the_time", "hindsight"] {
+        let page = format!("/p/{}/runs/{run}?show=failed&mode={mode}", world.project);
+        browser.open(&world.url(&page));
+        let shown = browser.run(
+            "return [...document.querySelectorAll('.failures .row')].map((row) => [row.querySelector('.name').title, \
+             row.querySelector('.chip').textContent, row.querySelector('.failure > div > p + p').textContent, \
+             row.querySelector('.whose b').textContent, row.querySelector('.whose p + p').textContent])",
+        );
+        let answer = world.api(&format!(
+            "/projects/{}/runs/{run}/failures?limit=200&mode={mode}",
+            world.project
+        ));
+        let failures = answer["failures"].as_array().unwrap();
+        let expected: Vec<Value> = failures
+            .iter()
+            .filter(|failure| failure["status"] == "failed")
+            .map(|failure| {
+                json!([
+                    failure["testName"],
+                    cause(&failure["cause"]),
+                    format!("{}.", failure["explanation"].as_str().unwrap()),
+                    band(failure["mine"].as_f64().unwrap()),
+                    match failure["action"].as_str().unwrap() {
+                        "pass" => "go on",
+                        "rerun" => "run it again",
+                        _ => "mend it",
+                    }
+                ])
+            })
+            .collect();
+        assert_eq!(shown, json!(expected), "{mode}");
+        let gate = browser.text("section[aria-labelledby=gate]");
+        let word = match answer["gate"]["action"].as_str().unwrap() {
+            "pass" => "Pass",
+            "rerun" => "Rerun",
+            _ => "Block",
+        };
+        assert!(gate.contains(word), "{answer}: {gate}");
+        for (of, count) in answer["gate"]["byCause"].as_object().unwrap() {
+            let said = format!("{} {count}", cause(&json!(of)));
+            assert_eq!(gate.contains(&said), *count != 0, "{said}: {gate}");
+        }
+    }
+    // The branch broke what was fine, main broke the other before.
+    let causes = browser.text(".failures");
+    for cause in ["This change", "Broken before"] {
+        assert!(causes.contains(cause), "{causes}");
+    }
+}
+
+fn cause(word: &Value) -> &'static str {
+    match word.as_str().unwrap() {
+        "this_change" => "This change",
+        "earlier_on_branch" => "Earlier on this branch",
+        "broken_before" => "Broken before",
+        "flake" => "Flake",
+        "environment" => "Environment",
+        "unclear" => "Unclear",
+        other => panic!("no cause: {other}"),
+    }
+}
+
+fn band(probability: f64) -> &'static str {
+    match probability {
+        ..0.1 => "unlikely",
+        ..0.5 => "possible",
+        ..0.9 => "likely",
+        _ => "near certain",
+    }
+}
+
+#[test]
+fn errors_have_their_occurrences_by_test_and_by_day() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    let list = world.api(&format!("/projects/{}/errors?perPage=50", world.project));
+    browser.open(&world.url(&format!("/p/{}/errors", world.project)));
+    let bars = browser.run(
+        "return [...document.querySelectorAll('#results .row')].map((row) => \
+         [row.querySelector('a').textContent, row.querySelector('svg').getAttribute('aria-label')])",
+    );
+    let mut expected = Vec::new();
+    let mut of_flips = (0, 0);
+    for signature in list["errors"].as_array().unwrap() {
+        let fingerprint = signature["fingerprint"].as_str().unwrap();
+        let detail = world.api(&format!("/projects/{}/errors/{fingerprint}", world.project));
+        let runs = detail["runs"].as_array().unwrap();
+        // Every run of the fixture is of another day.
+        let mut starts: Vec<&Value> = runs.iter().map(|run| &run["startedAt"]).collect();
+        starts.dedup();
+        expected.push(json!([
+            signature["title"],
+            format!("Occurred on {} of 30 days", starts.len())
+        ]));
+        for run in runs
+            .iter()
+            .filter(|run| run["testName"].as_str().unwrap().ends_with("flips"))
+        {
+            of_flips.0 += run["occurrences"].as_i64().unwrap();
+            of_flips.1 += 1;
+        }
+        browser.open(&world.url(&format!("/p/{}/errors/{fingerprint}", world.project)));
+        assert!(
+            browser
+                .text("main")
+                .contains(&format!("{} ×", signature["occurrenceCount"]))
+        );
+    }
+    assert_eq!(bars, json!(expected));
+    let page = world
+        .pages()
+        .into_iter()
+        .find(|page| page.contains("/test?") && page.contains("flips"))
+        .unwrap();
+    let (_, query) = page.split_once('?').unwrap();
+    browser.open(&world.url(&format!("/p/{}/test?{query}", world.project)));
+    let errors = browser.text("section[aria-labelledby=errors]");
+    let said = format!("{} ×", of_flips.0);
+    assert!(
+        errors.contains(&said) && errors.contains(&format!("in {} runs", of_flips.1)),
+        "{said}: {errors}"
+    );
+}

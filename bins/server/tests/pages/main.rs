@@ -8,6 +8,7 @@
     reason = "the helpers of tests end by panics, as tests do"
 )]
 
+mod analysis;
 mod browsing;
 mod by_hand;
 mod figures;

@@ -1,6 +1,6 @@
 //! A served database with runs of tests whose names are hostile, and a browser that is signed in.
 
-use std::{net::TcpListener, path::Path, process::Command};
+use std::{net::TcpListener, process::Command};
 
 use assay_testkit::{Browser, Cli, Client, Response, Scripts, Server, TestDatabase, program};
 use serde_json::Value;
@@ -78,32 +78,53 @@ impl World {
             );
             self.import((12 - run) * 24 * 60, &cases, &format!("run-{run}"));
         }
+        // A branch of yesterday breaks what is fine; what main broke is broken there, too.
+        let mut cases = vec![
+            ("breaks <b>for good</b>".to_owned(), false),
+            ("flips".to_owned(), false),
+            ("is fine".to_owned(), false),
+        ];
+        cases.extend(names.iter().map(|name| (name.clone(), true)));
+        self.import_on(
+            60,
+            &cases,
+            "topic",
+            "topic",
+            "aa23456789abcdef0123456789abcdef01234567",
+        );
     }
 
-    /// Imports a JUnit report of these cases, each a name and whether it passed.
+    /// Imports a JUnit report of these cases on main, each a name and whether it passed.
     pub(crate) fn import(&self, minutes_ago: i64, cases: &[(String, bool)], key: &str) {
+        self.import_on(
+            minutes_ago,
+            cases,
+            key,
+            "main",
+            "0123456789abcdef0123456789abcdef01234567",
+        );
+    }
+
+    fn import_on(&self, minutes_ago: i64, cases: &[(String, bool)], key: &str, branch: &str, commit: &str) {
         let path = self.folder.path().join("r.xml");
         std::fs::write(&path, report(cases)).unwrap();
         let start = (time::OffsetDateTime::now_utc() - time::Duration::minutes(minutes_ago))
             .format(&time::format_description::well_known::Rfc3339)
             .unwrap();
-        let imported = |path: &Path| {
-            self.cli.json(&[
-                "import",
-                "--project",
-                "web",
-                "--started-at",
-                &start,
-                "--run-key",
-                key,
-                "--branch",
-                "main",
-                "--commit",
-                "0123456789abcdef0123456789abcdef01234567",
-                &path.display().to_string(),
-            ])
-        };
-        imported(&path);
+        self.cli.json(&[
+            "import",
+            "--project",
+            "web",
+            "--started-at",
+            &start,
+            "--run-key",
+            key,
+            "--branch",
+            branch,
+            "--commit",
+            commit,
+            &path.display().to_string(),
+        ]);
     }
 
     /// Gets a path below the API's base, which must exist.
@@ -137,7 +158,7 @@ impl World {
         let runs = self.api(&format!("/projects/{}/runs", self.project));
         let run = text(&runs["runs"][0]["id"]);
         let errors = self.api(&format!("/projects/{}/errors", self.project));
-        let fingerprint = text(&errors["signatures"][0]["fingerprint"]);
+        let fingerprint = text(&errors["errors"][0]["fingerprint"]);
         let mut pages = vec![
             project.clone(),
             format!("{project}/tests"),

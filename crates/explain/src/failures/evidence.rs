@@ -24,9 +24,11 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
         total = add(cause, failure, &mut named);
     }
     let runs = named.into_iter().filter_map(|(place, says)| {
+        let run = &history.runs.get(place)?.run;
         Some(EvidenceRun {
-            run_id: history.runs.get(place)?.run.id.to_string(),
+            run_id: run.id.to_string(),
             says,
+            run_number: run.number,
         })
     });
     CauseEvidence {

@@ -76,14 +76,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     Ok(Page {
         title: format!("Run {}, {}", attempts.run.run_number, project.name),
-        api: Some(links::with_query(
+        api: vec![links::with_query(
             &format!(
                 "/projects/{}/runs/{id}/tests/{}",
                 project.id,
                 links::escaped(&test.name)
             ),
             &[("filePath", file.as_deref())],
-        )),
+        )],
         project: Some(project),
         tab: Tab::Runs,
         body,

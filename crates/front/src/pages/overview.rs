@@ -126,7 +126,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     Ok(Page {
         title: project.name.clone(),
-        api: Some(format!("/projects/{id}/flaky?perPage=50&explain=true")),
+        api: vec![format!("/projects/{id}/flaky?perPage=50&explain=true")],
         project: Some(project),
         tab: Tab::Overview,
         body,

@@ -83,7 +83,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         project: None,
         tab: Tab::None,
         body,
-        api: Some("/projects".to_owned()),
+        api: vec!["/projects".to_owned()],
     }
     .into())
 }

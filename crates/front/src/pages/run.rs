@@ -1,15 +1,19 @@
-//! `/p/{id}/runs/{run}`: one run.
+//! `/p/{id}/runs/{run}`: one run, and whose failures it has.
+
+mod failures;
 
 use assay_components::{chart, figures, name, words};
 use assay_domain::{
     attempt::ErrorDetail,
+    cause::Knowledge,
     id::{ProjectId, RunId},
-    page::{Page as PagePlace, PerPage},
+    page::Page as PagePlace,
     project::Project,
     run::{RunDetail, RunStatus, TestEntry},
 };
 use maud::{Markup, html};
 
+use self::failures::Causes;
 use super::{Answer, commit, pager, when};
 use crate::{
     error::FrontError,
@@ -20,6 +24,10 @@ use crate::{
 
 /// How many errors outside of tests the page shows.
 const REPORT_ERRORS: usize = 10;
+
+/// How many tests a page lists by file, and how many with their causes.
+const BY_FILE: u32 = 100;
+const WITH_CAUSES: u32 = 50;
 
 /// Which tests of the run are listed.
 const SHOWN: [(&str, &str); 3] = [
@@ -51,45 +59,62 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     } else {
         "all"
     });
-    let tests: Vec<&TestEntry> = match show {
+    let knowledge: Knowledge = view.word("mode")?.unwrap_or(Knowledge::AtTheTime);
+    let causes = Causes::read(view, &project, &run, knowledge)?;
+    let mut tests: Vec<&TestEntry> = match show {
         "failed" => run.tests.iter().filter(is_failed).collect(),
         "recovered" => run.tests.iter().filter(is_recovered).collect(),
         _ => run.tests.iter().collect(),
     };
-    let place = PagePlace::of(
-        page,
-        PerPage::Fifty,
-        u64::try_from(tests.len()).unwrap_or(u64::MAX),
-    );
+    if show != "all" {
+        causes.sort(&mut tests);
+    }
+    let per_page = if show == "all" { BY_FILE } else { WITH_CAUSES };
+    let place = PagePlace::of_size(page, per_page, u64::try_from(tests.len()).unwrap_or(u64::MAX));
     let listed: Vec<&TestEntry> = tests
         .into_iter()
         .skip(usize::try_from(place.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(place.per_page).unwrap_or(usize::MAX))
         .collect();
     let path = links::run(project.id, &id);
-    let address = |page: Option<&str>| links::with_query(&path, &[("show", Some(show)), ("page", page)]);
+    let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
+    let address = |show: &str, page: Option<&str>, mode: Option<&str>| {
+        links::with_query(&path, &[("show", Some(show)), ("mode", mode), ("page", page)])
+    };
     let body = html! {
         (head(view, &run))
         (report_errors(&run))
+        @if run.counts.failed > 0 { (causes.gate(|mode| address(show, None, mode))) }
         section aria-labelledby="tests" {
             h2 #tests { "Tests" }
             nav.controls aria-label="Which tests" {
                 div.chips {
                     @for (word, shown) in SHOWN {
                         @let counted = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
-                        a href=(links::with_query(&path, &[("show", Some(word))])) aria-current=[(word == show).then_some("true")] {
+                        a href=(address(word, None, mode)) aria-current=[(word == show).then_some("true")] {
                             (shown) " " span { (words::grouped(usize::try_from(counted).unwrap_or(usize::MAX))) }
                         }
                     }
                 }
             }
-            @if listed.is_empty() { p.empty { "No such test in this run." } } @else { (tests_by_file(project.id, &id, &listed)) }
-            (pager(&place, |page| address(Some(&page.to_string()))))
+            @if listed.is_empty() {
+                p.empty { "No such test in this run." }
+            } @else if show == "all" {
+                (tests_by_file(project.id, &id, &listed))
+            } @else {
+                (causes.list(project.id, &id, &listed))
+            }
+            (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
         }
     };
+    let detail = format!("/projects/{}/runs/{id}", project.id);
+    let explained = links::with_query(
+        &format!("{detail}/failures"),
+        &[("mode", mode), ("limit", Some("200"))],
+    );
     Ok(Page {
         title: format!("Run {}, {}", run.run.run_number, project.name),
-        api: Some(format!("/projects/{}/runs/{id}", project.id)),
+        api: vec![detail, explained],
         project: Some(project),
         tab: Tab::Runs,
         body,

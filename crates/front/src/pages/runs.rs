@@ -97,10 +97,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     ];
     Ok(Page {
         title: format!("Runs, {}", project.name),
-        api: Some(links::with_query(
+        api: vec![links::with_query(
             &format!("/projects/{}/runs", project.id),
             &[&filters[..], &beyond].concat(),
-        )),
+        )],
         project: Some(project),
         tab: Tab::Runs,
         body,

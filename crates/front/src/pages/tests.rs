@@ -159,7 +159,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         project: Some(project),
         tab: Tab::Tests,
         body,
-        api: Some(api),
+        api: vec![api],
     }
     .into())
 }

@@ -1,0 +1,129 @@
+//! Whose failure it is, in words and as a bar.
+
+use assay_domain::cause::{Action, Cause, EvidenceWord};
+use maud::{Markup, html};
+
+use crate::chart;
+
+/// A cause in words.
+pub const fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::ThisChange => "This change",
+        Cause::EarlierOnBranch => "Earlier on this branch",
+        Cause::BrokenBefore => "Broken before",
+        Cause::Flake => "Flake",
+        Cause::Environment => "Environment",
+        Cause::Unclear => "Unclear",
+    }
+}
+
+/// A cause as a chip.
+pub fn chip(of: Cause) -> Markup {
+    html! { span class={ "chip cause " (of.as_str()) } { (cause(of)) } }
+}
+
+/// What to do about one failure.
+pub const fn action(action: Action) -> &'static str {
+    match action {
+        Action::Pass => "go on",
+        Action::Rerun => "run it again",
+        Action::Block => "mend it",
+    }
+}
+
+/// What to do about a run: a word for a chip, and a sentence.
+pub const fn gate(action: Action) -> (&'static str, &'static str) {
+    match action {
+        Action::Pass => (
+            "Pass",
+            "Hardly any of these failures is this branch's own: go on.",
+        ),
+        Action::Rerun => (
+            "Rerun",
+            "Run the same revision again: its result tells whose failures these are.",
+        ),
+        Action::Block => (
+            "Block",
+            "This branch broke something: mend it before it is merged.",
+        ),
+    }
+}
+
+/// What a run of the evidence says.
+pub const fn evidence(word: EvidenceWord) -> &'static str {
+    match word {
+        EvidenceWord::PassedOnStable => "passed on the stable branch in",
+        EvidenceWord::FailedOnGoodCode => "failed on good code in",
+        EvidenceWord::PassedOnRevision => "passed on this revision in",
+        EvidenceWord::FailingSince => "failing since",
+        EvidenceWord::FailingOnStableSince => "failing on the stable branch since",
+        EvidenceWord::FailedElsewhere => "failed on another branch in",
+    }
+}
+
+/// How probable something is, for people.
+pub const fn likelihood(probability: f64) -> &'static str {
+    if probability < 0.1 {
+        "unlikely"
+    } else if probability < 0.5 {
+        "possible"
+    } else if probability < 0.9 {
+        "likely"
+    } else {
+        "near certain"
+    }
+}
+
+/// The probabilities of the causes, as one bar that says them in words.
+pub fn bar(probabilities: &[(Cause, f64)]) -> Markup {
+    let mut largest_first = probabilities.to_vec();
+    largest_first.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    let spoken: Vec<String> = largest_first
+        .iter()
+        .filter(|(_, probability)| *probability >= 0.1)
+        .map(|(of, probability)| format!("{}: {}", cause(*of), likelihood(*probability)))
+        .collect();
+    let parts: Vec<(&str, u64)> = probabilities
+        .iter()
+        // Less than a hundredth is not drawn: every drawn part has a width that can be seen.
+        .filter(|(_, probability)| *probability >= 0.01)
+        .map(|(of, probability)| (of.as_str(), thousandths(*probability)))
+        .collect();
+    chart::shares(&parts, &spoken.join(", "))
+}
+
+fn thousandths(probability: f64) -> u64 {
+    let text = format!("{:.0}", probability.clamp(0.0, 1.0) * 1_000.0);
+    text.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_bands_and_never_a_percentage() {
+        let drawn = bar(&[
+            (Cause::ThisChange, 0.94),
+            (Cause::Flake, 0.055),
+            (Cause::BrokenBefore, 0.005),
+        ]);
+        let drawn = drawn.into_string();
+        assert!(
+            drawn.contains("aria-label=\"This change: near certain\""),
+            "{drawn}"
+        );
+        assert!(
+            drawn.contains("class=\"flake\"") && !drawn.contains("broken_before"),
+            "{drawn}"
+        );
+        assert!(!drawn.contains('%'), "{drawn}");
+    }
+
+    #[test]
+    fn bands_begin_where_they_are_said_to() {
+        let bands = [0.0, 0.1, 0.5, 0.9].map(likelihood);
+        assert_eq!(bands, ["unlikely", "possible", "likely", "near certain"]);
+        assert_eq!(likelihood(0.099), "unlikely");
+    }
+}
