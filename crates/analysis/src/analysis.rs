@@ -2,7 +2,7 @@
 
 use std::{
     cmp::{Ordering, Reverse},
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -317,6 +317,11 @@ impl Analysis {
     /// How a test ended in run after run: by branch, the stable one first, and in variants in which it failed.
     pub fn strips(&self, judged: &Judged) -> Vec<Strip> {
         history::strips(&self.history, &self.run_places, judged.test)
+    }
+
+    /// The variants in which a test failed or recovered.
+    pub fn failing_variants(&self, judged: &Judged) -> BTreeSet<Arc<str>> {
+        history::failing_variants(&self.history, judged.test)
     }
 
     /// How a test ended in its newest runs, whatever the branch, oldest first: the worst of each run, with the run's place

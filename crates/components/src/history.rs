@@ -84,6 +84,15 @@ pub fn worst(history: &History, places: &[usize], test: TestOrdinal) -> Vec<(usi
     cells.into_iter().collect()
 }
 
+/// The variants in which a test failed or recovered.
+pub fn failing_variants(history: &History, test: TestOrdinal) -> BTreeSet<Arc<str>> {
+    let failing = history
+        .runs
+        .iter()
+        .filter(|run| outcome(run, test) > Some(Outcome::Passed));
+    failing.map(|run| Arc::clone(&run.run.variant)).collect()
+}
+
 /// The strips of a test. First branches: the stable one, then where it failed, then the most recent. Then, where there are
 /// several variants, those in which it failed.
 pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {

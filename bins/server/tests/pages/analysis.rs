@@ -108,9 +108,13 @@ fn counts_search_and_filters_cover_every_test() {
     browser.open("about:blank");
     browser.open(&format!("{address}#status=failing"));
     assert_eq!(browser.run(ROWS), json!(2));
+    // By file, and by the variant in which a test failed.
     browser.open("about:blank");
-    browser.open(&format!("{address}#file=tests%2F7.test.ts"));
+    browser.open(&format!("{address}#file=tests%2F7.test.ts&variant=mac"));
     assert_eq!(browser.run(ROWS), json!(9));
+    browser.open("about:blank");
+    browser.open(&format!("{address}#file=tests%2F7.test.ts&variant=linux"));
+    assert_eq!(browser.text(".count"), "No test matches.");
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

@@ -106,7 +106,7 @@ impl Rows<'_> {
             li.row.(status) data-s=(status) data-lost=[figures.time_lost_ms] data-score=(format!("{:.4}", figures.flake_score))
                 data-rate=[figures.failure_rate.map(|rate| format!("{rate:.4}"))] data-impact=[(figures.impact > 0.0).then(|| format!("{:.3}", figures.impact))]
                 data-f=[entry.file_path.as_deref().map(|file| self.filters.files.number(file))]
-                data-b=[self.failing_branches(&strips)] data-v=[self.failing_variants(&strips)] data-e=[self.errors(&judged.errors)]
+                data-b=[self.failing_branches(&strips)] data-v=[self.failing_variants(judged)] data-e=[self.errors(&judged.errors)]
                 data-new=[self.is_new(&all).then_some("1")] {
                 details id=(anchor(entry)) {
                     summary {
@@ -235,13 +235,10 @@ impl Rows<'_> {
         joined(numbers)
     }
 
-    fn failing_variants(&mut self, strips: &[Strip]) -> Option<String> {
-        let failing = strips.iter().filter(|strip| strip.has_failure());
-        let numbers = failing.filter_map(|strip| match &strip.of {
-            Of::Variant(name) => Some(self.filters.variants.number(variant(name))),
-            Of::Branch { .. } => None,
-        });
-        joined(numbers)
+    fn failing_variants(&mut self, judged: &Judged) -> Option<String> {
+        let failing = self.analysis.failing_variants(judged);
+        let variants = &mut self.filters.variants;
+        joined(failing.iter().map(|name| variants.number(variant(name))))
     }
 
     fn errors(&mut self, errors: &[ErrorCount]) -> Option<String> {
