@@ -6,6 +6,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
     reason = "only tests use this crate; they read the environment and fail by panics"

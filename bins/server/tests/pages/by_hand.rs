@@ -47,7 +47,7 @@ fn check(browser: &Browser, script: &str, page: &str) {
         );
         assert_eq!(found, json!([]), "{page}, dark: {is_dark}");
     }
-    println!("{page}: nothing serious or critical");
+    eprintln!("{page}: nothing serious or critical");
 }
 
 /// Draws the demonstration, whose link `ASSAY_DEMO_LINK` is, into `docs/images`.

@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::as_conversions,
+    clippy::disallowed_methods,
     reason = "the helpers of tests end by panics, as tests do"
 )]
 
