@@ -34,10 +34,7 @@ pub const fn action(action: Action) -> &'static str {
 /// What to do about a run: a word for a chip, and a sentence.
 pub const fn gate(action: Action) -> (&'static str, &'static str) {
     match action {
-        Action::Pass => (
-            "Pass",
-            "Hardly any of these failures is this branch's own: go on.",
-        ),
+        Action::Pass => ("Pass", "These failures are hardly this branch's own: go on."),
         Action::Rerun => (
             "Rerun",
             "Run the same revision again: its result tells whose failures these are.",

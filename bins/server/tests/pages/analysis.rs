@@ -16,7 +16,7 @@ pub(crate) fn history(flaky: usize, failing: usize, healthy: usize) -> String {
             writeln!(
                 csv,
                 "{test},run {run},{start},{status},main,tests/{file}.test.ts,{variant},r{},{retry},{}",
-                (run + 1) / 2,
+                usize::div_ceil(run, 2),
                 200 + retry
             )
             .unwrap();
