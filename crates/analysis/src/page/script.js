@@ -52,7 +52,10 @@
       if (by === "name") matching.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.place - b.place));
       else if (by) matching.sort((a, b) => b[by] - a[by] || a.place - b.place);
       found += matching.length;
-      group.list.replaceChildren(...matching.slice(0, group.limit).map((entry) => entry.row));
+      const rows = matching.slice(0, group.limit).map((entry) => entry.row);
+      const { children } = group.list;
+      // A further letter often changes nothing, and drawing takes longer than searching.
+      if (rows.length !== children.length || rows.some((row, place) => row !== children[place])) group.list.replaceChildren(...rows);
       const rest = matching.length - group.limit;
       group.more.hidden = rest <= 0;
       group.more.textContent = `Show ${Math.min(rest, MOST)} of ${rest} more`;
