@@ -6,6 +6,7 @@ use assay_local_postgres::ClusterError;
 use crate::upload::server::NotStored;
 
 const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
+const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections or the role's CONNECTION LIMIT in Postgres; `assay import --retry-for` waits longer";
 const UNENCRYPTED: &str = "this build speaks to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md says how to build one that can do both";
 
 /// What to do about an error and its causes; none where they say it, or nobody knows.
@@ -26,6 +27,8 @@ pub(crate) fn of_unreachable(why: &(dyn std::error::Error + 'static)) -> &'stati
     // What libpq says where it was built without OpenSSL and `sslmode` asks for it.
     if why.to_string().contains("SSL support is not compiled in") {
         UNENCRYPTED
+    } else if assay_repository::is_passing(why) {
+        CROWDED
     } else {
         UNREACHABLE
     }

@@ -1,13 +1,16 @@
 //! Finding the database: the one that is named, else the private cluster.
 
-use std::time::Duration;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, bail};
 use assay_domain::store::StoreError;
 use assay_local_postgres::{Cluster, Found, Settings, look};
 use assay_repository::{Database, PoolOptions};
 
-use crate::{cli::Global, environment};
+use crate::{cli::Global, environment, upload::retry::Backoff};
 
 /// How many connections a command needs.
 const CONNECTIONS: u32 = 1;
@@ -24,6 +27,35 @@ pub(crate) struct Opened {
 
 /// Opens the database, whose schema must be up to date; a private one is brought up to date on the way.
 pub(crate) fn open(global: &Global) -> anyhow::Result<Opened> {
+    open_with(global, options())
+}
+
+/// The same for an import. Where all connections are in use, one is waited for, and a database that is lost meanwhile is
+/// tried again, each for this long.
+pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::Result<Opened> {
+    let options = PoolOptions {
+        reconnect_for: retry_for,
+        ..options()
+    };
+    let (began, mut backoff) = (Instant::now(), Backoff::new(retry_for));
+    loop {
+        let error = match open_with(global, options) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => error,
+        };
+        let passes = error.chain().any(assay_repository::is_passing);
+        let Some(pause) = passes.then(|| backoff.pause(None)).flatten() else {
+            return Err(error);
+        };
+        eprintln!(
+            "assay: waiting for a connection to the database, {} s",
+            began.elapsed().as_secs()
+        );
+        thread::sleep(pause);
+    }
+}
+
+fn open_with(global: &Global, options: PoolOptions) -> anyhow::Result<Opened> {
     let (url, cluster) = locate(global)?;
     if cluster.is_some() {
         assay_repository::migrate(&url)?;
@@ -38,7 +70,7 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Opened> {
             );
         }
     }
-    let database = Database::connect(&url, options())?;
+    let database = Database::connect(&url, options)?;
     Ok(Opened {
         database,
         _cluster: cluster,

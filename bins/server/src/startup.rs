@@ -71,6 +71,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
         size: sizes.pool,
         wait: CONNECTED_WITHIN,
         statement_timeout: STATEMENT_WITHIN,
+        ..PoolOptions::default()
     };
     let database = Database::connect(&url, options)?;
     let database = Arc::new(match replica_url {
@@ -102,6 +103,7 @@ fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
         size: config.uploads.ingest_writers + CONNECTIONS_FOR_KEYS,
         wait: CONNECTED_WITHIN,
         statement_timeout: STORED_WITHIN,
+        ..PoolOptions::default()
     };
     Database::connect(url, options).context("ASSAY_INGEST_DATABASE_URL")
 }

@@ -3,7 +3,7 @@
 //! The traits are synchronous. A caller in an asynchronous program makes one hop to a blocking thread. A missing row
 //! is an `Option` or a [`TestLookup`]. A [`StoreError`] always means that the store failed.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
@@ -16,7 +16,7 @@ use crate::{
     observation::History,
     plan::Plan,
     project::{Caller, Organization, Project, ProjectEntry},
-    recording::{Imported, Recording, Sender},
+    recording::{Imported, Recording, Sender, VerdictChanges},
     rules::{RecordingRules, RuleViolation},
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::{ChatEvent, Settings},
@@ -286,18 +286,59 @@ pub enum RecordError {
     /// The way into the store does not accept it.
     #[error(transparent)]
     NotAllowed(#[from] RuleViolation),
+    /// The report is stored, and the verdicts could not be brought up to date. The same report again, or the next import,
+    /// does it.
+    #[error("the report is stored, and its verdicts are not up to date yet: {0}")]
+    NotJudged(#[source] StoreError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
+/// A recording that is stored.
+#[derive(Debug)]
+pub struct StoredRecording {
+    /// What was stored. No verdicts were judged yet.
+    pub imported: Imported,
+    /// The judgement that is due, if any.
+    pub due: Option<DueJudgement>,
+}
+
+/// A judgement that is due after a recording was stored. Only the store that made it knows what is in it.
+#[derive(Debug)]
+pub struct DueJudgement(Box<dyn Any + Send + Sync>);
+
+impl DueJudgement {
+    /// A judgement with what the store must know to make it.
+    pub fn new(details: impl Any + Send + Sync) -> Self {
+        Self(Box::new(details))
+    }
+
+    /// What the store put in.
+    pub fn details<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
 /// The writes of an import.
 pub trait Recorder: Send + Sync {
-    /// Stores a recording, updates everything derived and stores the verdicts of the whole project as of `now`. All
-    /// of it is one transaction.
+    /// Stores a recording and brings everything derived up to date but the verdicts, in one transaction: whole or not at all.
     ///
     /// A shard that is already stored is replaced, unless another job sent it; the same content again changes nothing.
     /// The same content again is accepted also where the rules would refuse a change.
+    fn store_under(
+        &self,
+        project: ProjectId,
+        recording: &Recording,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<StoredRecording, RecordError>;
+
+    /// Stores the verdicts of the whole project, unless another recording was stored meanwhile: the last one judges. Returns
+    /// what changed; nothing where another one judges.
+    fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError>;
+
+    /// Stores a recording, then judges. Verdicts may follow a moment after this returned, where another one judges.
     fn record_under(
         &self,
         project: ProjectId,
@@ -305,7 +346,17 @@ pub trait Recorder: Send + Sync {
         rules: RecordingRules,
         judge: &dyn Judge,
         now: Timestamp,
-    ) -> Result<Imported, RecordError>;
+    ) -> Result<Imported, RecordError> {
+        let StoredRecording { imported, due } = self.store_under(project, recording, rules, now)?;
+        let verdicts_changed = match due {
+            Some(due) => self.judge_after(&due, judge)?,
+            None => VerdictChanges::default(),
+        };
+        Ok(Imported {
+            verdicts_changed,
+            ..imported
+        })
+    }
 
     /// The same without any rules.
     fn record(

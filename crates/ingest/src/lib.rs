@@ -1,8 +1,8 @@
 //! The use case "a report arrives".
 //!
 //! Combines a parsed report, flags and CI's variables into one [`Recording`], with the source of every value.
-//! Recording it stores the results, updates everything derived and judges the project, in one transaction of the
-//! store. This crate opens no file and reads neither the environment nor a clock.
+//! Recording it stores the results and updates everything derived, in one transaction of the store. Then the last of
+//! several imports judges the project. This crate opens no file and reads neither the environment nor a clock.
 //!
 //! [`Recording`]: assay_domain::recording::Recording
 
@@ -30,12 +30,12 @@ use assay_domain::{
     id::ProjectId,
     recording::Imported,
     rules::RecordingRules,
-    store::{RecordError, Recorder},
+    store::{RecordError, Recorder, StoredRecording},
     timestamp::Timestamp,
     verdict::Judge,
 };
 
-/// Stores a prepared report and everything derived from it, atomically.
+/// Stores a prepared report, atomically, and judges the project unless another import follows.
 ///
 /// Importing the same report under the same run key again changes nothing; a shard that is already stored is
 /// replaced. Refuses what the rules do not allow.
@@ -48,11 +48,28 @@ pub fn import(
     now: Timestamp,
 ) -> Result<Imported, RecordError> {
     let imported = recorder.record_under(project, &prepared.recording, rules, judge, now)?;
+    log_stored(project, &imported, prepared);
+    Ok(imported)
+}
+
+/// Stores a prepared report as [`import`] does, and leaves the judgement to the caller.
+pub fn store(
+    recorder: &dyn Recorder,
+    project: ProjectId,
+    prepared: &Prepared,
+    rules: RecordingRules,
+    now: Timestamp,
+) -> Result<StoredRecording, RecordError> {
+    let stored = recorder.store_under(project, &prepared.recording, rules, now)?;
+    log_stored(project, &stored.imported, prepared);
+    Ok(stored)
+}
+
+fn log_stored(project: ProjectId, imported: &Imported, prepared: &Prepared) {
     log::debug!(
         "run {} of project {project}: {} tests, {:?}",
         imported.run_number,
         prepared.recording.tests.len(),
         imported.effect,
     );
-    Ok(imported)
 }

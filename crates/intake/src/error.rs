@@ -224,11 +224,15 @@ impl IntakeError {
             Self::Busy { .. }
             | Self::Spool(_)
             | Self::Store(StoreError::Unreachable(_))
-            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_))) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "busy")
-            }
+            | Self::NotRecorded(
+                RecordError::Store(StoreError::Unreachable(_))
+                | RecordError::NotJudged(StoreError::Unreachable(_)),
+            ) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
-            | Self::NotRecorded(RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. }))
+            | Self::NotRecorded(
+                RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+                | RecordError::NotJudged(StoreError::Failed { .. } | StoreError::Corrupt { .. }),
+            )
             | Self::Aborted
             | Self::Json(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }
@@ -268,6 +272,10 @@ impl IntakeError {
             Self::Store(StoreError::Unreachable(_))
             | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_))) => {
                 "The database cannot be reached now; send the report again, which stores it once.".to_owned()
+            }
+            Self::NotRecorded(RecordError::NotJudged(_)) => {
+                "The report is stored, and its verdicts are not up to date yet; send it again, which stores it once."
+                    .to_owned()
             }
             Self::Spool(_) => "The server has no room for the upload now; try again later.".to_owned(),
             Self::Store(_) | Self::NotRecorded(RecordError::Store(_)) | Self::Aborted | Self::Json(_) => {

@@ -42,6 +42,8 @@ pub(crate) enum Phase {
     wait,
     /// It is stored.
     store,
+    /// Its project is judged.
+    judge,
 }
 
 impl UploadMetrics {

@@ -19,10 +19,12 @@ use assay_access::ingest::IngestGrant;
 use assay_domain::{
     id::{ProjectId, RunId},
     intake::Upload,
-    recording::{Effect, Imported, VerdictChange},
+    recording::{Effect, Imported, VerdictChange, VerdictChanges},
     run::{Counts, Outcome},
+    store::{DueJudgement, StoredRecording},
 };
 use assay_ingest::{Arrival, Choice, Files, Origin, Prepared};
+use assay_listener::Rejected;
 use assay_reports::{Options, SourceFile};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
@@ -38,6 +40,10 @@ use crate::{
 
 /// How long a client that is refused a turn should wait at least, in seconds.
 const SHORTEST_RETRY_S: u64 = 5;
+/// How often it is looked whether uploads still wait before a judgement.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
+/// How long uploads that wait may put a judgement off.
+const JUDGED_WITHIN: Duration = Duration::from_secs(60);
 /// Characters of a client's name that are kept.
 const CLIENT_CHARACTERS: usize = 200;
 
@@ -194,22 +200,89 @@ async fn in_turn(
     let _waiting = app.metrics.waiting();
     let turn = Arc::new(Turn::default());
     let project = grant.project;
-    let (storing, begun, grant) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
+    let (storing, begun, keyed) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
     let began = Instant::now();
     let work = move || {
         if !begun.begin() {
             return Err(closing());
         }
         storing.metrics.spent(Phase::wait, began.elapsed());
-        record(&storing, &grant, parsed)
+        record(&storing, &keyed, parsed)
     };
     let mut stored = std::pin::pin!(app.turns.run(project, work));
-    tokio::select! {
-        stored = &mut stored => stored?,
+    let Recorded {
+        imported,
+        due,
+        parsed,
+    } = tokio::select! {
+        stored = &mut stored => stored??,
         () = app.closed() => match turn.give_up() {
-            true => Err(closing()),
-            false => stored.await?,
+            true => return Err(closing()),
+            false => stored.await??,
         },
+    };
+    let verdicts_changed = match due {
+        Some(due) => judge_or_leave(app, project, due).await?,
+        None => VerdictChanges::default(),
+    };
+    let status = match imported.effect {
+        Effect::Added | Effect::Replaced => StatusCode::CREATED,
+        Effect::Unchanged => StatusCode::OK,
+    };
+    let imported = Imported {
+        verdicts_changed,
+        ..imported
+    };
+    Ok((status, Answer::stored(grant, imported, parsed)))
+}
+
+/// Judges the project after an upload. Where other uploads wait, one judgement after them is enough, and the client does not
+/// wait for it.
+async fn judge_or_leave(
+    app: &Arc<Shared>,
+    project: ProjectId,
+    due: DueJudgement,
+) -> Result<VerdictChanges, IntakeError> {
+    let others_wait = app.turns.places_taken(&project) > 0;
+    // A task of its own goes on where the client hangs up.
+    let judging = judge_in_turn(Arc::clone(app), project, due);
+    if others_wait {
+        actix_web::rt::spawn(async move {
+            if let Err(error) = judging.await {
+                log::error!("the verdicts of project {project} are not up to date: {error}");
+            }
+        });
+        return Ok(VerdictChanges::default());
+    }
+    let judged = actix_web::rt::spawn(judging).await;
+    judged.map_err(|_| IntakeError::Aborted)?
+}
+
+/// Judges the project once no upload into it waits, or after a minute.
+async fn judge_in_turn(
+    app: Arc<Shared>,
+    project: ProjectId,
+    due: DueJudgement,
+) -> Result<VerdictChanges, IntakeError> {
+    let due = Arc::new(due);
+    let began = Instant::now();
+    loop {
+        while app.turns.places_taken(&project) > 0 && began.elapsed() < JUDGED_WITHIN {
+            actix_web::rt::time::sleep(CHECK_EVERY).await;
+        }
+        let (judging, due) = (Arc::clone(&app), Arc::clone(&due));
+        let work = move || {
+            let began = Instant::now();
+            let judged = judging.recorder.judge_after(&due, &*judging.judge);
+            judging.metrics.spent(Phase::judge, began.elapsed());
+            judged
+        };
+        match app.turns.run(project, work).await {
+            Ok(judged) => return Ok(judged?),
+            // No turn came free; nothing was done.
+            Err(Rejected::Overloaded) => actix_web::rt::time::sleep(CHECK_EVERY).await,
+            Err(rejected @ (Rejected::TimedOut | Rejected::Panicked)) => return Err(rejected.into()),
+        }
     }
 }
 
@@ -244,13 +317,19 @@ impl Turn {
     }
 }
 
+/// An upload that is stored.
+struct Recorded {
+    imported: Imported,
+    due: Option<DueJudgement>,
+    parsed: Parsed,
+}
+
 /// Stores the report and records the upload. Blocks.
-fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<(StatusCode, Answer), IntakeError> {
+fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Recorded, IntakeError> {
     let now = (app.clock)();
     let began = Instant::now();
-    let imported = assay_ingest::import(
+    let StoredRecording { imported, due } = assay_ingest::store(
         &*app.recorder,
-        &*app.judge,
         grant.project,
         &parsed.prepared,
         grant.rules(),
@@ -277,11 +356,11 @@ fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<(StatusCo
             imported.run_number
         );
     }
-    let status = match imported.effect {
-        Effect::Added | Effect::Replaced => StatusCode::CREATED,
-        Effect::Unchanged => StatusCode::OK,
-    };
-    Ok((status, Answer::stored(grant, imported, parsed)))
+    Ok(Recorded {
+        imported,
+        due,
+        parsed,
+    })
 }
 
 /// How long storing takes, by which it is known when a turn would come.

@@ -246,7 +246,7 @@ fn set_project(
         .as_ref()
         .is_some_and(|branch| *branch != former)
     {
-        verdict::judge(connection, id.0, judge, now, &verdict::Touched::default())?;
+        verdict::judge(connection, id.0, judge, now, &verdict::Touched::everything())?;
     }
     Ok(true)
 }

@@ -79,6 +79,25 @@ impl std::fmt::Debug for ConnectionString {
 #[error("{0}")]
 pub(crate) struct ConnectFailed(String);
 
+/// What Postgres and poolers say where all connections are in use, or the server starts or stops. The texts are those of a
+/// server that speaks English; libpq has no codes for them.
+const PASSING: [&str; 8] = [
+    "too many clients",
+    "too many connections",
+    "remaining connection slots are reserved",
+    "no more connections allowed",
+    "is starting up",
+    "is shutting down",
+    "is in recovery mode",
+    "is not yet accepting connections",
+];
+
+/// Whether the database could not be reached for a reason that passes: all connections are in use, or it starts or stops.
+pub fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
+    let failed = error.downcast_ref::<ConnectFailed>();
+    failed.is_some_and(|ConnectFailed(reason)| PASSING.iter().any(|passing| reason.contains(passing)))
+}
+
 impl ConnectionString {
     /// Like [`Self::parse`], for callers that treat an invalid string as an unreachable database.
     pub(crate) fn new(text: &str) -> Result<Self, StoreError> {

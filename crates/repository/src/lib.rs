@@ -56,7 +56,7 @@ use diesel::{
 };
 use uuid::ContextV7;
 
-pub use connection_string::{InvalidConnectionString, check_connection_string};
+pub use connection_string::{InvalidConnectionString, check_connection_string, is_passing};
 pub use diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize};
 pub use migrate::{Standing, grant_roles, migrate, pending, revert_all, schema_standing};
 pub use pool::PoolOptions;
@@ -70,7 +70,22 @@ pub struct Database {
     used_today: key::UsedToday,
     histories: history_cache::HistoryCache,
     replicas: Option<replica::Replicas>,
+    options: pool::PoolOptions,
+    /// Is called while an import waits.
+    waiting: Option<WaitingListener>,
 }
+
+/// What an import waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingFor {
+    /// Another import into the same project.
+    OtherImport,
+    /// The database, which was lost or has no free connection.
+    Database,
+}
+
+/// Is called while an import waits, with how long it has waited.
+type WaitingListener = Box<dyn Fn(WaitingFor, std::time::Duration) + Send + Sync>;
 
 impl std::fmt::Debug for Database {
     /// Shows the pool's state, and not its address, which contains a password.

@@ -9,7 +9,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult,
+    Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
     result::Error as QueryError,
     sql_types::{Binary, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
@@ -99,11 +100,55 @@ fn until(history: &mut History, to: Timestamp) -> bool {
     is_all
 }
 
-/// Invalidates cached histories of a project; `observed` is a new id.
+/// Marks a project's history as another one; `observed` is an id that was never used for it before.
+///
+/// No import of a report follows this change and judges, so `judged` becomes null: an import that waits for its turn must not
+/// leave the judgement to another one.
 pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
     diesel::update(projects::table.find(project))
-        .set(projects::observed.eq(observed))
+        .set((projects::observed.eq(observed), projects::judged.eq(None::<Uuid>)))
         .execute(connection)
+}
+
+/// The same after runs past their retention were deleted. No verdict depends on them, so verdicts that were up to date still
+/// are.
+pub(crate) fn pruned(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
+    let judged = diesel::update(projects::table.find(project))
+        .filter(projects::judged.eq(projects::observed.nullable()))
+        .set((projects::observed.eq(observed), projects::judged.eq(observed)))
+        .execute(connection)?;
+    if judged > 0 {
+        return Ok(judged);
+    }
+    changed(connection, project, observed)
+}
+
+/// What tells one state of a project's runs and verdicts from every other one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Queryable)]
+pub(crate) struct Mark {
+    /// Another one with every change of what the engine reads.
+    pub(crate) observed: Uuid,
+    /// What it was when the stored verdicts were judged. Null where whoever looks next is to judge.
+    pub(crate) judged: Option<Uuid>,
+    /// When they were judged.
+    pub(crate) evaluated_at: Option<At>,
+}
+
+impl Mark {
+    /// Whether the stored verdicts are of what is observed.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged == Some(self.observed)
+    }
+
+    /// The mark of a project that is not deleted.
+    pub(crate) fn find(connection: &mut PgConnection, project: Uuid) -> QueryResult<Option<Self>> {
+        projects::table
+            .find(project)
+            .filter(projects::deleted_at.is_null())
+            .select((projects::observed, projects::judged, projects::evaluated_at))
+            .first(connection)
+            .optional()
+    }
 }
 
 /// Changes with every change of a project's history. The time of the verdicts is part of it, because imports of older

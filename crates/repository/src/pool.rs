@@ -14,7 +14,13 @@ use diesel::{
 };
 use uuid::{ContextV7, Uuid};
 
-use crate::{Database, connection_string::ConnectionString, history_cache::HistoryCache, key::UsedToday};
+use crate::{
+    Database, WaitingFor, connection_string::ConnectionString, history_cache::HistoryCache, key::UsedToday,
+};
+
+/// How long a client over TCP may leave rows untaken until Postgres ends the connection, in milliseconds. A client that is
+/// frozen while it reads is not idle.
+const UNTAKEN_MS: u32 = 60_000;
 
 /// How a [`Database`] connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +31,13 @@ pub struct PoolOptions {
     pub wait: Duration,
     /// How long the server may work on a statement.
     pub statement_timeout: Duration,
+    /// How long a transaction may stay idle, at least a millisecond. Then Postgres ends it, so that a frozen program does not
+    /// hold its locks for longer.
+    pub idle_timeout: Duration,
+    /// How long an import waits for another one before it reports that and waits again.
+    pub lock_round: Duration,
+    /// How long an import tries to reach a database that was lost, with backoff.
+    pub reconnect_for: Duration,
 }
 
 impl Default for PoolOptions {
@@ -33,6 +46,9 @@ impl Default for PoolOptions {
             size: 8,
             wait: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            lock_round: Duration::from_secs(20),
+            reconnect_for: Duration::ZERO,
         }
     }
 }
@@ -117,6 +133,7 @@ impl Database {
             .error_handler(Box::new(NopErrorHandler))
             .connection_customizer(Box::new(Session {
                 statement_timeout: options.statement_timeout,
+                idle_timeout: options.idle_timeout.min(options.statement_timeout),
             }))
             .build_unchecked(manager);
         let database = Self {
@@ -126,11 +143,18 @@ impl Database {
             used_today: UsedToday::default(),
             histories: HistoryCache::default(),
             replicas: None,
+            options,
+            waiting: None,
         };
         database.run("connecting", |connection| {
             Ok::<_, WorkError<StoreError>>(connection.ping()?)
         })?;
         Ok(database)
+    }
+
+    /// Calls `listener` while an import waits, with how long it has waited.
+    pub fn on_waiting(&mut self, listener: impl Fn(WaitingFor, Duration) + Send + Sync + 'static) {
+        self.waiting = Some(Box::new(listener));
     }
 
     /// Runs statements on a connection, and again on another one if the first is dead.
@@ -212,24 +236,29 @@ impl Database {
 #[derive(Debug)]
 struct Session {
     statement_timeout: Duration,
+    idle_timeout: Duration,
 }
 
 impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
-        prepare(connection, self.statement_timeout)
+        prepare(connection, self.statement_timeout, self.idle_timeout)
     }
 }
 
-/// Sets up a new connection.
+/// Sets up a new connection. A shorter limit of idle transactions that the role or the database sets is kept.
 pub(crate) fn prepare(
     connection: &mut PgConnection,
     statement_timeout: Duration,
+    idle_timeout: Duration,
 ) -> Result<(), diesel::r2d2::Error> {
-    let ms = statement_timeout.as_millis();
+    let (ms, idle_ms) = (statement_timeout.as_millis(), idle_timeout.as_millis().max(1));
     connection
         .batch_execute(&format!(
-            "SET statement_timeout = {ms}; SET idle_in_transaction_session_timeout = {ms}; \
-             SET client_min_messages = warning; SET timezone = 'UTC'"
+            "SET statement_timeout = {ms}; SET tcp_user_timeout = {UNTAKEN_MS}; \
+             SET client_min_messages = warning; SET timezone = 'UTC'; \
+             SELECT set_config('idle_in_transaction_session_timeout', '{idle_ms}', false) \
+             WHERE current_setting('idle_in_transaction_session_timeout')::interval \
+                 NOT BETWEEN interval '1 ms' AND interval '{idle_ms} ms'"
         ))
         .map_err(diesel::r2d2::Error::QueryError)
 }

@@ -82,7 +82,9 @@ pub(crate) fn prune(
         report.periods = amount(dropped);
         report.periods_left = of - report.periods;
         for due in &all {
-            database.write("pruning tests", |connection| delete_orphans(connection, due))?;
+            database.write("pruning tests", |connection| {
+                delete_orphans(connection, due, database.new_id(now))
+            })?;
         }
     }
     Ok(report)
@@ -167,7 +169,7 @@ impl Due {
             let batch = database.write("pruning runs", |connection| {
                 let batch = delete_batch(connection, self, now)?;
                 if batch.runs > 0 {
-                    observation::changed(connection, self.project, database.new_id(now))?;
+                    observation::pruned(connection, self.project, database.new_id(now))?;
                 }
                 Ok::<_, WorkError<StoreError>>(batch)
             })?;
@@ -290,7 +292,7 @@ fn amount(rows: usize) -> u64 {
 
 /// Deletes the tests without results, their verdicts, and the signatures without occurrences. A test or signature
 /// that returns gets a new number, so that a number in an existing pack never means another test.
-fn delete_orphans(connection: &mut PgConnection, due: &Due) -> Read<()> {
+fn delete_orphans(connection: &mut PgConnection, due: &Due, observed: Uuid) -> Read<()> {
     let project = due.project;
     if lock(connection, project)?.is_none() {
         return Ok(());
@@ -320,10 +322,14 @@ fn delete_orphans(connection: &mut PgConnection, due: &Due) -> Read<()> {
             .filter(result.is_null())
             .returning(test::ordinal)
             .get_results(connection)?;
-        diesel::delete(verdict::table)
-            .filter(verdict::project_id.eq(project))
-            .filter(verdict::test.eq_any(gone))
-            .execute(connection)?;
+        if !gone.is_empty() {
+            diesel::delete(verdict::table)
+                .filter(verdict::project_id.eq(project))
+                .filter(verdict::test.eq_any(gone))
+                .execute(connection)?;
+            // An import that has judged and not yet stored its verdicts must not store one of these again.
+            observation::pruned(connection, project, observed)?;
+        }
     }
     crate::signature::delete_orphans(connection, project)?;
     Ok(())

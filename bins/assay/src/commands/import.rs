@@ -1,6 +1,9 @@
 //! `assay import`: stores the test report of a run.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, ensure};
 use assay_domain::{
@@ -13,12 +16,14 @@ use assay_domain::{
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, Prepared};
 use assay_reports::PartialReport;
+use assay_repository::WaitingFor;
 use clap::Args;
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::{
     changes, checkout::Checkout, cli::Global, clock, database, lookup, output, progress,
-    report_flags::ReportFlags, sources,
+    report_flags::ReportFlags, sources, values,
 };
 
 const EXAMPLES: &str = "\
@@ -60,6 +65,9 @@ pub(crate) struct ImportArgs {
     /// Exit with status 0 although some of the files could not be read
     #[arg(long, help_heading = "The report")]
     lenient: bool,
+    /// How long to try again where the database has no free connection or is lost: 90s, 5m, 1h, or 0 for a single attempt
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration)]
+    retry_for: Duration,
     #[command(flatten)]
     report: ReportFlags,
 }
@@ -68,6 +76,7 @@ pub(crate) struct ImportArgs {
 pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let now = clock::now();
     let (dry_run, lenient, project) = (args.dry_run, args.lenient, args.project.clone());
+    let retry_for = args.retry_for;
     let (prepared, unread) = prepare(global, args, now).context("nothing was stored")?;
     for reason in &unread {
         eprintln!("assay: not read: {reason}");
@@ -78,17 +87,22 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         return accept(&unread, lenient);
     }
 
-    let opened = database::open(global)?;
+    let mut opened = database::open_for_import(global, retry_for)?;
     let store: &dyn Administration = &opened.database;
     let project = lookup::project(store, &project)?;
     let storing = progress::spinner(global, format!("storing {}", in_words(&prepared.counts())));
+    let (bar, name) = (storing.clone(), project.name.clone());
+    opened
+        .database
+        .on_waiting(move |what, waited| say_waiting(&bar, &name, what, waited));
+    // Parsing and waiting for a connection take time, in which runs of other imports may have started.
     let imported = assay_ingest::import(
         &opened.database,
         &Engine::default(),
         project.id,
         &prepared,
         RecordingRules::Unrestricted,
-        now,
+        clock::now(),
     );
     storing.finish_and_clear();
     let imported = imported.map_err(not_stored)?;
@@ -110,6 +124,15 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     });
     output::print(global.json, &value, || told(&project.name, &imported, &prepared))?;
     accept(&unread, lenient)
+}
+
+/// Says on standard error what the import waits for, also where nobody watches: a CI job that waits must not look stuck.
+fn say_waiting(bar: &ProgressBar, project: &str, what: WaitingFor, waited: Duration) {
+    let what = match what {
+        WaitingFor::OtherImport => format!("another import into {project}"),
+        WaitingFor::Database => "the database, which cannot be reached".to_owned(),
+    };
+    bar.suspend(|| eprintln!("assay: waiting for {what}, {} s", waited.as_secs()));
 }
 
 /// Fails where files could not be read, unless the user accepts that.
@@ -134,6 +157,10 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         | RecordError::ShardingDiffers { .. }
         | RecordError::SlotTaken { .. }
         | RecordError::NotAllowed(_) => "nothing was stored",
+        // The next import would do, too.
+        RecordError::NotJudged(_) => {
+            "the verdicts are behind; import the same report again, which updates them"
+        }
     };
     anyhow::Error::new(error).context(context)
 }

@@ -32,4 +32,5 @@ mod shards;
 mod shutdown;
 mod snapshot;
 mod soak;
+mod turns;
 mod world;

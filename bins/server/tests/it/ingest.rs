@@ -331,6 +331,112 @@ fn only_a_valid_ingest_key_may_send_and_only_what_its_terms_allow() {
 }
 
 #[test]
+fn a_run_can_be_replaced_over_http_for_a_day_and_by_an_import_for_ever() {
+    let intake = Intake::new();
+    let send = |report: &str| {
+        let fields = [("branch", "main"), ("runKey", "build-1")];
+        intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())])
+    };
+    assert_eq!(send(FAILS).status, 201);
+    let nearly = send_after(&intake, "23 hours 59 minutes", || send(PASSES));
+    assert_eq!(
+        (nearly.status, &nearly.json()["effect"]),
+        (201, &"replaced".into()),
+        "{}",
+        nearly.text()
+    );
+    let closed = send_after(&intake, "24 hours 1 minute", || send(FAILS));
+    assert_eq!(
+        (closed.status, code(&closed).as_str()),
+        (409, "run_closed"),
+        "{}",
+        closed.text()
+    );
+    // A repetition changes nothing, so it is accepted.
+    let again = send(PASSES);
+    assert_eq!(
+        (again.status, &again.json()["effect"]),
+        (200, &"unchanged".into())
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("r.xml");
+    fs::write(&report, FAILS).unwrap();
+    let report = report.display().to_string();
+    let import = [
+        "import",
+        "--project",
+        "web",
+        "--branch",
+        "main",
+        "--run-key",
+        "build-1",
+    ];
+    let imported = intake.cli.json(&[&import[..], &[&report]].concat());
+    assert_eq!(
+        (&imported["changed"], &imported["runNumber"]),
+        (&true.into(), &1.into())
+    );
+    assert_eq!(intake.read("/runs")["total"], 1);
+}
+
+/// Does it as if the runs that are stored had arrived so long ago: a run's id begins with that time.
+fn send_after(intake: &Intake, ago: &str, send: impl FnOnce() -> Response) -> Response {
+    intake.database.execute(&format!(
+        "UPDATE run SET id = (substr(ms, 1, 8) || '-' || substr(ms, 9, 4) || substr(id::text, 14))::uuid \
+         FROM (SELECT lpad(to_hex((extract(epoch FROM now() - interval '{ago}') * 1000)::bigint), 12, '0') AS ms) AS t"
+    ));
+    send()
+}
+
+#[test]
+fn reports_of_a_pull_request_key_are_shown_and_do_not_count_in_verdicts() {
+    let intake = Intake::new();
+    let pull_requests_only = intake.new_key(&IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    });
+    for hours in 1..=6 {
+        let start = now().plus_ms(-hours * 3_600_000).to_string();
+        let run_key = format!("main-{hours}");
+        let fields = [
+            ("branch", "main"),
+            ("runKey", run_key.as_str()),
+            ("startedAt", start.as_str()),
+        ];
+        let sent = intake.send(&intake.key, &fields, &[("r.xml", PASSES.as_bytes())]);
+        assert_eq!(sent.status, 201, "{}", sent.text());
+    }
+    let stored = "SELECT string_agg(verdict::text, ',' ORDER BY test) FROM verdict";
+    let before = intake.database.text(stored);
+    assert!(before.is_some());
+    let of_fork = FAILS.replace(
+        "</testsuite>",
+        "<testcase classname=\"cart\" name=\"only there\" file=\"cart.test.ts\"/></testsuite>",
+    );
+    let fields = [("branch", "fork"), ("pullRequest", "7"), ("runKey", "main-1")];
+    let sent = intake.send(&pull_requests_only, &fields, &[("r.xml", of_fork.as_bytes())]);
+    assert_eq!(sent.status, 201, "{}", sent.text());
+    assert_eq!(sent.json()["effect"], "added", "a run key of its own");
+    assert_eq!(sent.json()["verdictsChangedTotal"], 0);
+
+    assert_eq!(intake.read("/runs")["total"], 7);
+    let shown = intake.read(&format!("/runs/{}", text(&sent.json()["runId"])));
+    assert_eq!(shown["counts"]["failed"], 1);
+    assert_eq!(intake.database.text(stored), before);
+    assert_eq!(intake.read("/flaky")["failingCount"], 0);
+    let rebuilt = &intake.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
+    assert_eq!(
+        (&rebuilt["runsChanged"], &rebuilt["verdictsChanged"]),
+        (&0.into(), &0.into()),
+        "{rebuilt}"
+    );
+    // The same report with a key that counts.
+    let sent = intake.send(&intake.key, &fields[..2], &[("r.xml", of_fork.as_bytes())]);
+    assert_eq!(sent.status, 201, "{}", sent.text());
+    assert_ne!(intake.database.text(stored), before);
+}
+
+#[test]
 fn a_bad_report_or_field_is_refused_with_its_place() {
     let intake = Intake::new();
     let send = |fields: &[(&str, &str)], name: &str, bytes: &[u8]| {
@@ -599,6 +705,18 @@ fn many_shards_at_once_are_all_stored() {
         metrics.contains("assay_ingest_uploads_stored_total{effect=\"added\"} 12"),
         "{metrics}"
     );
+    // The last one judges, perhaps a moment after its answer.
+    let began = Instant::now();
+    let is_judged = "SELECT (judged = observed)::text FROM project";
+    while intake.database.text(is_judged).as_deref() != Some("true") {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "nothing judged the project"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let rebuilt = &intake.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
+    assert_eq!(rebuilt["verdictsChanged"], 0, "{rebuilt}");
     assert!(metrics.contains("assay_ingest_uploads_waiting 0"), "{metrics}");
     assert!(
         metrics.contains("assay_ingest_memory_reserved_bytes 0"),

@@ -23,7 +23,7 @@ struct Login<'a> {
 
 impl<'a> Login<'a> {
     fn new(database: &'a TestDatabase, group: &str) -> Self {
-        let name = name(database);
+        let name = format!("{}_{group}", name(database));
         database.execute(&format!("CREATE ROLE {name} LOGIN IN ROLE {group}"));
         Self { name, database }
     }
@@ -231,6 +231,38 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
     let report = report.display().to_string();
     let imported = Cli::new(login.url()).json(&["import", "--project", "web", "--no-ci", &report]);
     assert_eq!(imported["counts"]["passed"], 1);
+}
+
+#[test]
+fn reports_over_http_are_stored_by_the_ingesters_login() {
+    let world = world();
+    let key = world.cli.json(&["key", "create-ingest", "--project", "web"]);
+    let (reader, ingester) = (
+        Login::new(&world.database, "assay_server"),
+        Login::new(&world.database, "assay_ingester"),
+    );
+    let ingester_url = ingester.url();
+    let settings = [("ASSAY_INGEST_DATABASE_URL", ingester_url.as_str())];
+    let server = Server::start_with_ingest(&reader.url(), &settings);
+    let authorization = format!("Bearer {}", key["key"].as_str().unwrap());
+    let report = b"<testsuite><testcase classname=\"a\" name=\"adds\" time=\"0.1\"><failure>no</failure></testcase></testsuite>";
+    let path = "/ingest/v1/reports?branch=main&runKey=over-http";
+    let headers = [
+        ("Authorization", authorization.as_str()),
+        ("Content-Type", "text/xml"),
+    ];
+    let answer = server.ingest().post(path, &headers, report);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let runs = format!("/api/v1/projects/{}/runs?days=90", world.project);
+    let answer = server.client().get(&runs, Some(&world.key));
+    assert_eq!((answer.status, &answer.json()["total"]), (200, &3.into()));
+    let connected = format!(
+        "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = '{}'",
+        ingester.name
+    );
+    assert_eq!(world.database.text(&connected).as_deref(), Some("true"));
+    assert!(!server.log().contains("permission denied"), "{}", server.log());
+    drop(server);
 }
 
 #[test]

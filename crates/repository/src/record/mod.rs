@@ -3,24 +3,29 @@
 //! The project's row is locked first, so imports into one project are serial. Run numbers therefore have no gaps, two
 //! shards of one run always see each other, and a verdict never overwrites a later one. The number of statements does
 //! not depend on the number of tests.
+//!
+//! The verdicts follow, because judging takes most of the time and is the same for one report and for forty: see
+//! [`judgement`].
 
 mod contents;
 mod intern;
+mod judgement;
 mod rows;
 mod run;
+mod turn;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
 use assay_domain::{
     id::{ProjectId, RunId},
     recording::{Effect, Imported, Recording, VerdictChanges},
     rules::RecordingRules,
     run::Outcome,
-    store::{RecordError, Recorder},
+    store::{DueJudgement, RecordError, Recorder, StoreError, StoredRecording},
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use diesel::{PgConnection, QueryResult};
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
@@ -29,38 +34,98 @@ pub(crate) use run::{outcome, shard_outcome};
 use crate::{
     Database, branch,
     column::{At, optional_word},
-    daily_counts, period,
+    daily_counts,
+    observation::Mark,
+    period,
     pool::WorkError,
-    schema::project,
     shard::{self, StoredShard},
-    verdict::{self, Touched},
+    verdict::Touched,
 };
 use contents::Execution;
 use intern::{Interned, Numbers};
+use judgement::Judgement;
 use run::{KnownRun, RunKey};
+use turn::Locked;
 
 impl Recorder for Database {
-    fn record_under(
+    fn store_under(
         &self,
         project: ProjectId,
         recording: &Recording,
         rules: RecordingRules,
-        judge: &dyn Judge,
         now: Timestamp,
-    ) -> Result<Imported, RecordError> {
+    ) -> Result<StoredRecording, RecordError> {
+        let began = Began::at(now);
+        let before = self.persistently(|| {
+            let mark = self.run("reading a project", |connection| {
+                Ok::<_, WorkError<StoreError>>(Mark::find(connection, project.0)?)
+            })?;
+            mark.ok_or(RecordError::NoProject(project))
+        })?;
         let import = Import {
             project: project.0,
             recording,
             rules,
             new_id: self.new_id(now),
+            began,
+            observed_before: before.observed,
         };
         // If the answer to a commit was lost, the second attempt finds its report stored.
         let mut first_attempt = None;
-        self.write("importing a report", |connection| {
-            let imported = import.run(connection, judge, now, first_attempt.take())?;
-            first_attempt = Some(imported.clone());
-            Ok(imported)
+        let stored = self.in_turn("importing a report", project, |connection, locked| {
+            let stored = import.run(connection, locked, first_attempt.clone())?;
+            first_attempt = Some(stored.0.clone());
+            Ok(stored)
+        })?;
+        let (imported, judgement) = stored;
+        Ok(StoredRecording {
+            imported,
+            due: judgement.map(DueJudgement::new),
         })
+    }
+
+    fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError> {
+        let judgement: &Judgement = due.details().ok_or_else(|| StoreError::Failed {
+            doing: "judging a project",
+            source: "the judgement is of another store".into(),
+        })?;
+        judgement.make(self, judge).map_err(not_judged)
+    }
+}
+
+/// The report is stored, and the verdicts are not up to date.
+fn not_judged(error: RecordError) -> RecordError {
+    match error {
+        RecordError::Store(error) => RecordError::NotJudged(error),
+        other @ (RecordError::NoProject(_)
+        | RecordError::ShardingDiffers { .. }
+        | RecordError::SlotTaken { .. }
+        | RecordError::NotAllowed(_)
+        | RecordError::NotJudged(_)) => other,
+    }
+}
+
+/// When an import began.
+#[derive(Debug, Clone, Copy)]
+struct Began {
+    now: Timestamp,
+    at: Instant,
+}
+
+impl Began {
+    /// It begins, and it is `now`.
+    fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            at: Instant::now(),
+        }
+    }
+
+    /// The time as of which to judge. Where other imports stored reports meanwhile, these may be of runs that started since this
+    /// import began.
+    fn as_of(self, others_stored: bool) -> Timestamp {
+        let waited_ms = i64::try_from(self.at.elapsed().as_millis()).unwrap_or(0);
+        self.now.plus_ms(if others_stored { waited_ms } else { 0 })
     }
 }
 
@@ -71,19 +136,33 @@ struct Import<'a> {
     rules: RecordingRules,
     /// The id of the import, of the shard unless it is already stored, and of what is then observed of the project.
     new_id: Uuid,
+    began: Began,
+    /// What was observed of the project before the import waited for its turn.
+    observed_before: Uuid,
 }
 
 type Work<T> = Result<T, WorkError<RecordError>>;
 
 impl Import<'_> {
+    /// Stores the report.
     fn run(
         &self,
         connection: &mut PgConnection,
-        judge: &dyn Judge,
-        now: Timestamp,
+        locked: Locked,
         first_attempt: Option<Imported>,
-    ) -> Work<Imported> {
-        let (stable_branch, mut numbers) = self.lock(connection)?;
+    ) -> Work<(Imported, Option<Judgement>)> {
+        let Locked {
+            stable_branch,
+            mut numbers,
+            mark,
+        } = locked;
+        let judgement = |observed, touched| Judgement {
+            project: self.project,
+            began: self.began,
+            as_of: self.began.as_of(mark.observed != self.observed_before),
+            observed,
+            touched,
+        };
         let known = KnownRun::find(connection, self.project, self.run_key())?;
         let shards = match &known {
             Some(known) => shard::of_run(connection, self.project, known.number)?,
@@ -97,12 +176,17 @@ impl Import<'_> {
         if let (Some(known), Some(former)) = (&known, former)
             && run::is_content_of(&former.content, self.recording)
         {
-            return match first_attempt {
-                Some(imported) if former.import_id == Some(self.new_id) => Ok(imported),
-                Some(_) | None => unchanged(known, former),
+            let imported = match first_attempt {
+                Some(imported) if former.import_id == Some(self.new_id) => imported,
+                Some(_) | None => unchanged(known, former)?,
             };
+            let due = !mark.is_judged();
+            return Ok((
+                imported,
+                due.then(|| judgement(mark.observed, Touched::everything())),
+            ));
         }
-        self.check_rules(known.as_ref(), &stable_branch, now)?;
+        self.check_rules(known.as_ref(), &stable_branch)?;
         if let (Some(known), Some(former)) = (&known, former) {
             self.check_sender(known, former)?;
         }
@@ -119,15 +203,16 @@ impl Import<'_> {
             .into_iter()
             .chain(known.as_ref().map(|known| known.started_at));
         for start in starts {
-            period::make_room(connection, start, now)?;
+            period::make_room(connection, start, self.began.now)?;
         }
         let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
-        let update = verdict::judge(connection, self.project, judge, now, &touched)?;
-        Ok(Imported {
-            verdicts_changed: update.changes(connection, self.project)?,
-            ..imported
-        })
+        // Nothing else knows which verdicts an import concerned that was killed before it judged.
+        let touched = match mark.is_judged() {
+            true => touched,
+            false => Touched::everything(),
+        };
+        Ok((imported, Some(judgement(self.new_id, touched))))
     }
 
     /// What tells the run from the others. Runs that do not count in verdicts have keys of their own: whoever may
@@ -139,7 +224,8 @@ impl Import<'_> {
         }
     }
 
-    fn check_rules(&self, known: Option<&KnownRun>, stable_branch: &str, now: Timestamp) -> Work<()> {
+    fn check_rules(&self, known: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
+        let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
         if let Some(known) = known {
             self.rules
@@ -149,28 +235,6 @@ impl Import<'_> {
         self.rules
             .check(self.recording, stable_branch, now)
             .map_err(refused)
-    }
-
-    /// Locks the project and returns its stable branch and what it has numbered.
-    fn lock(&self, connection: &mut PgConnection) -> Work<(String, Numbers)> {
-        project::table
-            .filter(project::id.eq(self.project))
-            .filter(project::deleted_at.is_null())
-            .for_no_key_update()
-            .select((
-                project::stable_branch,
-                (
-                    project::runs,
-                    project::tests,
-                    project::signatures,
-                    project::browsers,
-                ),
-            ))
-            .first(connection)
-            .optional()?
-            .ok_or(WorkError::Refused(RecordError::NoProject(ProjectId(
-                self.project,
-            ))))
     }
 
     fn check_sharding(&self, known: &KnownRun) -> Work<()> {

@@ -83,7 +83,7 @@ impl ManageConnection for Standbys {
     /// Rejects a primary: it may be left over from a failover, and the present one has a separate pool.
     fn connect(&self) -> Result<Standby, Error> {
         let mut connection = self.inner.connect()?;
-        prepare(&mut connection, self.statement_timeout)?;
+        prepare(&mut connection, self.statement_timeout, self.statement_timeout)?;
         let mut standby = Standby {
             connection,
             replayed: 0,

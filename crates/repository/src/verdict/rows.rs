@@ -1,5 +1,7 @@
 //! The rows of verdicts that are to be stored.
 
+use std::collections::HashMap;
+
 use assay_domain::{
     observation::History,
     store::StoreError,
@@ -7,13 +9,26 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judgement, VerdictStatus},
 };
 use diesel::{
-    PgConnection, QueryResult, RunQueryDsl,
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    pg::PgRowByRowLoadingMode,
     sql_types::{Array, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use super::Body;
-use crate::column::{At, int, storable};
+use crate::{
+    column::{At, int, storable},
+    pool::Read,
+    schema::verdict,
+};
+
+/// Test; status, whether it is in the window, newest run; last run with its status and offset; body.
+type StoredColumns = (
+    i32,
+    (String, bool, Option<At>),
+    (Option<i32>, Option<i16>, Option<i32>),
+    String,
+);
 
 /// Rows of the table, column by column.
 #[derive(Debug, Default)]
@@ -115,23 +130,77 @@ impl Rows {
         Ok(())
     }
 
-    /// Stores the rows that differ from what is stored.
+    /// The rows that differ from what is stored.
+    pub(super) fn without_stored(self, connection: &mut PgConnection, project: Uuid) -> Read<Self> {
+        let places: HashMap<i32, usize> = self.tests.iter().copied().zip(0..).collect();
+        let mut differs = vec![true; self.tests.len()];
+        // Row by row, because the bodies of all tests are large.
+        let stored = verdict::table
+            .filter(verdict::project_id.eq(project))
+            .select((
+                verdict::test,
+                (verdict::status, verdict::in_window, verdict::newest),
+                (verdict::last_run, verdict::last_status, verdict::last_offset_ms),
+                verdict::body,
+            ))
+            .load_iter::<StoredColumns, PgRowByRowLoadingMode>(connection)?;
+        for stored in stored {
+            let stored = stored?;
+            if let Some(place) = places.get(&stored.0)
+                && let Some(differs) = differs.get_mut(*place)
+            {
+                *differs = !self.is_at(*place, &stored);
+            }
+        }
+        Ok(self.only(&differs))
+    }
+
+    /// Whether the row at a place is what is stored.
+    fn is_at(&self, place: usize, (_, (status, in_window, newest), last, body): &StoredColumns) -> bool {
+        let (last_run, last_status, last_offset) = last;
+        self.statuses.get(place).map(|status| status.as_str()) == Some(status)
+            && self.in_window.get(place) == Some(in_window)
+            && self.newest.get(place) == Some(newest)
+            && self.last_runs.get(place) == Some(last_run)
+            && self.last_statuses.get(place) == Some(last_status)
+            && self.last_offsets.get(place) == Some(last_offset)
+            && self.bodies.get(place) == Some(body)
+    }
+
+    /// The rows at the chosen places.
+    fn only(self, chosen: &[bool]) -> Self {
+        fn column<T>(column: Vec<T>, chosen: &[bool]) -> Vec<T> {
+            let chosen = column.into_iter().zip(chosen).filter(|(_, chosen)| **chosen);
+            chosen.map(|(value, _)| value).collect()
+        }
+        Self {
+            tests: column(self.tests, chosen),
+            statuses: column(self.statuses, chosen),
+            in_window: column(self.in_window, chosen),
+            last_runs: column(self.last_runs, chosen),
+            last_statuses: column(self.last_statuses, chosen),
+            last_offsets: column(self.last_offsets, chosen),
+            newest: column(self.newest, chosen),
+            bodies: column(self.bodies, chosen),
+        }
+    }
+
+    /// Stores the rows.
     ///
     /// Raw SQL, because diesel has no insert from arrays. One statement for any number of tests.
     pub(super) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
+        if self.tests.is_empty() {
+            return Ok(0);
+        }
         let statuses: Vec<&str> = self.statuses.iter().map(|status| status.as_str()).collect();
         diesel::sql_query(
-            "INSERT INTO verdict AS stored (project_id, test, status, in_window, last_run, last_status, \
+            "INSERT INTO verdict (project_id, test, status, in_window, last_run, last_status, \
                  last_offset_ms, newest, body) \
              SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9) \
              ON CONFLICT (project_id, test) DO UPDATE \
              SET status = excluded.status, in_window = excluded.in_window, last_run = excluded.last_run, \
                  last_status = excluded.last_status, last_offset_ms = excluded.last_offset_ms, \
-                 newest = excluded.newest, body = excluded.body \
-             WHERE (stored.status, stored.in_window, stored.last_run, stored.last_status, stored.last_offset_ms, \
-                     stored.newest, stored.body) \
-                 IS DISTINCT FROM (excluded.status, excluded.in_window, excluded.last_run, excluded.last_status, \
-                     excluded.last_offset_ms, excluded.newest, excluded.body)",
+                 newest = excluded.newest, body = excluded.body",
         )
         .bind::<SqlUuid, _>(project)
         .bind::<Array<Integer>, _>(&self.tests)

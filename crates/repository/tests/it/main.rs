@@ -36,4 +36,5 @@ mod shards;
 mod signatures;
 mod snapshot;
 mod tests;
+mod turns;
 mod verdicts;

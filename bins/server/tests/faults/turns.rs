@@ -1,0 +1,193 @@
+//! Many imports into one project: under a limit of connections, beside a frozen one, and over a restart of the database.
+
+use std::{
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::Cli;
+use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
+
+use crate::{
+    quiet,
+    world::{Report, Source, World, said},
+};
+
+/// Holds every project's lock until the transaction ends.
+const LOCK: &str = "BEGIN; SELECT FROM project FOR NO KEY UPDATE";
+/// Imports that wait for the lock.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
+     WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'";
+
+fn spawn(command: &mut Command) -> Child {
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn succeeded(child: Child) -> Output {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    output
+}
+
+fn assert_rebuilt_is_the_same(world: &World) {
+    let rebuilt = &world.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
+    for what in ["runsChanged", "verdictsChanged"] {
+        assert_eq!(rebuilt[what], 0, "{rebuilt}");
+    }
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn shared(world: &World) -> &assay_testkit::TestDatabase {
+    match &world.database {
+        Source::Shared(database) => database,
+        Source::Own(_) => panic!("this database is in a cluster of its own"),
+    }
+}
+
+#[test]
+fn thirty_imports_under_a_limit_of_ten_connections_all_succeed() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let database = shared(&world);
+    let role = format!("crowd_{}", std::process::id());
+    database.execute(&format!(
+        "CREATE ROLE {role} LOGIN CONNECTION LIMIT 10 IN ROLE assay_importer"
+    ));
+    let (head, _) = world.database.url().split_once("&user=").unwrap();
+    let administrator = std::mem::replace(&mut world.cli, Cli::new(format!("{head}&user={role}")));
+    let shards = (1..=30).map(|shard| Report {
+        build: 1,
+        shard: Some((shard, 30)),
+        tests: 40,
+        age_s: 600,
+    });
+    let children: Vec<Child> = shards
+        .map(|shard| spawn(&mut world.import_command(&shard)))
+        .collect();
+    for child in children {
+        succeeded(child);
+    }
+    world.cli = administrator;
+    assert_eq!(world.get("/runs?days=90")["total"], 1);
+    assert_rebuilt_is_the_same(&world);
+    shared(&world).execute(&format!("DROP ROLE {role}"));
+}
+
+#[test]
+fn an_import_that_gets_no_connection_in_time_says_why_and_what_to_do() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let role = format!("none_{}", std::process::id());
+    shared(&world).execute(&format!(
+        "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 IN ROLE assay_importer"
+    ));
+    let (head, _) = world.database.url().split_once("&user=").unwrap();
+    let administrator = std::mem::replace(&mut world.cli, Cli::new(format!("{head}&user={role}")));
+    let mut import = world.import_command(&Report::whole(1, 3, 10));
+    world.cli = administrator;
+    let output = import.args(["--retry-for", "3s"]).output().unwrap();
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("waiting for a connection to the database, "),
+        "{told}"
+    );
+    assert!(told.contains("too many connections"), "{told}");
+    assert!(told.contains("CONNECTION LIMIT"), "{told}");
+    shared(&world).execute(&format!("DROP ROLE {role}"));
+}
+
+#[test]
+fn a_frozen_import_that_holds_the_lock_is_ended_by_postgres_and_stored_once_it_is_thawed() {
+    let _alone = quiet::alone();
+    let world = World::new();
+    let database = shared(&world);
+    // A minute by default; a shorter limit of the database is kept.
+    let limit = "ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''2s''";
+    let mut lock = database.connection();
+    database.execute(&format!(
+        "DO $$ BEGIN EXECUTE format('{limit}', current_database()); END $$"
+    ));
+    lock.batch_execute(LOCK).unwrap();
+    let frozen = spawn(&mut world.import_command(&Report::whole(1, 50, 20)));
+    wait_until("the import does not wait for the lock", || {
+        database.text(WAITING).as_deref() == Some("1")
+    });
+    signal("STOP", &frozen);
+    lock.batch_execute("COMMIT").unwrap();
+    let began = Instant::now();
+    world.import(&Report::whole(2, 50, 10));
+    let took = began.elapsed();
+    assert!(
+        took > Duration::from_secs(1),
+        "the frozen import did not hold the lock: {took:?}"
+    );
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    signal("CONT", &frozen);
+    succeeded(frozen);
+    assert_eq!(world.get("/runs?days=90")["total"], 2);
+    assert_rebuilt_is_the_same(&world);
+}
+
+fn signal(name: &str, child: &Child) {
+    let id = child.id().to_string();
+    let status = Command::new("kill").args([&format!("-{name}"), &id]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
+    let _alone = quiet::alone();
+    let mut world = World::with_own_postgres();
+    world.import(&Report::whole(1, 20, 30));
+    let waiting = |world: &mut World| {
+        let mut lock = world.postgres().connect().unwrap();
+        lock.batch_execute(LOCK).unwrap();
+        lock
+    };
+    let is_waiting = |url: &str| {
+        let mut connection = PgConnection::establish(url).unwrap();
+        let one = "DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') = 0 \
+                   THEN RAISE 'none'; END IF; END $$";
+        connection.batch_execute(one).is_ok()
+    };
+    let url = world.database.url().to_owned();
+
+    let lock = waiting(&mut world);
+    let import = spawn(&mut world.import_command(&Report::whole(2, 20, 20)));
+    wait_until("the import does not wait for the lock", || is_waiting(&url));
+    world.postgres().stop();
+    drop(lock);
+    // Longer than the five seconds in which the pool of connections tries by itself.
+    thread::sleep(Duration::from_secs(8));
+    world.postgres().start_again();
+    let output = succeeded(import);
+    assert!(
+        said(&output).contains("waiting for the database"),
+        "{}",
+        said(&output)
+    );
+
+    // Without time to try again it fails, and says what is known.
+    let lock = waiting(&mut world);
+    let mut command = world.import_command(&Report::whole(3, 20, 10));
+    let import = spawn(command.args(["--retry-for", "0"]));
+    wait_until("the import does not wait for the lock", || is_waiting(&url));
+    world.postgres().stop();
+    drop(lock);
+    let output = import.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("import it again"), "{}", said(&output));
+    world.postgres().start_again();
+    world.import(&Report::whole(3, 20, 10));
+    assert_rebuilt_is_the_same(&world);
+}

@@ -1,0 +1,162 @@
+//! The judgement after an import: the last import judges.
+//!
+//! An import after which another one stored a report leaves the judgement to that one. Imports that wait for the project's lock
+//! take it in the order of their arrival, so of forty that wait 39 find that another one follows. The last one reads and judges
+//! without the lock, and takes it again to store what changed.
+//!
+//! `project.judged` is what was observed at the last judgement. An import that was killed before it judged leaves the two
+//! different, so its repetition or the next import judges.
+
+use assay_domain::{
+    id::ProjectId,
+    recording::VerdictChanges,
+    store::RecordError,
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Judge},
+};
+use diesel::PgConnection;
+use uuid::Uuid;
+
+use super::{Began, Work, turn::Locked};
+use crate::{
+    Database,
+    observation::{self, Mark},
+    pool::Read,
+    replica::in_one_state,
+    verdict::{self, ProjectJudgement, Touched},
+};
+
+/// How long imports that follow each other may put a judgement off, in milliseconds.
+const LONGEST_PUT_OFF_MS: i64 = 60_000;
+/// How often a judgement without the lock may be overtaken. The next one holds the lock.
+const UNLOCKED_ATTEMPTS: u32 = 3;
+
+/// What an import finds when it looks whether it is the last one.
+enum Turn {
+    /// There is nothing left to do.
+    Over(VerdictChanges),
+    /// It is the last one, and is to judge this state.
+    Last(Mark),
+}
+
+/// The judgement that is due after an import.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) project: Uuid,
+    pub(super) began: Began,
+    /// The time as of which the project is judged, if this import is the last one.
+    pub(super) as_of: Timestamp,
+    /// What was observed of the project when the report was stored.
+    pub(super) observed: Uuid,
+    /// What the judgement needs to know of the report, if this import is the last one.
+    pub(super) touched: Touched,
+}
+
+impl Judgement {
+    /// Judges the project, unless another import follows. Returns what changed.
+    pub(super) fn make(&self, database: &Database, judge: &dyn Judge) -> Result<VerdictChanges, RecordError> {
+        let mut overtaken = 0;
+        loop {
+            let may_hold_lock = overtaken >= UNLOCKED_ATTEMPTS;
+            let turn = database.in_turn(
+                "judging a project",
+                ProjectId(self.project),
+                |connection, locked| self.look(connection, &locked, judge, may_hold_lock),
+            )?;
+            let mark = match turn {
+                Turn::Over(changes) => return Ok(changes),
+                Turn::Last(mark) => mark,
+            };
+            if let Some(changes) = self.make_without_lock(database, judge, mark)? {
+                return Ok(changes);
+            }
+            overtaken += 1;
+        }
+    }
+
+    /// Looks whether this import is the last one. Judges under the lock where a judgement has been put off for long, or
+    /// nobody else is to judge.
+    fn look(
+        &self,
+        connection: &mut PgConnection,
+        locked: &Locked,
+        judge: &dyn Judge,
+        may_hold_lock: bool,
+    ) -> Work<Turn> {
+        let mark = locked.mark;
+        if mark.is_judged() {
+            return Ok(Turn::Over(VerdictChanges::default()));
+        }
+        let is_last = mark.observed == self.observed;
+        if is_last && !may_hold_lock {
+            return Ok(Turn::Last(mark));
+        }
+        let as_of = self.began.as_of(true);
+        if !is_last && mark.judged.is_some() && !is_overdue(&mark, as_of) {
+            return Ok(Turn::Over(VerdictChanges::default()));
+        }
+        let update = verdict::judge(connection, self.project, judge, as_of, &Touched::everything())?;
+        Ok(Turn::Over(update.changes(connection, self.project)?))
+    }
+
+    /// Judges the project in the state of `mark`, and stores the verdicts. None where the state is another one by now.
+    fn make_without_lock(
+        &self,
+        database: &Database,
+        judge: &dyn Judge,
+        mark: Mark,
+    ) -> Result<Option<VerdictChanges>, RecordError> {
+        let (project, as_of) = (self.project, self.as_of);
+        let from = as_of.plus_days(-ENGINE_WINDOW_DAYS);
+        let history = in_state(database, "reading runs", project, mark, |connection| {
+            observation::load(connection, project, from, as_of)
+        })?;
+        let Some(history) = history else { return Ok(None) };
+        let mut judged = Some(ProjectJudgement::of(history, judge, as_of)?);
+        let update = in_state(database, "reading verdicts", project, mark, |connection| {
+            // A second attempt, after a lost connection, has nothing left to compare: it counts as overtaken.
+            let judged = judged.take();
+            judged
+                .map(|judged| judged.compare(connection, project, &self.touched))
+                .transpose()
+        })?;
+        let Some(update) = update.flatten() else {
+            return Ok(None);
+        };
+        database.in_turn(
+            "storing verdicts",
+            ProjectId(self.project),
+            |connection, locked| {
+                if locked.mark != mark {
+                    return Ok(None);
+                }
+                update.store(connection, project)?;
+                Ok(Some(update.changes(connection, project)?))
+            },
+        )
+    }
+}
+
+/// Reads in a transaction that sees the project in the state of `mark`; none where its state is another one.
+fn in_state<T>(
+    database: &Database,
+    doing: &'static str,
+    project: Uuid,
+    mark: Mark,
+    mut read: impl FnMut(&mut PgConnection) -> Read<T>,
+) -> Result<Option<T>, RecordError> {
+    let mut work = |connection: &mut PgConnection| match Mark::find(connection, project)? {
+        Some(found) if found == mark => read(connection).map(Some),
+        Some(_) | None => Ok(None),
+    };
+    database.persistently(|| {
+        let read = database.run(doing, |connection| in_one_state(connection, &mut work));
+        read.map_err(RecordError::Store)
+    })
+}
+
+/// Whether a judgement was put off for long enough.
+fn is_overdue(mark: &Mark, now: Timestamp) -> bool {
+    mark.evaluated_at
+        .is_none_or(|at| now.since_ms(at.0) > LONGEST_PUT_OFF_MS)
+}

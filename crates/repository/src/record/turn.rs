@@ -1,0 +1,156 @@
+//! An import's turn: the lock of the project's row, waited for in rounds.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_domain::{
+    id::ProjectId,
+    store::{RecordError, StoreError},
+};
+use diesel::{
+    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    connection::SimpleConnection,
+    result::{DatabaseErrorKind, Error as QueryError},
+    sql_query,
+    sql_types::Text,
+};
+
+use super::{Work, intern::Numbers};
+use crate::{Database, WaitingFor, observation::Mark, pool::WorkError, schema::project};
+
+/// The first pause before a lost database is tried again; they double.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// The row of a locked project.
+#[derive(Queryable)]
+pub(super) struct Locked {
+    pub(super) stable_branch: String,
+    pub(super) numbers: Numbers,
+    pub(super) mark: Mark,
+}
+
+/// Why an attempt at a turn did not succeed.
+enum Interruption {
+    /// Another import had the lock for the whole round.
+    StillLocked,
+    Failed(RecordError),
+}
+
+impl From<StoreError> for Interruption {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Database {
+    /// Runs `work` in a transaction that holds the project's lock. Reports after each round of waiting how long it has waited,
+    /// and gives up after the time that one statement may take.
+    pub(super) fn in_turn<T>(
+        &self,
+        doing: &'static str,
+        project: ProjectId,
+        mut work: impl FnMut(&mut PgConnection, Locked) -> Work<T>,
+    ) -> Result<T, RecordError> {
+        let mut attempt = || {
+            let outcome = self.write(doing, |connection| {
+                let locked = self.lock_for_a_round(connection, project)?;
+                work(connection, locked).map_err(|error| match error {
+                    WorkError::Query(error) => WorkError::Query(error),
+                    WorkError::Refused(error) => WorkError::Refused(Interruption::Failed(error)),
+                })
+            });
+            match outcome {
+                Ok(done) => Ok(Some(done)),
+                Err(Interruption::StillLocked) => Ok(None),
+                Err(Interruption::Failed(error)) => Err(error),
+            }
+        };
+        let began = Instant::now();
+        loop {
+            if let Some(done) = self.persistently(&mut attempt)? {
+                return Ok(done);
+            }
+            if began.elapsed() >= self.options.statement_timeout {
+                return Err(RecordError::Store(StoreError::Failed {
+                    doing: "waiting for another import into the project",
+                    source: "the other import did not end in time".into(),
+                }));
+            }
+            self.report_waiting(WaitingFor::OtherImport, began.elapsed());
+        }
+    }
+
+    /// Repeats what the loss of the database interrupted, for as long as the options say.
+    pub(super) fn persistently<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, RecordError>,
+    ) -> Result<T, RecordError> {
+        let began = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match attempt() {
+                Err(RecordError::Store(StoreError::Unreachable(_)))
+                    if began.elapsed() + pause <= self.options.reconnect_for =>
+                {
+                    self.report_waiting(WaitingFor::Database, began.elapsed());
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn report_waiting(&self, what: WaitingFor, waited: Duration) {
+        if let Some(listener) = &self.waiting {
+            listener(what, waited);
+        }
+    }
+
+    /// Locks the project, waiting no longer than a round.
+    fn lock_for_a_round(
+        &self,
+        connection: &mut PgConnection,
+        project: ProjectId,
+    ) -> Result<Locked, WorkError<Interruption>> {
+        let round = self.options.lock_round;
+        sql_query("SELECT set_config('lock_timeout', $1, true)")
+            .bind::<Text, _>(round.as_millis().max(1).to_string())
+            .execute(connection)?;
+        let began = Instant::now();
+        let locked = match locked(connection, project) {
+            // Diesel has no name for this error, and its text is in the language of the server.
+            Err(QueryError::DatabaseError(DatabaseErrorKind::Unknown, _)) if began.elapsed() >= round => {
+                return Err(WorkError::Refused(Interruption::StillLocked));
+            }
+            outcome => outcome?,
+        };
+        connection.batch_execute("SET LOCAL lock_timeout TO DEFAULT")?;
+        let missing = || Interruption::Failed(RecordError::NoProject(project));
+        locked.ok_or_else(|| WorkError::Refused(missing()))
+    }
+}
+
+/// Locks the project; none where there is no such project.
+fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<Locked>> {
+    project::table
+        .filter(project::id.eq(of.0))
+        .filter(project::deleted_at.is_null())
+        .for_no_key_update()
+        .select((
+            project::stable_branch,
+            (
+                project::runs,
+                project::tests,
+                project::signatures,
+                project::browsers,
+            ),
+            (project::observed, project::judged, project::evaluated_at),
+        ))
+        .first(connection)
+        .optional()
+}
