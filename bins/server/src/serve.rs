@@ -114,7 +114,6 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     if let (Some(socket), Some(database)) = (sockets.ingest, ingest) {
         log::info!("reports are taken on {scheme}://{}/ingest/v1", socket.address);
         let intake = assay_intake::App::new(
-            database.clone(),
             database,
             Arc::new(Engine::default()),
             upload_limiter,

@@ -3,6 +3,7 @@
 use crate::{
     id::{KeyId, ProjectId, RunId},
     key::KeyHash,
+    project::Project,
     recording::Effect,
     store::StoreError,
     timestamp::Timestamp,
@@ -12,6 +13,9 @@ use crate::{
 pub trait IngestKeys: Send + Sync {
     /// The ingest key of this hash, whatever its state. Read keys are not found, nor are keys of deleted projects.
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError>;
+
+    /// The project of an ingest key as its organization sees it at `now`; none where it was deleted.
+    fn project_of_key(&self, project: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
 
     /// Records which key stored what, and that the key was used on that day.
     fn record_upload(&self, upload: &Upload) -> Result<(), StoreError>;

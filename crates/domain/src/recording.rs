@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    attempt::{Attempt, ErrorDetail},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     execution::{Executions, TestOutcome},
     id::RunId,
     run::{CiProvider, Counts, Outcome, RunState},
@@ -102,6 +102,35 @@ pub struct Recording {
     pub report_errors: Vec<ErrorDetail>,
     /// The tests, each name and file once.
     pub tests: Vec<RecordedTest>,
+}
+
+impl Recording {
+    /// Why the report may lack results, in words; none where it is whole.
+    pub fn why_incomplete(&self) -> Option<String> {
+        let is_interrupted = |test: &&RecordedTest| {
+            let outcome = test.outcome();
+            outcome.is_some_and(|outcome| outcome.status == AttemptStatus::Interrupted)
+        };
+        if self.state == RunState::Interrupted {
+            return Some("the run or its report was cut short".to_owned());
+        }
+        if let Some(error) = self.report_errors.first() {
+            let message = error.message.as_deref().unwrap_or("an error without a message");
+            let line: String = message
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(200)
+                .collect();
+            return Some(format!("the report has an error that belongs to no test: {line}"));
+        }
+        match self.tests.iter().filter(is_interrupted).count() {
+            0 => None,
+            1 => Some("a test was interrupted".to_owned()),
+            count => Some(format!("{count} tests were interrupted")),
+        }
+    }
 }
 
 /// One test of a report.

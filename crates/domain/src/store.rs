@@ -197,6 +197,13 @@ pub trait Snapshot {
     /// The numbers of the error signatures with these fingerprints, as [`WindowErrors`] has them.
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError>;
 
+    /// What is known of a report that is not stored, or stored already: its run, its tests, its error signatures.
+    fn recognise(
+        &mut self,
+        recording: &Recording,
+        rules: RecordingRules,
+    ) -> Result<RecognisedReport, StoreError>;
+
     /// How these tests ended in these runs, in the same order.
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError>;
 }
@@ -216,6 +223,21 @@ pub fn in_snapshot<T>(
         doing: "reading a snapshot",
         source: "the store did not read".into(),
     })
+}
+
+/// What a project knows of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecognisedReport {
+    /// Number and start of the logical run that the report belongs to, where it is stored.
+    pub run: Option<(i32, Timestamp)>,
+    /// The number that the next new run gets.
+    pub next_run: i32,
+    /// Each test of the report, in its order; none for a test that never ran.
+    pub tests: Vec<Option<TestOrdinal>>,
+    /// The numbers of the known error signatures, by fingerprint.
+    pub signatures: HashMap<String, u32>,
+    /// When tests of the report failed first, as far as results are kept. Tests that never failed are left out.
+    pub first_failures: HashMap<TestOrdinal, Timestamp>,
 }
 
 /// A store's connections, for its operators.

@@ -3,13 +3,16 @@
 mod evidence;
 mod gate;
 mod local;
+mod report;
 mod sentence;
 
 use std::{collections::HashMap, sync::Arc};
 
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
-    cause::{Action, Cause, EvidenceWord, FailedRun, FinalStatus, Knowledge, VerdictTag, WindowErrors},
+    cause::{
+        Action, Cause, ErrorName, EvidenceWord, FailedRun, FinalStatus, Knowledge, VerdictTag, WindowErrors,
+    },
     id::RunId,
     observation::History,
     page::Page,
@@ -21,8 +24,10 @@ use assay_domain::{
 use assay_flakiness::{Engine, ErrorTexts, FailureCause};
 use serde::Serialize;
 
+pub use evidence::runs_elsewhere;
 pub use gate::{ByCause, Gate, action, cause, combined, gate};
 pub use local::{LocalFailure, LocalRun, Looked, local_failures};
+pub use report::{ReportFailure, ReportFailures, report_failures};
 pub use sentence::explanation;
 
 /// The failures of a run as of one state of the project, those most probably of this branch first. None where the project
@@ -148,6 +153,35 @@ pub struct ExplainedFailure {
     pub title: Option<String>,
 }
 
+impl ExplainedFailure {
+    fn of(
+        history: &History,
+        cause: &FailureCause,
+        knowledge: Knowledge,
+        (status, name): (FinalStatus, TestName),
+        verdict: Option<VerdictTag>,
+        error: Option<&ErrorName>,
+    ) -> Self {
+        Self {
+            explanation: explanation(history, cause, knowledge),
+            evidence: evidence::of(history, cause),
+            test_name: name.name,
+            file_path: name.file_path,
+            status: status.status,
+            attempts: status.attempts,
+            cause: gate::cause(cause),
+            probabilities: cause.probabilities.into(),
+            mine: cause.probabilities.mine().clamp(0.0, 1.0),
+            action: action(cause.probabilities.mine()),
+            same_error: cause.facts.same_error.into(),
+            verdict,
+            stable: StableState::of(cause),
+            fingerprint: error.map(|error| error.fingerprint.clone()),
+            title: error.map(|error| error.title.clone()),
+        }
+    }
+}
+
 /// The probability of each cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -252,6 +286,19 @@ pub struct StableState {
     pub failure_streak: u32,
 }
 
+impl StableState {
+    /// How the test of a failure stood on the stable branch.
+    pub fn of(failure: &FailureCause) -> Self {
+        Self {
+            last_status: failure.facts.stable_last_failed.map(|failed| match failed {
+                true => AttemptStatus::Failed,
+                false => AttemptStatus::Passed,
+            }),
+            failure_streak: failure.facts.stable_streak,
+        }
+    }
+}
+
 /// The failures of a run before they are paged.
 struct Explained {
     history: Arc<History>,
@@ -344,32 +391,14 @@ impl Explained {
         let titles: HashMap<_, _> = self.errors.names.into_iter().collect();
         let entry = |((cause, (status, name)), verdict): ((FailureCause, (FinalStatus, TestName)), _)| {
             let error = cause.text.and_then(|text| titles.get(&text));
-            ExplainedFailure {
-                explanation: explanation(&self.history, &cause, knowledge),
-                evidence: evidence::of(&self.history, &cause),
-                test_name: name.name,
-                file_path: name.file_path,
-                status: status.status,
-                attempts: status.attempts,
-                cause: gate::cause(&cause),
-                probabilities: cause.probabilities.into(),
-                mine: cause.probabilities.mine().clamp(0.0, 1.0),
-                action: action(cause.probabilities.mine()),
-                same_error: cause.facts.same_error.into(),
+            ExplainedFailure::of(
+                &self.history,
+                &cause,
+                knowledge,
+                (status, name),
                 verdict,
-                stable: StableState {
-                    last_status: cause.facts.stable_last_failed.map(|failed| {
-                        if failed {
-                            AttemptStatus::Failed
-                        } else {
-                            AttemptStatus::Passed
-                        }
-                    }),
-                    failure_streak: cause.facts.stable_streak,
-                },
-                fingerprint: error.map(|error| error.fingerprint.clone()),
-                title: error.map(|error| error.title.clone()),
-            }
+                error,
+            )
         };
         Ok((page, shown.into_iter().zip(verdicts).map(entry).collect()))
     }

@@ -13,7 +13,11 @@ use assay_access::{
     limit::RateLimiter,
 };
 use assay_domain::{
-    id::ProjectId, intake::IngestKeys, store::Recorder, timestamp::Timestamp, verdict::Judge,
+    id::ProjectId,
+    intake::IngestKeys,
+    store::{Recorder, Store},
+    timestamp::Timestamp,
+    verdict::Judge,
 };
 use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Shares, TimeLimits};
 use tokio::sync::{Semaphore, watch};
@@ -43,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) keys: Arc<dyn IngestKeys>,
     pub(crate) recorder: Arc<dyn Recorder>,
     pub(crate) judge: Arc<dyn Judge + Send + Sync>,
+    /// What the failures of a report are explained by.
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) directory: IngestDirectory,
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
@@ -64,10 +70,9 @@ pub(crate) struct Shared {
 }
 
 impl App {
-    /// An application that stores reports through `recorder`, judged by `judge`, for the keys of `keys`.
-    pub fn new(
-        keys: Arc<dyn IngestKeys>,
-        recorder: Arc<dyn Recorder>,
+    /// An application that stores reports in `database`, judged by `judge`, for its ingest keys.
+    pub fn new<D: IngestKeys + Recorder + Store + 'static>(
+        database: Arc<D>,
         judge: Arc<dyn Judge + Send + Sync>,
         limiter: Arc<dyn RateLimiter>,
         clock: Clock,
@@ -86,9 +91,10 @@ impl App {
             places_of_key: limits.waiting + 1,
         };
         Self(Arc::new(Shared {
-            directory: IngestDirectory::new(Arc::clone(&keys)),
-            keys,
-            recorder,
+            directory: IngestDirectory::new(database.clone()),
+            keys: database.clone(),
+            recorder: database.clone(),
+            store: database,
             judge,
             limiter,
             clock,

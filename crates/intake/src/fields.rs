@@ -16,13 +16,14 @@ use crate::{
 };
 
 /// Every field.
-pub(crate) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 20] = [
     "author",
     "branch",
     "ci",
     "commit",
     "dryRun",
     "durationMs",
+    "failures",
     "format",
     "knownFiles",
     "message",
@@ -105,6 +106,8 @@ pub(crate) struct Fields {
     /// The project that the key must be of.
     pub(crate) project: Option<String>,
     pub(crate) dry_run: bool,
+    /// Whether the answer explains the report's failures.
+    pub(crate) failures: bool,
 }
 
 impl TryFrom<RawFields> for Fields {
@@ -138,6 +141,7 @@ impl TryFrom<RawFields> for Fields {
             known_files: raw.parsed("knownFiles", known_files)?,
             project: raw.parsed("project", assay_ingest::name)?,
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
+            failures: raw.parsed("failures", boolean)?.unwrap_or(false),
         })
     }
 }
@@ -311,6 +315,7 @@ mod tests {
             (&[("durationMs", "31536000001")], "durationMs"),
             (&[("format", "xunit3")], "format"),
             (&[("dryRun", "yes")], "dryRun"),
+            (&[("failures", "1")], "failures"),
             (&[("ci", "[")], "ci"),
             (&[("ci", r#"{"provider": "mine"}"#)], "ci"),
             (&[("ci", r#"{"shard": "0"}"#)], "ci"),

@@ -21,8 +21,10 @@ use assay_domain::{
     intake::Upload,
     recording::{Effect, Imported, VerdictChange, VerdictChanges},
     run::{Counts, Outcome},
-    store::{DueJudgement, StoredRecording},
+    store::{DueJudgement, RecordError, StoredRecording},
 };
+use assay_explain::failures::{ReportFailures, report_failures};
+use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Choice, Files, Origin, Prepared};
 use assay_listener::Rejected;
 use assay_reports::{Options, SourceFile};
@@ -104,8 +106,13 @@ pub(crate) async fn store(
     .await?;
     let memory = app.memory_for(unpacked).await?;
     let (parsing, keyed) = (Arc::clone(app), grant.clone());
-    let parsed = blocking(move || parse(&parsing, &keyed, head, &received)).await?;
+    let mut parsed = blocking(move || parse(&parsing, &keyed, head, &received)).await?;
     app.metrics.spent(Phase::parse, began.elapsed());
+    if parsed.wants_failures {
+        let (reading, keyed) = (Arc::clone(app), grant.clone());
+        // Before the report is stored: its own run must not be among those that it is compared with.
+        parsed = blocking(move || explain(&reading, &keyed, parsed)).await?;
+    }
     if parsed.dry_run {
         return Ok((StatusCode::OK, Answer::dry_run(&grant, parsed)));
     }
@@ -119,6 +126,8 @@ struct Parsed {
     prepared: Prepared,
     sources: Vec<(String, String)>,
     dry_run: bool,
+    wants_failures: bool,
+    failures: Option<ReportFailures>,
     bytes: u64,
     files: u32,
     client: Option<String>,
@@ -148,9 +157,26 @@ fn parse(
         prepared,
         sources: fields.sources,
         dry_run: fields.dry_run,
+        wants_failures: fields.failures,
+        failures: None,
         bytes: received.bytes,
         files: counted,
         client: head.client,
+    })
+}
+
+/// Explains the failures of a report by the runs that are stored. Blocks.
+fn explain(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Parsed, IntakeError> {
+    let now = (app.clock)();
+    let project = app
+        .keys
+        .project_of_key(grant.project, now)?
+        .ok_or(RecordError::NoProject(grant.project))?;
+    let report = (&parsed.prepared.recording, grant.rules());
+    let failures = report_failures(&*app.store, &Engine::default(), &project, report, now)?;
+    Ok(Parsed {
+        failures: Some(failures),
+        ..parsed
     })
 }
 
@@ -438,6 +464,8 @@ pub(crate) struct Answer {
     verdicts_changed: Vec<VerdictChange>,
     verdicts_changed_total: u64,
     warnings: Vec<String>,
+    /// Why the tests of this report failed, where that was asked for.
+    failures: Option<ReportFailures>,
 }
 
 /// A value of the run, and where it was taken from.
@@ -485,6 +513,7 @@ impl Answer {
             verdicts_changed: Vec::new(),
             verdicts_changed_total: 0,
             warnings: parsed.prepared.warnings,
+            failures: parsed.failures,
         }
     }
 
@@ -503,6 +532,7 @@ impl Answer {
             verdicts_changed: imported.verdicts_changed.listed,
             verdicts_changed_total: imported.verdicts_changed.total,
             warnings: parsed.prepared.warnings,
+            failures: parsed.failures,
         }
     }
 }

@@ -6,6 +6,7 @@ use assay_domain::{
     id::{KeyId, ProjectId, RunId},
     intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
+    project::Project,
     store::StoreError,
     timestamp::Timestamp,
 };
@@ -21,6 +22,7 @@ use crate::{
     Database,
     column::{At, count, int, long_count, storable, word},
     pool::{Read, WorkError},
+    project,
     schema::{api_key, upload},
 };
 
@@ -62,6 +64,12 @@ impl IngestKeys for Database {
                 .get_result(connection)
                 .optional()?;
             Ok::<_, WorkError<StoreError>>(found.map(StoredIngestKey::from))
+        })
+    }
+
+    fn project_of_key(&self, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        self.run("reading the project of an ingest key", |connection| {
+            project::of_ingest_key(connection, id, now)
         })
     }
 

@@ -35,6 +35,26 @@ pub(crate) fn find(
     Ok(found.map(|name| Project::of_row(id, name, caller.plan, now)))
 }
 
+/// The project that an ingest key is of. The key stands for the organization.
+pub(crate) fn of_ingest_key(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    now: Timestamp,
+) -> Read<Option<Project>> {
+    let found: Option<(String, String)> = project::table
+        .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
+        .filter(project::id.eq(id.0))
+        .filter(project::deleted_at.is_null())
+        .filter(organization::deleted_at.is_null())
+        .select((project::name, organization::plan))
+        .first(connection)
+        .optional()?;
+    let Some((name, plan)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(Project::of_row(id, name, word("plan", &plan)?, now)))
+}
+
 /// The projects of an organization, oldest first.
 pub(crate) fn of_organization(
     connection: &mut PgConnection,

@@ -16,10 +16,14 @@ use assay_domain::{
     key::{KeyHash, StoredKey},
     observation::History,
     project::{Caller, Project, ProjectEntry},
+    recording::Recording,
+    rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
     signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
-    store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
+    store::{
+        Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
+    },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
@@ -30,7 +34,7 @@ use diesel::PgConnection;
 
 use crate::{
     Database, attempt, branch, failed_run, history, history_cache::HistoryCache, key, migrate, observation,
-    pool::WorkError, project, run_detail, run_list, signature_counts, signature_detail, signature_list, test,
+    pool::WorkError, project, record, run_detail, run_list, signature_counts, signature_detail, signature_list, test,
     verdict,
 };
 
@@ -246,6 +250,15 @@ impl Snapshot for OneState<'_> {
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError> {
         failed_run::signature_numbers(self.connection, self.project, fingerprints)
             .map_err(|error| error.during("looking up error signatures"))
+    }
+
+    fn recognise(
+        &mut self,
+        recording: &Recording,
+        rules: RecordingRules,
+    ) -> Result<RecognisedReport, StoreError> {
+        record::recognise(self.connection, self.project, recording, rules)
+            .map_err(|error| error.during("recognising a report"))
     }
 
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {

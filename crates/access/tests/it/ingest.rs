@@ -15,8 +15,10 @@ use assay_domain::{
     id::ProjectId,
     intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
     key::{KeyHash, KeyKind},
+    project::Project,
     rules::RecordingRules,
     store::StoreError,
+    timestamp::Timestamp,
 };
 
 use crate::check::NOW;
@@ -45,6 +47,10 @@ impl IngestKeys for OneKey {
             return Err(StoreError::Unreachable("down".into()));
         }
         Ok((state.hash == *hash).then(|| state.key.clone()))
+    }
+
+    fn project_of_key(&self, _: ProjectId, _: Timestamp) -> Result<Option<Project>, StoreError> {
+        unreachable!()
     }
 
     fn record_upload(&self, _: &Upload) -> Result<(), StoreError> {

@@ -12,10 +12,14 @@ use assay_domain::{
     observation::History,
     page::Page,
     project::{Caller, Project, ProjectEntry},
+    recording::Recording,
+    rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunStatus, RunTag, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
-    store::{Connections, FinalResult, ResultKey, Snapshot, SnapshotWork, Store, StoreError},
+    store::{
+        Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
+    },
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
@@ -385,6 +389,10 @@ impl Snapshot for OneState<'_> {
 
     fn signature_numbers(&mut self, _: &[String]) -> Result<HashMap<String, u32>, StoreError> {
         unreachable!("no route of the API asks for it")
+    }
+
+    fn recognise(&mut self, _: &Recording, _: RecordingRules) -> Result<RecognisedReport, StoreError> {
+        unreachable!("the read API receives no report")
     }
 
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {

@@ -1,5 +1,7 @@
 //! The runs that a sentence about a failure rests on.
 
+use std::collections::BTreeSet;
+
 use assay_domain::{
     cause::{Cause, EvidenceWord},
     observation::History,
@@ -70,4 +72,26 @@ fn add(cause: Cause, failure: &FailureCause, named: &mut Vec<(usize, EvidenceWor
         }
         Cause::Unclear => 0,
     }
+}
+
+/// In how many runs off the branch of a failure its test ran, until that failure. For a failure on the stable branch, all runs
+/// before it count.
+pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
+    let Some(here) = history.runs.get(failure.execution) else {
+        return 0;
+    };
+    let is_stable = failure.facts.on_stable;
+    let numbers: BTreeSet<i32> = history
+        .runs
+        .iter()
+        .filter(|other| {
+            other.run.number != here.run.number
+                && other.run.started_at <= here.run.started_at
+                && (is_stable || other.run.branch != here.run.branch)
+                && other.present.contains(failure.test)
+                && !other.skipped.contains(failure.test)
+        })
+        .map(|other| other.run.number)
+        .collect();
+    u32::try_from(numbers.len()).unwrap_or(u32::MAX)
 }

@@ -112,7 +112,6 @@ fn tests(
     recording: &Recording,
     numbered: &mut i32,
 ) -> QueryResult<Vec<i32>> {
-    type Key = (Vec<u8>, Vec<u8>);
     let texts: Vec<(String, Option<String>)> = recording
         .tests
         .iter()
@@ -123,26 +122,11 @@ fn tests(
             )
         })
         .collect();
-    let keys: Vec<Key> = texts
+    let keys: Vec<TestKey> = texts
         .iter()
         .map(|(name, file)| (short_hash(name), file_hash(file.as_deref())))
         .collect();
-    let asked: BTreeSet<&Key> = keys.iter().collect();
-    let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
-        asked.into_iter().map(|(name, file)| (name, file)).unzip();
-    // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
-    let known: Vec<KnownTest> = diesel::sql_query(
-        "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS asked (name_hash, file_hash) \
-         JOIN test ON test.project_id = $1 AND test.name_hash = asked.name_hash AND test.file_hash = asked.file_hash",
-    )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Binary>, _>(names)
-    .bind::<Array<Binary>, _>(files)
-    .load(connection)?;
-    let mut known: HashMap<Key, i32> = known
-        .into_iter()
-        .map(|known| ((known.name_hash, known.file_hash), known.ordinal))
-        .collect();
+    let mut known = known_tests(connection, project, &keys)?;
     let mut new = Vec::new();
     let mut ordinals = Vec::with_capacity(keys.len());
     for ((name, file_path), key) in texts.into_iter().zip(keys) {
@@ -167,6 +151,33 @@ fn tests(
             .execute(connection)?;
     }
     Ok(ordinals)
+}
+
+/// The hashes of a test's name and of its file.
+pub(super) type TestKey = (Vec<u8>, Vec<u8>);
+
+/// The numbers of the tests that are known.
+pub(super) fn known_tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    keys: &[TestKey],
+) -> QueryResult<HashMap<TestKey, i32>> {
+    let asked: BTreeSet<&TestKey> = keys.iter().collect();
+    let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
+        asked.into_iter().map(|(name, file)| (name, file)).unzip();
+    // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
+    let known: Vec<KnownTest> = diesel::sql_query(
+        "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS asked (name_hash, file_hash) \
+         JOIN test ON test.project_id = $1 AND test.name_hash = asked.name_hash AND test.file_hash = asked.file_hash",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Binary>, _>(names)
+    .bind::<Array<Binary>, _>(files)
+    .load(connection)?;
+    Ok(known
+        .into_iter()
+        .map(|known| ((known.name_hash, known.file_hash), known.ordinal))
+        .collect())
 }
 
 #[derive(Insertable)]
@@ -204,17 +215,7 @@ fn signatures(
         return Ok(HashMap::new());
     }
     let fingerprints: Vec<String> = classes.keys().map(|text| storable(text)).collect();
-    let known: Vec<KnownSignature> = diesel::sql_query(
-        "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS asked (fingerprint) \
-         JOIN signature ON signature.project_id = $1 AND signature.fingerprint = asked.fingerprint",
-    )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Text>, _>(fingerprints)
-    .load(connection)?;
-    let mut known: HashMap<String, i32> = known
-        .into_iter()
-        .map(|known| (known.fingerprint, known.ordinal))
-        .collect();
+    let mut known = known_signatures(connection, project, fingerprints)?;
     let mut new = Vec::new();
     for (fingerprint, class) in classes {
         known.entry(fingerprint.to_owned()).or_insert_with(|| {
@@ -237,6 +238,25 @@ fn signatures(
             .execute(connection)?;
     }
     Ok(known)
+}
+
+/// The numbers of the signatures that are known.
+pub(super) fn known_signatures(
+    connection: &mut PgConnection,
+    project: Uuid,
+    fingerprints: Vec<String>,
+) -> QueryResult<HashMap<String, i32>> {
+    let known: Vec<KnownSignature> = diesel::sql_query(
+        "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS asked (fingerprint) \
+         JOIN signature ON signature.project_id = $1 AND signature.fingerprint = asked.fingerprint",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Text>, _>(fingerprints)
+    .load(connection)?;
+    Ok(known
+        .into_iter()
+        .map(|known| (known.fingerprint, known.ordinal))
+        .collect())
 }
 
 #[derive(Insertable)]

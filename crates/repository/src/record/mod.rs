@@ -10,6 +10,7 @@
 mod contents;
 mod intern;
 mod judgement;
+mod recognise;
 mod rows;
 mod run;
 mod turn;
@@ -29,6 +30,7 @@ use diesel::{PgConnection, QueryResult};
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
+pub(crate) use recognise::recognise;
 pub(crate) use run::{outcome, shard_outcome};
 
 use crate::{

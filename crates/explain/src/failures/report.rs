@@ -1,0 +1,290 @@
+//! Why the tests of a report failed that is not stored, or about to be stored.
+//!
+//! The report is added to the runs of the window in memory. Where its run is already stored, its tests take the place of
+//! what is stored of them, as an import would do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use assay_domain::{
+    cause::{ErrorName, FinalStatus, Knowledge},
+    observation::{Bitmap, History, RunFacts, RunObservations},
+    project::Project,
+    recording::{RecordedTest, Recording},
+    rules::RecordingRules,
+    store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
+    test::TestOrdinal,
+    timestamp::Timestamp,
+};
+use assay_flakiness::{Engine, ErrorTexts, FailureCause};
+use serde::Serialize;
+
+use super::{ExplainedFailure, Gate, gate, runs_elsewhere};
+
+/// Failures that an answer lists at most.
+const LISTED: usize = 200;
+
+/// The failures of a report.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReportFailures {
+    /// What is known: the runs that started until this one.
+    pub mode: Knowledge,
+    /// What to do about the report.
+    pub gate: Gate,
+    /// Why the report may lack results; none where it is whole.
+    pub incomplete: Option<String>,
+    /// How many tests failed or recovered.
+    pub total: usize,
+    /// The first 200 of them: failed before recovered, those most probably of this branch first.
+    pub failures: Vec<ReportFailure>,
+}
+
+/// A failed or recovered test of a report.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportFailure {
+    /// What the failures route says of a failure.
+    #[serde(flatten)]
+    pub failure: ExplainedFailure,
+    /// Runs off this branch in which the test ran before.
+    pub runs_elsewhere: u32,
+    /// When the test failed first, as far as results are kept.
+    pub first_failed_at: Option<Timestamp>,
+}
+
+/// Explains the failures of a report by the runs that are stored.
+pub fn report_failures(
+    store: &dyn Store,
+    engine: &Engine,
+    project: &Project,
+    (recording, rules): (&Recording, RecordingRules),
+    now: Timestamp,
+) -> Result<ReportFailures, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let known = snapshot.recognise(recording, rules)?;
+        let overlay = Overlay::new(snapshot, engine, recording, known, now)?;
+        overlay.explained(snapshot, engine, now)
+    })
+}
+
+/// The window's runs with the report among them.
+struct Overlay<'r> {
+    recording: &'r Recording,
+    known: RecognisedReport,
+    /// The ordinals of the report's tests, those of tests that never ran behind all others.
+    ordinals: Vec<TestOrdinal>,
+    history: History,
+    number: i32,
+    /// The report's place among the runs.
+    place: usize,
+    window: (Timestamp, Timestamp),
+}
+
+impl<'r> Overlay<'r> {
+    fn new(
+        snapshot: &mut dyn Snapshot,
+        engine: &Engine,
+        recording: &'r Recording,
+        known: RecognisedReport,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let started_at = known
+            .run
+            .map_or(recording.started_at, |(_, started_at)| started_at);
+        let window = engine.causes_window(started_at, Knowledge::AtTheTime, now);
+        let mut history = Arc::unwrap_or_clone(snapshot.observations(window.0, window.1)?);
+        let mut next = history.tests;
+        let ordinals: Vec<TestOrdinal> = known
+            .tests
+            .iter()
+            .map(|test| {
+                test.unwrap_or_else(|| {
+                    next = next.saturating_add(1);
+                    next - 1
+                })
+            })
+            .collect();
+        history.tests = next.max(ordinals.iter().max().map_or(0, |last| last.saturating_add(1)));
+        let number = known.run.map_or(known.next_run, |(number, _)| number);
+        let facts = RunFacts {
+            id: recording.run_key.as_str().into(),
+            number,
+            started_at,
+            branch: recording.context.branch.as_deref().map(Into::into),
+            revision: recording
+                .context
+                .tested_revision
+                .as_deref()
+                .or(recording.context.commit_sha.as_deref())
+                .map(Into::into),
+            variant: recording.context.suite.as_deref().unwrap_or_default().into(),
+        };
+        let stored = history
+            .runs
+            .iter()
+            .position(|observed| observed.run.number == number);
+        let place = stored.unwrap_or(history.runs.len());
+        let mut observed = match stored {
+            Some(place) => history.runs.remove(place),
+            None => RunObservations::of(facts),
+        };
+        without(&mut observed, &ordinals);
+        for (ordinal, test) in ordinals.iter().zip(&recording.tests) {
+            if let Some(outcome) = test.outcome() {
+                observed.add(*ordinal, &outcome);
+            }
+        }
+        history.runs.insert(place, observed);
+        Ok(Self {
+            recording,
+            known,
+            ordinals,
+            history,
+            number,
+            place,
+            window,
+        })
+    }
+
+    fn explained(
+        self,
+        snapshot: &mut dyn Snapshot,
+        engine: &Engine,
+        now: Timestamp,
+    ) -> Result<ReportFailures, StoreError> {
+        let tests: HashMap<TestOrdinal, &RecordedTest> =
+            self.ordinals.iter().copied().zip(&self.recording.tests).collect();
+        let (texts, names) = self.texts(snapshot)?;
+        let mut causes: Vec<FailureCause> =
+            engine.causes_of_run(&self.history, &texts, self.number, Knowledge::AtTheTime, now);
+        // Other shards of the run are not of this report.
+        causes.retain(|cause| tests.contains_key(&cause.test) && cause.execution == self.place);
+        let gate = gate(&causes);
+        causes.sort_by(|left, right| {
+            let mine = |cause: &FailureCause| cause.probabilities.mine();
+            let name = |cause: &FailureCause| tests.get(&cause.test).map(|test| &test.test);
+            left.recovered
+                .cmp(&right.recovered)
+                .then_with(|| mine(right).total_cmp(&mine(left)))
+                .then_with(|| name(left).cmp(&name(right)))
+        });
+        let total = causes.len();
+        causes.truncate(LISTED);
+        let stored: HashSet<TestOrdinal> = self.known.tests.iter().flatten().copied().collect();
+        let known: Vec<TestOrdinal> = causes
+            .iter()
+            .map(|cause| cause.test)
+            .filter(|test| stored.contains(test))
+            .collect();
+        let tags = if known.is_empty() {
+            Vec::new()
+        } else {
+            snapshot.verdict_tags(&known)?
+        };
+        let verdicts: HashMap<TestOrdinal, _> = known.into_iter().zip(tags).collect();
+        let failures = causes.iter().filter_map(|cause| {
+            let test = tests.get(&cause.test)?;
+            let outcome = test.outcome()?;
+            let status = FinalStatus {
+                status: outcome.status,
+                attempts: outcome.attempts,
+            };
+            let error = cause.text.and_then(|text| names.get(&text));
+            Some(ReportFailure {
+                failure: ExplainedFailure::of(
+                    &self.history,
+                    cause,
+                    Knowledge::AtTheTime,
+                    (status, test.test.clone()),
+                    verdicts.get(&cause.test).copied().flatten(),
+                    error,
+                ),
+                runs_elsewhere: runs_elsewhere(&self.history, cause),
+                first_failed_at: self.known.first_failures.get(&cause.test).copied(),
+            })
+        });
+        Ok(ReportFailures {
+            mode: Knowledge::AtTheTime,
+            gate,
+            incomplete: self.recording.why_incomplete(),
+            total,
+            failures: failures.collect(),
+        })
+    }
+
+    /// The error texts of the window, those of the report among them, and the names of the report's.
+    fn texts(
+        &self,
+        snapshot: &mut dyn Snapshot,
+    ) -> Result<(ErrorTexts, HashMap<u32, ErrorName>), StoreError> {
+        let mut shown: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
+        let mut names: HashMap<u32, ErrorName> = HashMap::new();
+        let mut numbers = self.known.signatures.clone();
+        // Signatures that are not stored get numbers that no stored one has.
+        let mut unused = u32::MAX;
+        for (ordinal, test) in self.ordinals.iter().zip(&self.recording.tests) {
+            let Some(class) = test
+                .attempts
+                .iter()
+                .filter_map(|attempt| attempt.class.as_ref())
+                .last()
+            else {
+                continue;
+            };
+            let number = *numbers.entry(class.fingerprint.clone()).or_insert_with(|| {
+                unused -= 1;
+                unused
+            });
+            shown.insert(*ordinal, number);
+            names.entry(number).or_insert_with(|| ErrorName {
+                fingerprint: class.fingerprint.clone(),
+                title: class.title.clone(),
+            });
+        }
+        let stored: HashSet<TestOrdinal> = self.known.tests.iter().flatten().copied().collect();
+        let known: Vec<TestOrdinal> = shown
+            .keys()
+            .copied()
+            .filter(|test| stored.contains(test))
+            .collect();
+        let errors = snapshot.window_errors(self.number, &known, self.window.0, self.window.1)?;
+        let places: HashMap<i32, usize> = self
+            .history
+            .runs
+            .iter()
+            .enumerate()
+            .map(|(place, observed)| (observed.run.number, place))
+            .collect();
+        let mut texts = ErrorTexts::new();
+        for (test, text) in &shown {
+            texts.insert(self.place, *test, *text);
+        }
+        let mut pairs: BTreeSet<(TestOrdinal, u32)> = BTreeSet::new();
+        for (run_number, test, text) in &errors.failures {
+            pairs.insert((*test, *text));
+            if let Some(place) = places.get(run_number).filter(|place| **place != self.place) {
+                texts.insert(*place, *test, *text);
+            }
+        }
+        let mut tests: HashMap<u32, u32> = errors.tests.into_iter().collect();
+        for (test, text) in shown {
+            if pairs.insert((test, text)) {
+                *tests.entry(text).or_default() += 1;
+            }
+        }
+        texts.set_window(tests);
+        Ok((texts, names))
+    }
+}
+
+/// Takes tests out of a run.
+fn without(observed: &mut RunObservations, tests: &[TestOrdinal]) {
+    let taken: HashSet<TestOrdinal> = tests.iter().copied().collect();
+    let remove = |from: &mut Bitmap| tests.iter().for_each(|test| from.remove(*test));
+    remove(&mut observed.present);
+    remove(&mut observed.skipped);
+    remove(&mut observed.untimed);
+    observed.failures.retain(|failure| !taken.contains(&failure.test));
+}

@@ -1,0 +1,93 @@
+//! What a project knows of a report, read without storing it.
+
+use std::collections::BTreeSet;
+
+use assay_domain::{
+    attempt::AttemptStatus, project::Project, recording::Recording, rules::RecordingRules,
+    store::RecognisedReport, test::TestOrdinal,
+};
+use diesel::{ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _, dsl::min};
+
+use super::{
+    intern::{TestKey, known_signatures, known_tests},
+    run::{KnownRun, RunKey},
+};
+use crate::{
+    column::{At, count, file_hash, int, short_hash, status_code, storable},
+    pool::Read,
+    schema::{attempt, project},
+};
+
+/// The numbers of a report's run, tests and signatures.
+pub(crate) fn recognise(
+    connection: &mut PgConnection,
+    of: &Project,
+    recording: &Recording,
+    rules: RecordingRules,
+) -> Read<RecognisedReport> {
+    let key = RunKey {
+        text: &recording.run_key,
+        counts_in_verdicts: rules.counts_in_verdicts(),
+    };
+    let run = KnownRun::find(connection, of.id.0, key)?;
+    let newest: i32 = project::table
+        .find(of.id.0)
+        .select(project::runs)
+        .first(connection)?;
+    let keys: Vec<TestKey> = recording
+        .tests
+        .iter()
+        .map(|test| {
+            let file = test.test.file_path.as_deref().map(storable);
+            (short_hash(&storable(&test.test.name)), file_hash(file.as_deref()))
+        })
+        .collect();
+    let known = known_tests(connection, of.id.0, &keys)?;
+    let tests = keys
+        .iter()
+        .map(|key| known.get(key).map(|ordinal| count(*ordinal)).transpose())
+        .collect::<Result<Vec<Option<TestOrdinal>>, _>>()?;
+    let fingerprints: BTreeSet<String> = recording
+        .tests
+        .iter()
+        .flat_map(|test| &test.attempts)
+        .filter_map(|attempt| attempt.class.as_ref())
+        .map(|class| storable(&class.fingerprint))
+        .collect();
+    let signatures = known_signatures(connection, of.id.0, fingerprints.into_iter().collect())?
+        .into_iter()
+        .map(|(fingerprint, number)| Ok((fingerprint, count(number)?)))
+        .collect::<Result<_, assay_domain::store::StoreError>>()?;
+    let failed: Vec<i32> = recording
+        .tests
+        .iter()
+        .zip(&tests)
+        .filter(|(test, _)| test.outcome().is_some_and(|outcome| outcome.failed_attempts > 0))
+        .filter_map(|(_, ordinal)| ordinal.map(int))
+        .collect();
+    let failures: Vec<i16> = AttemptStatus::ALL
+        .iter()
+        .filter(|status| status.is_failure())
+        .map(|status| status_code(*status))
+        .collect();
+    let first: Vec<(i32, Option<At>)> = attempt::table
+        .filter(attempt::project_id.eq(of.id.0))
+        .filter(attempt::test.eq_any(&failed))
+        .filter(attempt::started_at.ge(At(of.visible_from)))
+        .filter(attempt::status.eq_any(failures))
+        .group_by(attempt::test)
+        .select((attempt::test, min(attempt::started_at)))
+        .load(connection)?;
+    let first_failures = first
+        .into_iter()
+        .filter_map(|(test, at)| Some((test, at?)))
+        .map(|(test, at)| Ok((count(test)?, at.0)))
+        .collect::<Result<_, assay_domain::store::StoreError>>()?;
+    Ok(RecognisedReport {
+        run: run.map(|run| (run.number, run.started_at.0)),
+        next_run: newest.saturating_add(1),
+        tests,
+        signatures,
+        first_failures,
+    })
+}
