@@ -22,6 +22,7 @@ use assay_flakiness::{ENGINE_VERSION, Engine};
 use serde::Serialize;
 
 use crate::{
+    causes::Causes,
     collector::{Collector, RunResults},
     interner,
 };
@@ -47,6 +48,9 @@ pub struct Analysis {
     /// The tests with a result in the window: broken and flaky ones first, then those that fail now, then the others. Each
     /// group is in the order of the flaky list by time lost.
     pub tests: Vec<Judged>,
+    /// Whose failures those of the window are, where that was asked for.
+    #[serde(flatten)]
+    pub causes: Option<Causes>,
     #[serde(skip)]
     history: History,
     /// The place of each entry of the history among the runs.
@@ -174,6 +178,7 @@ impl Collector {
             stable_branch: Arc::clone(&history.stable_branch),
             runs_assumed_stable: self.assumed_stable,
             tests,
+            causes: None,
             run_places: history::run_places(&history),
             history,
         })

@@ -6,6 +6,7 @@ use std::{
 };
 
 use assay_domain::{
+    attempt::ErrorDetail,
     execution::TestOutcome,
     observation::{History, RunFacts, RunObservations},
     recording::Recording,
@@ -109,8 +110,9 @@ impl Collector {
     }
 
     /// Adds a report, which evidence calls `name`. A shard of a run that is already there joins it; the same shard, or
-    /// the same unsharded run, again replaces the earlier, as an import would.
-    pub fn record(&mut self, name: &str, recording: Recording) {
+    /// the same unsharded run, again replaces the earlier, as an import would. Returns the run's name, which is an earlier
+    /// report's where that one was of the same run.
+    pub fn record(&mut self, name: &str, recording: Recording) -> Arc<str> {
         let Recording {
             run_key,
             shard,
@@ -148,7 +150,7 @@ impl Collector {
             }
         }
         let Some(run) = self.runs.get_mut(index) else {
-            return;
+            return name.into();
         };
         run.branch = run.branch.take().or_else(|| context.branch.map(Into::into));
         run.revision = run
@@ -159,6 +161,17 @@ impl Collector {
             run.variant = suite.into();
         }
         run.parts.insert(shard.map_or(0, |shard| shard.index), part);
+        Arc::clone(&run.id)
+    }
+
+    /// The number of the signature of an error's message; none where nothing can be recognised by it.
+    pub(crate) fn signature(&mut self, message: &str) -> Option<u32> {
+        let error = ErrorDetail {
+            message: Some(message.to_owned()),
+            ..ErrorDetail::default()
+        };
+        let class = assay_fingerprint::classify(&error)?;
+        Some(self.signatures.number(&class, &[error]))
     }
 
     /// Adds one attempt of a CSV history. An error says how the run was known before, where the row contradicts it.

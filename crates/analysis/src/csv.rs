@@ -21,7 +21,7 @@ pub enum CsvError {
     /// The header lacks a column.
     #[error(
         "{file}:1: the header has no column {column:?}; expected test,run,started_at,status and optionally \
-         file,branch,revision,retry,duration_ms,variant, in any order"
+         file,branch,revision,retry,duration_ms,variant,error, in any order"
     )]
     NoColumn {
         /// The file.
@@ -71,6 +71,7 @@ struct Columns {
     retry: Option<usize>,
     duration_ms: Option<usize>,
     variant: Option<usize>,
+    error: Option<usize>,
 }
 
 /// Adds every row of a CSV history; `name` is the file's, for messages. Without a column for branches all runs are on
@@ -138,6 +139,7 @@ impl Columns {
             retry: find("retry")?,
             duration_ms: find("duration_ms")?,
             variant: find("variant")?,
+            error: find("error")?,
         })
     }
 }
@@ -197,13 +199,14 @@ fn add(
         revision: may(columns.revision, "revision")?,
         variant: may(columns.variant, "variant")?.unwrap_or_default(),
     };
+    let error = may(columns.error, "error")?.filter(|_| status.is_failure());
     let attempt = Attempt {
         execution,
         retry: 0,
         status,
         duration_ms,
         started_at: Some(started_at),
-        signature: None,
+        signature: error.and_then(|message| collector.signature(message)),
     };
     collector.row(run, &test, retry, attempt, started_at)
 }

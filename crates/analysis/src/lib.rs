@@ -8,6 +8,7 @@
 //! of the same results and time.
 
 mod analysis;
+mod causes;
 mod collector;
 mod csv;
 mod interner;
@@ -17,6 +18,7 @@ mod part;
 pub use assay_components::{history::Strip, strip::Outcome};
 
 pub use analysis::{Analysis, ErrorCount, Judged, NothingToJudge, RunBar};
+pub use causes::{CausedFailure, Causes, NoSuchRun, RunGate, Wanted};
 pub use collector::Collector;
 pub use csv::{CsvError, read_csv};
 pub use page::page;

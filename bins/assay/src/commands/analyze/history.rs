@@ -16,7 +16,7 @@ use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::{AnalyzeArgs, Reading};
+use super::Reading;
 use crate::{
     checkout::Checkout,
     cli::Global,
@@ -29,20 +29,28 @@ const AT_A_TIME: usize = 32;
 /// The columns that a history must have, by which one on standard input is known.
 const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
 
+/// What is read.
+pub(super) struct Inputs<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) format: Reading,
+    /// The checkout that the reports' files lie in.
+    pub(super) root: Option<&'a Path>,
+}
+
 /// Reads everything that the arguments name into the collector.
 pub(super) fn read(
     global: &Global,
-    args: &AnalyzeArgs,
+    args: &Inputs<'_>,
     collector: &mut Collector,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let candidates = sources::candidates(&args.paths, &["csv"])?;
+    let candidates = sources::candidates(args.paths, &["csv"])?;
     let bytes = candidates.iter().map(size).sum();
     let bar = progress::bar(global, "reading", bytes, Unit::Bytes);
     let ci = CiContext::default();
     let reader = Reader {
         reading: args.format,
-        checkout: Checkout::of(args.root.as_deref(), &ci)?,
+        checkout: Checkout::of(args.root, &ci)?,
         now,
     };
     let mut skipped = Vec::new();

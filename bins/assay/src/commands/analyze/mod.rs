@@ -1,11 +1,12 @@
 //! `assay analyze`: judges a history without a database.
 
+pub(crate) mod causes;
 mod history;
 mod table;
 
 use std::{
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::ensure;
@@ -17,7 +18,7 @@ use clap::{
     builder::{PossibleValue, TypedValueParser as _},
 };
 
-use crate::{cli::Global, clock, terminal, values};
+use crate::{cli::Global, clock, output, terminal, values};
 
 const EXAMPLES: &str = "\
 Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml and the shards of one
@@ -29,8 +30,12 @@ Examples:
   In a script, whatever is broken:
     assay analyze reports/ --json | jq -r '.tests[] | select(.status == \"broken\") | .testName'
   A history from anywhere, one attempt a row (test,run,started_at,status; optionally
-  file,branch,revision,retry,duration_ms,variant):
-    assay analyze history.csv --stable-branch trunk";
+  file,branch,revision,retry,duration_ms,variant,error):
+    assay analyze history.csv --stable-branch trunk
+  Which of a run's failures are the change's own:
+    assay analyze reports/ --causes run-812.xml
+  The runs that should not be merged:
+    assay analyze reports/ --causes at-the-time --json | jq -r '.gates[] | select(.action == \"block\") | .run'";
 
 /// Judge the tests of reports or of a CSV history, without a database
 ///
@@ -61,6 +66,10 @@ pub(crate) struct AnalyzeArgs {
     /// What to print; --json is the same as --output json
     #[arg(long, value_name = "AS", value_enum, default_value_t = Output::Table)]
     output: Output,
+    /// Say whose failures they are: at-the-time (by the runs until each failure) or hindsight (by later runs, too) for the
+    /// whole window, with --json; or the name of a run, whose failures are shown as a table
+    #[arg(long, value_name = "at-the-time|hindsight|RUN", value_parser = causes::asked)]
+    causes: Option<causes::Asked>,
     /// The checkout that the reports' files lie in, to show their paths relative to it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -119,15 +128,48 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         (true, Output::Table | Output::Json) => Output::Json,
         (true, Output::Html) => anyhow::bail!("--json and --output html are two answers; ask for one"),
     };
+    causes::check(args.causes.as_ref(), output)?;
     let mut collector = Collector::new(&args.stable_branch);
-    history::read(global, args, &mut collector, clock::now())?;
+    let reading = history::Inputs {
+        paths: &args.paths,
+        format: args.format,
+        root: args.root.as_deref(),
+    };
+    history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     if args.without_branch == WithoutBranch::Stable {
         assume_stable(&mut collector);
     }
     tell_branches(&collector);
-    let analysis = collector.judge(args.now)?;
+    let mut analysis = collector.judge(args.now)?;
+    if let Some(asked) = &args.causes {
+        let found = asked.causes(&collector, analysis.now)?;
+        if output == Output::Table {
+            return output::print(false, &(), || causes::table(&found, terminal::width()));
+        }
+        analysis.causes = Some(found);
+    }
     print(&analysis, output)
+}
+
+/// Reads reports and histories of any format into a collector, for a judgement of one more run.
+pub(crate) fn collect(
+    global: &Global,
+    paths: &[PathBuf],
+    stable_branch: &str,
+    root: Option<&Path>,
+) -> anyhow::Result<Collector> {
+    let mut collector = Collector::new(stable_branch);
+    let reading = history::Inputs {
+        paths,
+        format: Reading::Auto,
+        root,
+    };
+    history::read(global, &reading, &mut collector, clock::now())?;
+    ensure!(collector.runs() > 0, "no test report and no history was found");
+    assume_stable(&mut collector);
+    tell_branches(&collector);
+    Ok(collector)
 }
 
 /// Judges runs that name no branch as on the stable one, and says so: the reader may know better.

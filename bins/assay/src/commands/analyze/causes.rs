@@ -1,0 +1,156 @@
+//! Whose failures those of a history are: the flag `--causes` and its table.
+
+use assay_analysis::{CausedFailure, Causes, Collector, Wanted};
+use assay_domain::{
+    cause::{Action, Cause, Knowledge},
+    timestamp::Timestamp,
+};
+
+use super::Output;
+use crate::{
+    misuse::Misuse,
+    output,
+    table::{Cell, Tone, table_with_notes},
+};
+
+/// What `--causes` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Every failure of the window.
+    Window(Knowledge),
+    /// The failures of the run of this name, by the runs until it.
+    Run(String),
+}
+
+/// Parses the flag's value.
+pub(super) fn asked(text: &str) -> Result<Asked, String> {
+    match text {
+        "" => Err("expected at-the-time, hindsight or the name of a run".to_owned()),
+        "at-the-time" => Ok(Asked::Window(Knowledge::AtTheTime)),
+        "hindsight" => Ok(Asked::Window(Knowledge::Hindsight)),
+        run => Ok(Asked::Run(run.to_owned())),
+    }
+}
+
+/// Refuses what cannot be shown, before anything is read.
+pub(super) fn check(asked: Option<&Asked>, output: Output) -> Result<(), Misuse> {
+    match (asked, output) {
+        (Some(_), Output::Html) => Err(Misuse(
+            "--causes has no page; ask for --json, or name a run for a table".to_owned(),
+        )),
+        (Some(Asked::Window(_)), Output::Table) => Err(Misuse(
+            "the causes of a whole window are no table; add --json, or name a run: --causes RUN".to_owned(),
+        )),
+        (_, Output::Table | Output::Json | Output::Html) => Ok(()),
+    }
+}
+
+impl Asked {
+    pub(super) fn causes(&self, collector: &Collector, now: Timestamp) -> anyhow::Result<Causes> {
+        let (wanted, knowledge) = match self {
+            Self::Window(knowledge) => (Wanted::All, *knowledge),
+            Self::Run(name) => (Wanted::Run(name), Knowledge::AtTheTime),
+        };
+        Ok(collector.causes(wanted, knowledge, now)?)
+    }
+}
+
+/// The failures of one run, those most probably of its branch first, and what to do.
+pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
+    const HEADER: [&str; 4] = ["CAUSE", "ON THIS BRANCH", "TEST", "WHY"];
+    let Some(gate) = found.gates.first() else {
+        return "No test failed in this run".to_owned();
+    };
+    let mut failures: Vec<&CausedFailure> = found.causes.iter().collect();
+    failures.sort_by(|a, b| {
+        (a.recovered, b.mine, &a.test_name)
+            .partial_cmp(&(b.recovered, a.mine, &b.test_name))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let head = |failure: &CausedFailure| -> Vec<Cell> {
+        vec![
+            Cell::new(words(failure.cause), tone(failure.action)),
+            band(failure.mine).into(),
+        ]
+    };
+    let rows = |failures: &[&CausedFailure]| {
+        let rows = failures.iter().map(|failure| {
+            let notes = vec![name(failure), failure.explanation.clone()];
+            (head(failure), notes)
+        });
+        columns.and_then(|columns| table_with_notes(&HEADER[..2], rows, columns))
+    };
+    let in_lines = |failures: &[&CausedFailure]| {
+        let rows = failures.iter().map(|failure| {
+            let mut cells = head(failure);
+            cells.extend([name(failure).into(), failure.explanation.as_str().into()]);
+            cells
+        });
+        output::table(&HEADER, rows)
+    };
+    let shown = rows(&failures).unwrap_or_else(|| in_lines(&failures));
+    format!(
+        "Run {} ({}){}\n\n{}\n{}\n",
+        gate.run_number,
+        assay_reports::shown_name(&gate.run),
+        gate.branch.as_deref().map_or_else(String::new, |branch| format!(
+            " on {}",
+            assay_reports::shown_name(branch)
+        )),
+        shown.trim_end(),
+        what_to_do(gate.action, gate.mine),
+    )
+}
+
+/// A cause in words.
+pub(crate) const fn words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Flake => "flake",
+        Cause::Environment => "environment",
+        Cause::BrokenBefore => "broken before",
+        Cause::EarlierOnBranch => "earlier on the branch",
+        Cause::ThisChange => "this change",
+        Cause::Unclear => "unclear",
+    }
+}
+
+/// A probability as people read it.
+pub(crate) const fn band(probability: f64) -> &'static str {
+    match probability {
+        ..0.1 => "unlikely",
+        0.1..0.5 => "possible",
+        0.5..0.9 => "likely",
+        _ => "near certain",
+    }
+}
+
+fn what_to_do(action: Action, mine: f64) -> String {
+    let band = band(mine);
+    match action {
+        Action::Pass => format!("\nPass: a breakage by this branch is {band}"),
+        Action::Rerun => format!("\nRun this revision again: a breakage by this branch is {band}"),
+        Action::Block => format!("\nBlock: a breakage by this branch is {band}"),
+    }
+}
+
+const fn tone(action: Action) -> Tone {
+    match action {
+        Action::Pass => Tone::Good,
+        Action::Rerun => Tone::Doubtful,
+        Action::Block => Tone::Bad,
+    }
+}
+
+fn name(failure: &CausedFailure) -> String {
+    let mut name = failure.test_name.clone();
+    if let Some(file) = failure.file_path.as_deref().filter(|file| !name.contains(file)) {
+        name += &format!(" ({file})");
+    }
+    if !failure.variant.is_empty() {
+        name += &format!(" [{}]", failure.variant);
+    }
+    if failure.recovered {
+        name += ", passed on retry";
+    }
+    name
+}

@@ -1,0 +1,250 @@
+//! Whose failures those of a collected history are, and what to do about its runs.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use assay_domain::{
+    cause::{Action, Cause, Knowledge},
+    observation::History,
+    test::TestOrdinal,
+    timestamp::Timestamp,
+    verdict::ENGINE_WINDOW_DAYS,
+};
+use assay_explain::failures::{self, ByCause, CauseProbabilities, StableState};
+use assay_flakiness::{Engine, ErrorTexts, FailureCause};
+use serde::Serialize;
+
+use crate::{
+    collector::{Collector, RunResults},
+    interner,
+};
+
+/// The cause of every failure of a window, and the gate of every run with failures.
+#[derive(Debug, Clone, Serialize)]
+pub struct Causes {
+    /// One entry for every failed or recovered result: by run, then by test, then by variant.
+    pub causes: Vec<CausedFailure>,
+    /// One entry for every run with such a result, oldest first.
+    pub gates: Vec<RunGate>,
+}
+
+/// A failed or recovered result with its cause.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CausedFailure {
+    /// The run's name.
+    pub run: Arc<str>,
+    /// The run's number, from 1 in the order of the starts, by which sentences name it.
+    pub run_number: i32,
+    /// The full name of the test.
+    pub test_name: String,
+    /// Its file.
+    pub file_path: Option<String>,
+    /// The variant of the run; empty where there is only one.
+    pub variant: Arc<str>,
+    /// Whether a retry passed.
+    pub recovered: bool,
+    /// The likeliest cause, or `unclear`.
+    pub cause: Cause,
+    /// The probability of each cause.
+    pub probabilities: CauseProbabilities,
+    /// P(this branch broke it).
+    pub mine: f64,
+    /// What to do about this failure alone.
+    pub action: Action,
+    /// One sentence with the counts behind the cause.
+    pub explanation: String,
+    /// How the test stands on the stable branch, as far as was known.
+    pub stable: StableState,
+    /// Runs off this branch in which the test ran before, as far as was known.
+    pub runs_elsewhere: u32,
+    /// Other tests of the run that failed with the same error.
+    #[serde(skip)]
+    pub same_error_in_run: u32,
+    /// When the test's first known failure was.
+    #[serde(skip)]
+    pub first_failed_at: Option<Timestamp>,
+}
+
+/// What to do about a run with failures.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunGate {
+    /// The run's name.
+    pub run: Arc<str>,
+    /// Its number.
+    pub run_number: i32,
+    /// Its branch, where known.
+    pub branch: Option<Arc<str>>,
+    /// P(this branch broke at least one of the failed tests).
+    pub mine: f64,
+    /// What to do.
+    pub action: Action,
+    /// The failed tests by cause.
+    pub by_cause: ByCause,
+}
+
+/// Which failures are wanted.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// Those of every run of the window.
+    All,
+    /// Those of the run of this name: its whole name, or the end of it after a slash.
+    Run(&'a str),
+}
+
+/// There is no such run, or the name fits several.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchRun {
+    /// No run of the history has the name.
+    #[error(
+        "no run is called {0:?}; --causes at-the-time --json lists the runs with failures under \"gates\""
+    )]
+    Unknown(String),
+    /// Several runs end with the name.
+    #[error("{count} runs are called {name:?}, for instance {first:?} and {second:?}; give the whole name")]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// How many runs there are.
+        count: usize,
+        /// One of them.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+}
+
+impl Collector {
+    /// The causes of the failures of the window that ends at `now`.
+    ///
+    /// # Errors
+    /// [`NoSuchRun`] where one run was wanted and it is not there.
+    pub fn causes(
+        &self,
+        wanted: Wanted<'_>,
+        knowledge: Knowledge,
+        now: Timestamp,
+    ) -> Result<Causes, NoSuchRun> {
+        // A run at the beginning of the window is judged by the window before it.
+        let runs = self.window(now.plus_days(-2 * ENGINE_WINDOW_DAYS), now);
+        let history = self.history(&runs);
+        let texts = texts(&history, &runs);
+        let engine = Engine::default();
+        let causes = match wanted {
+            Wanted::All => engine.causes(&history, &texts, knowledge, now),
+            Wanted::Run(name) => {
+                let number = run_number(&history, name)?;
+                engine.causes_of_run(&history, &texts, number, knowledge, now)
+            }
+        };
+        Ok(self.described(&history, &causes, knowledge))
+    }
+
+    fn described(&self, history: &History, causes: &[FailureCause], knowledge: Knowledge) -> Causes {
+        let mut by_run: BTreeMap<(Timestamp, i32), Vec<&FailureCause>> = BTreeMap::new();
+        let mut entries = Vec::with_capacity(causes.len());
+        let first_failures = first_failures(history);
+        for failure in causes {
+            let Some(observed) = history.runs.get(failure.execution) else {
+                continue;
+            };
+            let facts = &observed.run;
+            by_run
+                .entry((facts.started_at, facts.number))
+                .or_default()
+                .push(failure);
+            let name = interner::name(&self.tests, failure.test);
+            let mine = failure.probabilities.mine().clamp(0.0, 1.0);
+            entries.push(CausedFailure {
+                run: Arc::clone(&facts.id),
+                run_number: facts.number,
+                test_name: name.name,
+                file_path: name.file_path,
+                variant: Arc::clone(&facts.variant),
+                recovered: failure.recovered,
+                cause: failures::cause(failure),
+                probabilities: failure.probabilities.into(),
+                mine,
+                action: failures::action(mine),
+                explanation: failures::explanation(history, failure, knowledge),
+                stable: StableState::of(failure),
+                runs_elsewhere: failures::runs_elsewhere(history, failure),
+                same_error_in_run: failure.facts.same_error.in_this_run,
+                first_failed_at: first_failures.get(&failure.test).copied(),
+            });
+        }
+        let gates = by_run.into_iter().filter_map(|((_, number), causes)| {
+            let run = &history.runs.get(causes.first()?.execution)?.run;
+            let gate = failures::gate(causes);
+            Some(RunGate {
+                run: Arc::clone(&run.id),
+                run_number: number,
+                branch: run.branch.clone(),
+                mine: gate.mine,
+                action: gate.action,
+                by_cause: gate.by_cause,
+            })
+        });
+        Causes {
+            gates: gates.collect(),
+            causes: entries,
+        }
+    }
+}
+
+/// When each test that failed did so first.
+fn first_failures(history: &History) -> HashMap<TestOrdinal, Timestamp> {
+    let mut first: HashMap<TestOrdinal, Timestamp> = HashMap::new();
+    for observed in &history.runs {
+        for failure in &observed.failures {
+            let at = first.entry(failure.test).or_insert(observed.run.started_at);
+            *at = observed.run.started_at.min(*at);
+        }
+    }
+    first
+}
+
+/// The number of the run that a name means.
+fn run_number(history: &History, name: &str) -> Result<i32, NoSuchRun> {
+    let exact = history.runs.iter().find(|observed| &*observed.run.id == name);
+    if let Some(observed) = exact {
+        return Ok(observed.run.number);
+    }
+    let ending = format!("/{name}");
+    let fitting: BTreeMap<i32, &str> = history
+        .runs
+        .iter()
+        .filter(|observed| observed.run.id.ends_with(&ending))
+        .map(|observed| (observed.run.number, &*observed.run.id))
+        .collect();
+    let mut found = fitting.iter();
+    match (found.next(), found.next()) {
+        (Some((number, _)), None) => Ok(*number),
+        (Some((_, first)), Some((_, second))) => Err(NoSuchRun::Ambiguous {
+            name: name.to_owned(),
+            count: fitting.len(),
+            first: (*first).to_owned(),
+            second: (*second).to_owned(),
+        }),
+        (None, _) => Err(NoSuchRun::Unknown(name.to_owned())),
+    }
+}
+
+/// The text of the last failed attempt of each failure.
+fn texts(history: &History, runs: &[RunResults<'_>]) -> ErrorTexts {
+    let mut texts = ErrorTexts::new();
+    for (place, (observed, results)) in history.runs.iter().zip(runs).enumerate() {
+        for failure in &observed.failures {
+            let signatures = results
+                .attempts(failure.test)
+                .filter_map(|attempt| attempt.signature);
+            if let Some(text) = signatures.last() {
+                texts.insert(place, failure.test, text);
+            }
+        }
+    }
+    texts
+}
