@@ -10,6 +10,7 @@ use assay_flakiness::Thresholds;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod breakdown;
+mod causes;
 mod latency;
 mod load;
 mod population;
@@ -51,6 +52,12 @@ enum Command {
         /// The populations; S1 and S2 by default.
         #[arg(long, value_delimiter = ',', value_enum)]
         population: Vec<population::Name>,
+        /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+    },
+    /// Names the causes of failures of simulated branches, whose causes are known, and tries the gate on their runs.
+    Causes {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
@@ -123,6 +130,7 @@ fn main() -> anyhow::Result<()> {
                 println!("{}", latency::table(name, &seeds));
             }
         }
+        Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Real {
             format,
             path,

@@ -1,0 +1,544 @@
+//! The causes of failures and the gate, on simulated histories whose causes are known.
+//!
+//! The simulation is not the model: breakages hit 1 to 60 tests, some of which fail only now and then, are mended by the next
+//! push or merged; the world drifts; runs have outages; error texts come from finite mixtures.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use assay_explain::failures::{action, cause, gate};
+use assay_flakiness::{
+    Engine, ErrorTexts, FailureCause,
+    domain::{
+        cause::{Action, Cause, Knowledge},
+        observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+        verdict::{Judge as _, VerdictStatus},
+    },
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::world::{DAYS, time};
+
+/// Tests of a simulated project.
+const TESTS: u32 = 400;
+/// The share of flaky ones.
+const FLAKY: f64 = 0.08;
+/// The largest breakage, in tests.
+const LARGEST: f64 = 60.0;
+/// Failures before this day are not counted: their window is not full.
+const COUNTED_FROM: f64 = 14.0;
+/// Upper ends of the bands of `mine`.
+const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
+/// Texts up to this number belong to changes and to the world.
+const OWN_TEXTS: u32 = 1 << 20;
+
+/// A flaky test's rate and its error texts with cumulated weights.
+#[derive(Debug, Clone)]
+struct Flake {
+    rate: f64,
+    texts: Vec<(f64, u32)>,
+}
+
+/// What a change broke.
+#[derive(Debug, Clone)]
+struct Breakage {
+    /// The tests with the rate at which each fails and its text.
+    tests: BTreeMap<u32, (f64, u32)>,
+    /// The revision that broke them.
+    revision: u32,
+}
+
+/// A time in which the world is bad for some tests.
+#[derive(Debug, Clone)]
+struct Drift {
+    from: f64,
+    to: f64,
+    tests: BTreeSet<u32>,
+    text: u32,
+}
+
+/// A planned run.
+#[derive(Debug, Clone)]
+struct Planned {
+    at: f64,
+    /// 0 is the stable branch.
+    branch: u32,
+    revision: u32,
+    /// What is broken in its code: by the branch, and before it.
+    own: Vec<Breakage>,
+    before: Vec<Breakage>,
+    /// The share of tests that an outage fails, and its text.
+    outage: Option<(f64, u32)>,
+}
+
+/// A project whose causes are known.
+struct Known {
+    history: History,
+    texts: ErrorTexts,
+    /// The cause of every failure: by the run's place and the test.
+    truth: BTreeMap<(usize, u32), Cause>,
+    planned: Vec<Planned>,
+}
+
+/// Numbers texts that no other failure has.
+struct Texts(u32);
+
+impl Texts {
+    const fn next(&mut self) -> u32 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+fn breakage(revision: u32, texts: &mut Texts, random: &mut StdRng) -> Breakage {
+    // As many breakages of 1 to 4 tests as of 15 to 60.
+    let size = LARGEST.powf(random.random_range(0.0..1.0_f64)).round();
+    let shared = texts.next();
+    let mut tests = BTreeMap::new();
+    for _ in 0..count(size) {
+        let rate = if random.random_bool(0.15) {
+            random.random_range(0.3..0.9)
+        } else {
+            0.998
+        };
+        let text = if random.random_bool(0.6) {
+            shared
+        } else {
+            texts.next()
+        };
+        tests.insert(random.random_range(0..TESTS), (rate, text));
+    }
+    Breakage { tests, revision }
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+fn count(size: f64) -> u32 {
+    size as u32
+}
+
+/// Plans the runs of the stable branch and of pull requests.
+fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
+    let mut runs = Vec::new();
+    // What is broken on the stable branch, and from when until when.
+    let mut broken: Vec<(f64, f64, Breakage)> = Vec::new();
+    let mut branches: Vec<Vec<Planned>> = Vec::new();
+    let (mut begins, mut branch) = (0.0, 0);
+    while begins < DAYS {
+        begins += random.random_range(0.05..0.35);
+        branch += 1;
+        let (mut at, mut pushes, mut own) = (begins, Vec::new(), Vec::<Breakage>::new());
+        for revision in 0..random.random_range(1..=4_u32) {
+            if own.is_empty() && random.random_bool(0.12) {
+                own.push(breakage(revision, texts, random));
+            } else if random.random_bool(0.75) {
+                own.clear();
+            }
+            pushes.push(Planned {
+                at,
+                branch,
+                revision,
+                own: own.clone(),
+                before: Vec::new(),
+                outage: None,
+            });
+            if !own.is_empty() && random.random_bool(0.35) {
+                let again = at + random.random_range(0.02..0.1);
+                pushes.extend(pushes.last().cloned().map(|push| Planned { at: again, ..push }));
+            }
+            at += random.random_range(0.1..0.6);
+        }
+        if random.random_bool(0.1) {
+            let mended = at + random.random_range(0.2..2.0);
+            broken.extend(own.into_iter().map(|breakage| (at, mended, breakage)));
+        }
+        branches.push(pushes);
+    }
+    let (mut at, mut revision) = (0.0, 0);
+    while at < DAYS {
+        at += random.random_range(0.1..0.35);
+        let is_new = random.random_bool(0.8);
+        revision += u32::from(is_new);
+        if is_new && random.random_bool(0.015) {
+            broken.push((
+                at,
+                at + random.random_range(0.2..2.0),
+                breakage(revision, texts, random),
+            ));
+        }
+        runs.push(Planned {
+            at,
+            branch: 0,
+            revision,
+            own: Vec::new(),
+            before: Vec::new(),
+            outage: None,
+        });
+    }
+    for run in &mut runs {
+        let now = broken
+            .iter()
+            .filter(|(from, to, _)| (*from..*to).contains(&run.at));
+        run.own = now.map(|(_, _, breakage)| breakage.clone()).collect();
+    }
+    for pushes in branches {
+        let Some(base) = pushes.first().map(|push| push.at) else {
+            continue;
+        };
+        let now = broken.iter().filter(|(from, to, _)| (*from..*to).contains(&base));
+        let before: Vec<Breakage> = now.map(|(_, _, breakage)| breakage.clone()).collect();
+        runs.extend(pushes.into_iter().map(|push| Planned {
+            before: before.clone(),
+            ..push
+        }));
+    }
+    runs.retain(|run| run.at < DAYS);
+    runs.sort_by(|a, b| a.at.total_cmp(&b.at));
+    for _ in 0..6 {
+        let struck = random.random_range(0..runs.len());
+        let outage = (random.random_range(0.05..0.7), texts.next());
+        if let Some(run) = runs.get_mut(struck) {
+            run.outage = Some(outage);
+        }
+    }
+    runs
+}
+
+impl Known {
+    fn new(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut texts = Texts(0);
+        let planned = plan(&mut texts, &mut random);
+        let flakes: BTreeMap<u32, Flake> = (0..TESTS)
+            .filter_map(|test| {
+                random.random_bool(FLAKY).then(|| {
+                    let mut weight = 0.0;
+                    let mixture = (1..=random.random_range(1..=4_u32)).map(|place| {
+                        weight += 1.0 / f64::from(place);
+                        (weight, texts.next())
+                    });
+                    let texts = mixture.collect();
+                    let rate = 10.0_f64.powf(random.random_range(-2.3..-0.5));
+                    (test, Flake { rate, texts })
+                })
+            })
+            .collect();
+        let drifts: Vec<Drift> = (0..3)
+            .map(|_| {
+                let from = random.random_range(0.0..DAYS);
+                Drift {
+                    from,
+                    to: from + random.random_range(0.3..2.0),
+                    tests: (0..random.random_range(1..=6))
+                        .map(|_| random.random_range(0..TESTS))
+                        .collect(),
+                    text: texts.next(),
+                }
+            })
+            .collect();
+        let mut known = Self {
+            history: History {
+                stable_branch: "main".into(),
+                tests: TESTS,
+                runs: Vec::new(),
+            },
+            texts: ErrorTexts::new(),
+            truth: BTreeMap::new(),
+            planned: Vec::new(),
+        };
+        let mut unique = Texts(OWN_TEXTS);
+        for (place, run) in planned.iter().enumerate() {
+            known.execute(place, run, (&flakes, &drifts), &mut unique, &mut random);
+        }
+        known.planned = planned;
+        known
+    }
+
+    fn execute(
+        &mut self,
+        place: usize,
+        run: &Planned,
+        (flakes, drifts): (&BTreeMap<u32, Flake>, &[Drift]),
+        unique: &mut Texts,
+        random: &mut StdRng,
+    ) {
+        let branch = match run.branch {
+            0 => "main".to_owned(),
+            number => format!("branch-{number}"),
+        };
+        let mut observed = RunObservations::of(RunFacts {
+            id: format!("run-{place}").into(),
+            number: i32::try_from(place).unwrap_or(i32::MAX).saturating_add(1),
+            started_at: time(run.at),
+            revision: Some(format!("{branch}-{}", run.revision).into()),
+            branch: Some(branch.into()),
+            variant: "".into(),
+        });
+        observed.present = (0..TESTS).collect::<Bitmap>();
+        for test in 0..TESTS {
+            let Some((cause, text)) = fate(run, test, flakes, drifts, random) else {
+                continue;
+            };
+            // One text in ten was never seen before.
+            let text = if random.random_bool(0.1) {
+                unique.next()
+            } else {
+                text
+            };
+            self.texts.insert(place, test, text);
+            self.truth.insert((place, test), cause);
+            observed.failures.push(Failure {
+                test,
+                recovered: false,
+                failed_attempts: 1,
+                lost_ms: Some(1_000),
+            });
+        }
+        self.history.runs.push(observed);
+    }
+}
+
+/// Why a test fails in a run, and with which text; none where it passes.
+fn fate(
+    run: &Planned,
+    test: u32,
+    flakes: &BTreeMap<u32, Flake>,
+    drifts: &[Drift],
+    random: &mut StdRng,
+) -> Option<(Cause, u32)> {
+    for broken in &run.own {
+        if let Some((rate, text)) = broken.tests.get(&test)
+            && random.random_bool(*rate)
+        {
+            let cause = match (run.branch, broken.revision == run.revision) {
+                (0, _) => Cause::BrokenBefore,
+                (_, true) => Cause::ThisChange,
+                (_, false) => Cause::EarlierOnBranch,
+            };
+            return Some((cause, *text));
+        }
+    }
+    for broken in &run.before {
+        if let Some((rate, text)) = broken.tests.get(&test)
+            && random.random_bool(*rate)
+        {
+            return Some((Cause::BrokenBefore, *text));
+        }
+    }
+    let drift = drifts
+        .iter()
+        .find(|drift| (drift.from..drift.to).contains(&run.at) && drift.tests.contains(&test));
+    if let Some(drift) = drift {
+        return Some((Cause::Environment, drift.text));
+    }
+    if let Some((share, text)) = run.outage
+        && random.random_bool(share)
+    {
+        return Some((Cause::Environment, text));
+    }
+    let flake = flakes.get(&test).filter(|flake| random.random_bool(flake.rate))?;
+    let all = flake.texts.last()?.0;
+    let drawn = random.random_range(0.0..all);
+    let (_, text) = flake.texts.iter().find(|(weight, _)| drawn < *weight)?;
+    Some((Cause::Flake, *text))
+}
+
+/// Runs let through, asked for again and blocked.
+#[derive(Debug, Clone, Copy, Default)]
+struct Actions([u32; 3]);
+
+impl Actions {
+    const fn add(&mut self, action: Action) {
+        let [pass, rerun, block] = &mut self.0;
+        *match action {
+            Action::Pass => pass,
+            Action::Rerun => rerun,
+            Action::Block => block,
+        } += 1;
+    }
+
+    fn all(self) -> u32 {
+        self.0.iter().sum()
+    }
+
+    fn shares(self) -> String {
+        let all = f64::from(self.all().max(1));
+        self.0
+            .iter()
+            .map(|count| format!(" {:.2} % |", 100.0 * f64::from(*count) / all))
+            .collect()
+    }
+}
+
+/// What is counted.
+#[derive(Debug, Default)]
+struct Score {
+    failures: u32,
+    right: u32,
+    unclear: u32,
+    brier: f64,
+    /// Of each band of `mine`: failures, the sum of `mine`, and how many were the branch's.
+    bands: [(u32, f64, u32); BANDS.len()],
+    /// Runs with a breakage of their own, and others: the gate, and its rivals.
+    gates: BTreeMap<&'static str, [Actions; 2]>,
+}
+
+const fn is_mine(cause: Cause) -> bool {
+    matches!(cause, Cause::ThisChange | Cause::EarlierOnBranch)
+}
+
+impl Score {
+    fn add(&mut self, truth: Cause, failure: &FailureCause) {
+        self.failures += 1;
+        let said = cause(failure);
+        self.right += u32::from(said == truth);
+        self.unclear += u32::from(said == Cause::Unclear);
+        let of = &failure.probabilities;
+        for (each, probability) in [
+            (Cause::Flake, of.flake),
+            (Cause::Environment, of.environment),
+            (Cause::BrokenBefore, of.broken_before),
+            (Cause::EarlierOnBranch, of.earlier_on_branch),
+            (Cause::ThisChange, of.this_change),
+        ] {
+            let was = if each == truth { 1.0 } else { 0.0 };
+            self.brier += (probability - was) * (probability - was);
+        }
+        let mine = of.mine();
+        let band = BANDS.iter().position(|end| mine < *end);
+        if let Some((count, sum, own)) = band.and_then(|band| self.bands.get_mut(band)) {
+            *count += 1;
+            *sum += mine;
+            *own += u32::from(is_mine(truth));
+        }
+    }
+
+    fn gate(&mut self, name: &'static str, has_own: bool, action: Action) {
+        let [own, others] = self.gates.entry(name).or_default();
+        if has_own { own } else { others }.add(action);
+    }
+}
+
+/// The table over these seeds.
+pub(crate) fn table(seeds: &[u64]) -> String {
+    let mut score = Score::default();
+    for seed in seeds {
+        judge(&Known::new(*seed), &mut score);
+    }
+    score.table()
+}
+
+/// Judges every red run of a branch when it was the newest.
+fn judge(known: &Known, score: &mut Score) {
+    let engine = Engine::default();
+    let mut listed: (f64, BTreeSet<u32>) = (0.0, BTreeSet::new());
+    let mut stable_failed: BTreeSet<u32> = BTreeSet::new();
+    for (place, run) in known.planned.iter().enumerate() {
+        let Some(observed) = known.history.runs.get(place) else {
+            continue;
+        };
+        if run.branch == 0 {
+            stable_failed = observed.failures.iter().map(|failure| failure.test).collect();
+            continue;
+        }
+        if run.at < COUNTED_FROM || observed.failures.is_empty() {
+            continue;
+        }
+        // The list of flaky tests is a day old at most.
+        if run.at >= listed.0 + 1.0 {
+            let flaky = engine.judge(&known.history, observed.run.started_at).into_iter();
+            let flaky = flaky.filter(|judged| judged.verdict.status == VerdictStatus::Flaky);
+            listed = (run.at, flaky.map(|judged| judged.verdict.test).collect());
+        }
+        let number = observed.run.number;
+        let now = observed.run.started_at;
+        let causes = engine.causes_of_run(&known.history, &known.texts, number, Knowledge::AtTheTime, now);
+        let mut has_own = false;
+        for failure in &causes {
+            let Some(truth) = known.truth.get(&(place, failure.test)) else {
+                continue;
+            };
+            has_own |= is_mine(*truth);
+            score.add(*truth, failure);
+        }
+        score.gate("gate", has_own, action(gate(&causes).mine));
+        let excuse = |excused: &dyn Fn(u32) -> bool| match causes.iter().all(|failure| excused(failure.test))
+        {
+            true => Action::Pass,
+            false => Action::Block,
+        };
+        let on_list = excuse(&|test| listed.1.contains(&test));
+        let on_either = excuse(&|test| listed.1.contains(&test) || stable_failed.contains(&test));
+        score.gate("on the flaky list", has_own, on_list);
+        score.gate("on the flaky list or failed on stable", has_own, on_either);
+    }
+}
+
+impl Score {
+    fn table(&self) -> String {
+        let failures = f64::from(self.failures.max(1));
+        let mut text = format!(
+            "{} failures of branch runs: {:.1} % named right, {:.1} % unclear, Brier {:.4}\n\n",
+            self.failures,
+            100.0 * f64::from(self.right) / failures,
+            100.0 * f64::from(self.unclear) / failures,
+            self.brier / failures,
+        );
+        text += "| mine below | Failures | Mean of mine | Were the branch's |\n|---|--:|--:|--:|\n";
+        for (end, (count, sum, own)) in BANDS.iter().zip(&self.bands) {
+            let all = f64::from((*count).max(1));
+            let _ = writeln!(
+                text,
+                "| {:.2} | {count} | {:.3} | {:.3} |",
+                end.min(1.0),
+                sum / all,
+                f64::from(*own) / all
+            );
+        }
+        text += "\n| Rule | Runs | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n";
+        for (name, [own, others]) in &self.gates {
+            let _ = writeln!(text, "| {name}, own breakage | {} |{}", own.all(), own.shares());
+            let _ = writeln!(text, "| {name}, none | {} |{}", others.all(), others.shares());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_project_with_every_cause() {
+        let (one, same) = (Known::new(7), Known::new(7));
+        assert_eq!((one.history, one.truth.clone()), (same.history, same.truth));
+        for cause in [
+            Cause::Flake,
+            Cause::Environment,
+            Cause::BrokenBefore,
+            Cause::EarlierOnBranch,
+            Cause::ThisChange,
+        ] {
+            assert!(one.truth.values().any(|truth| *truth == cause), "{cause}");
+        }
+    }
+
+    #[test]
+    fn the_gate_misses_fewer_breakages_than_a_list() {
+        let mut score = Score::default();
+        judge(&Known::new(5), &mut score);
+        let passed = |name: &str| score.gates[name][0].0[0];
+        assert!(score.gates["gate"][0].all() > 10, "{:?}", score.gates);
+        assert!(
+            passed("gate") <= passed("on the flaky list or failed on stable"),
+            "{:?}",
+            score.gates
+        );
+    }
+}
