@@ -1,0 +1,210 @@
+//! `assay quarantine`: the flaky tests as a list for a test runner.
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+use assay_domain::{
+    intake::IngestKeys as _,
+    store::{Administration, in_snapshot},
+    test::TestName,
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
+};
+use assay_flakiness::Engine;
+use assay_runners::{Runner, RunnerList, Use};
+use clap::{ArgGroup, Args, ValueEnum};
+use serde_json::json;
+
+use crate::{cli::Global, clock, commands::analyze, database, lookup, output, values};
+
+const EXAMPLES: &str = "\
+Only flaky tests are listed: never a broken test, and never one that fails now. A test that the runner cannot name exactly is
+left out, and standard error says why.
+
+Examples:
+  The tests that Playwright should leave out:
+    assay quarantine --project storefront --format playwright > flaky.txt
+    npx playwright test --test-list-invert flaky.txt
+  The same tests in a job of their own:
+    npx playwright test --test-list flaky.txt
+  For pytest, by a folder of earlier reports and without a database:
+    assay quarantine --history reports/ --format pytest > assay_quarantine.py
+    PYTHONPATH=. pytest -p assay_quarantine";
+
+/// List the flaky tests for a test runner, to leave them out or to run them apart
+///
+/// Judges the last 14 days of a project, or of reports and CSV histories, and prints what the runner takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("from").required(true))]
+pub(crate) struct QuarantineArgs {
+    /// The project: its id or name
+    #[arg(long, group = "from")]
+    project: Option<String>,
+    /// Earlier runs: CSV histories, or reports of which each is a run; no database is needed
+    #[arg(long, value_name = "PATH", group = "from")]
+    history: Vec<PathBuf>,
+    /// What takes the list
+    #[arg(long, value_enum)]
+    format: ListFormat,
+    /// Whether the runner leaves the tests out, or runs them and no others
+    #[arg(long = "as", value_name = "USE", value_enum, default_value_t = ListUse::Deselect)]
+    list_use: ListUse,
+    /// How many tests may be listed: those with the highest flake score
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    max: usize,
+    /// The branch that releases are made from, for --history
+    #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
+    stable_branch: String,
+}
+
+/// What takes a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ListFormat {
+    /// --test-list-invert and --test-list of Playwright
+    Playwright,
+    /// A plug-in for pytest
+    Pytest,
+    /// A filterset for cargo nextest -E
+    Nextest,
+    /// A package, a tab and a pattern for go test a line
+    Go,
+    /// --testNamePattern of Jest
+    Jest,
+    /// --testNamePattern of Vitest
+    Vitest,
+    /// --filter of dotnet test
+    Dotnet,
+    /// -Dtest of Maven's Surefire
+    Surefire,
+    /// A file, a tab and a name a line
+    Txt,
+    /// A JSON array
+    Json,
+}
+
+/// What the runner does with the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ListUse {
+    /// It leaves them out
+    Deselect,
+    /// It runs them and no others
+    Select,
+}
+
+impl From<ListFormat> for Runner {
+    fn from(format: ListFormat) -> Self {
+        match format {
+            ListFormat::Playwright => Self::Playwright,
+            ListFormat::Pytest => Self::Pytest,
+            ListFormat::Nextest => Self::Nextest,
+            ListFormat::Go => Self::Go,
+            ListFormat::Jest => Self::Jest,
+            ListFormat::Vitest => Self::Vitest,
+            ListFormat::Dotnet => Self::Dotnet,
+            ListFormat::Surefire => Self::Surefire,
+            ListFormat::Txt => Self::Txt,
+            ListFormat::Json => Self::Json,
+        }
+    }
+}
+
+impl From<ListUse> for Use {
+    fn from(list_use: ListUse) -> Self {
+        match list_use {
+            ListUse::Deselect => Self::Deselect,
+            ListUse::Select => Self::Select,
+        }
+    }
+}
+
+/// Runs `assay quarantine`.
+pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> {
+    let mut flaky = match &args.project {
+        Some(project) => of_project(global, project, clock::now())?,
+        None => of_history(global, args)?,
+    };
+    flaky.sort_by(|(a, a_score), (b, b_score)| b_score.total_cmp(a_score).then_with(|| a.cmp(b)));
+    let all = flaky.len();
+    let tests: Vec<TestName> = flaky.into_iter().take(args.max).map(|(name, _)| name).collect();
+    let (runner, list_use) = (args.format.into(), args.list_use.into());
+    let list = assay_runners::list(&tests, runner, list_use);
+    say(&list, all, args.max);
+    if global.json {
+        let left_out = list.left_out.iter().map(
+            |(test, reason)| json!({ "testName": test.name, "filePath": test.file_path, "reason": reason }),
+        );
+        let value = json!({
+            "list": list.text,
+            "usage": assay_runners::usage(runner, list_use),
+            "tests": list.named,
+            "leftOut": left_out.collect::<Vec<_>>(),
+            "flaky": all,
+        });
+        return output::print(true, &value, String::new);
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(list.text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Says what the list does not hold.
+fn say(list: &RunnerList, all: usize, most: usize) {
+    for (test, reason) in &list.left_out {
+        let name = assay_reports::shown_name(&test.name);
+        eprintln!("assay: not listed: {name}: {reason}");
+    }
+    if all > most {
+        eprintln!(
+            "assay: {} of {all} flaky tests are not listed, as --max is {most}",
+            all - most
+        );
+    }
+}
+
+/// The flaky tests of a project, each with its flake score.
+fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<Vec<(TestName, f64)>> {
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    let entry = lookup::project(store, project)?;
+    let project = opened.database.project_of_key(entry.id, now)?;
+    let project = project.ok_or_else(|| anyhow::anyhow!("the project {:?} was deleted", entry.name))?;
+    Ok(in_snapshot(&opened.database, &project, |snapshot| {
+        let history = snapshot.observations(now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
+        let flaky: Vec<Verdict> = Engine::default()
+            .suspects(&history, now)
+            .verdicts
+            .into_iter()
+            .filter(|verdict| verdict.status == VerdictStatus::Flaky)
+            .collect();
+        let tests: Vec<_> = flaky.iter().map(|verdict| verdict.test).collect();
+        let names = snapshot.test_names(&tests)?;
+        Ok(names
+            .into_iter()
+            .zip(flaky)
+            .map(|(name, verdict)| (name, verdict.figures.flake_score))
+            .collect())
+    })?)
+}
+
+/// The flaky tests of a history, each with its flake score.
+fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<(TestName, f64)>> {
+    let collector = analyze::collect(global, &args.history, &args.stable_branch, None)?;
+    let analysis = collector.judge(None)?;
+    let flaky = analysis
+        .tests
+        .into_iter()
+        .map(|judged| judged.entry)
+        .filter(|entry| entry.status == VerdictStatus::Flaky);
+    Ok(flaky
+        .map(|entry| {
+            let name = TestName {
+                name: entry.test_name,
+                file_path: entry.file_path,
+            };
+            (name, entry.figures.flake_score)
+        })
+        .collect())
+}

@@ -1,0 +1,32 @@
+//! Go: a pattern for each package, as tests of two packages may share a name.
+
+use std::collections::BTreeMap;
+
+use assay_domain::test::TestName;
+
+use crate::{class_and_method, literal};
+
+/// `example.com/shop > TestTotal/empty` as the package, a tab and `^TestTotal$/^empty$`.
+pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
+    let (package, name) = class_and_method(test).ok_or("its name is not of a package and a test")?;
+    if name.contains('\t') || package.contains(char::is_whitespace) {
+        return Err("its name has a tab");
+    }
+    let levels: Vec<String> = name
+        .split('/')
+        .map(|level| format!("^{}$", literal(level)))
+        .collect();
+    Ok(format!("{package}\t{}", levels.join("/")))
+}
+
+/// One line a package.
+pub(crate) fn patterns(entries: &[String]) -> String {
+    let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (package, pattern) in entries.iter().filter_map(|entry| entry.split_once('\t')) {
+        packages.entry(package).or_default().push(pattern);
+    }
+    packages
+        .into_iter()
+        .map(|(package, patterns)| format!("{package}\t{}\n", patterns.join("|")))
+        .collect()
+}

@@ -1,0 +1,171 @@
+//! Lists of tests for test runners: a stored test's name becomes what its runner calls it.
+//!
+//! [`list`] writes what one runner takes, so that it leaves out exactly the tests that the list names, or runs exactly these.
+//! A test that the runner cannot name exactly is not in the list; it is returned with the reason.
+
+mod dotnet;
+mod go;
+mod javascript;
+mod nextest;
+mod playwright;
+mod pytest;
+mod surefire;
+
+use assay_domain::test::TestName;
+use serde_json::json;
+
+/// What a list is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runner {
+    /// Playwright's `--test-list-invert` or `--test-list`.
+    Playwright,
+    /// A plug-in for pytest.
+    Pytest,
+    /// A filterset of cargo-nextest.
+    Nextest,
+    /// Patterns for `go test`, one a package.
+    Go,
+    /// A pattern for Jest's `--testNamePattern`.
+    Jest,
+    /// A pattern for Vitest's `--testNamePattern`.
+    Vitest,
+    /// A filter for `dotnet test`.
+    Dotnet,
+    /// Patterns for Maven's `-Dtest`.
+    Surefire,
+    /// Names, one a line, behind the file and a tab.
+    Txt,
+    /// A JSON array.
+    Json,
+}
+
+/// What the runner does with the tests of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It leaves them out.
+    Deselect,
+    /// It runs them and no others.
+    Select,
+}
+
+/// The separator of a stored name's parts.
+const SEPARATOR: &str = " > ";
+
+/// A list for a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerList {
+    /// What the runner takes.
+    pub text: String,
+    /// The tests that it names, in the order given.
+    pub named: Vec<TestName>,
+    /// The others, each with the reason in words.
+    pub left_out: Vec<(TestName, &'static str)>,
+}
+
+/// A list of these tests for a runner.
+pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
+    let convert: fn(&TestName) -> Result<String, &'static str> = match runner {
+        Runner::Playwright => playwright::entry,
+        Runner::Pytest => pytest::entry,
+        Runner::Nextest => nextest::entry,
+        Runner::Go => go::entry,
+        Runner::Jest | Runner::Vitest => javascript::entry,
+        Runner::Dotnet => dotnet::entry,
+        Runner::Surefire => surefire::entry,
+        Runner::Txt => |test| {
+            Ok(format!(
+                "{}\t{}",
+                test.file_path.as_deref().unwrap_or_default(),
+                test.name
+            ))
+        },
+        Runner::Json => |_| Ok(String::new()),
+    };
+    let mut entries = Vec::new();
+    let mut named = Vec::new();
+    let mut left_out = Vec::new();
+    for test in tests {
+        let has_breaks = runner != Runner::Json && test.name.contains(['\n', '\r', '\0']);
+        match convert(test) {
+            Ok(_) if has_breaks => left_out.push((test.clone(), "its name has a line break")),
+            Ok(entry) => {
+                entries.push(entry);
+                named.push(test.clone());
+            }
+            Err(reason) => left_out.push((test.clone(), reason)),
+        }
+    }
+    let text = match runner {
+        Runner::Playwright | Runner::Txt => lines(&entries),
+        Runner::Pytest => pytest::plugin(&entries, list_use),
+        Runner::Nextest => nextest::filterset(&entries, list_use),
+        Runner::Go => go::patterns(&entries),
+        Runner::Jest | Runner::Vitest => javascript::pattern(&entries, list_use),
+        Runner::Dotnet => dotnet::filter(&entries, list_use),
+        Runner::Surefire => surefire::patterns(&entries, list_use),
+        Runner::Json => {
+            let tests: Vec<_> = named
+                .iter()
+                .map(|test| json!({ "testName": test.name, "filePath": test.file_path }))
+                .collect();
+            format!("{}\n", json!(tests))
+        }
+    };
+    RunnerList {
+        text,
+        named,
+        left_out,
+    }
+}
+
+/// How a list is used: a command, or a sentence where there is none.
+pub const fn usage(runner: Runner, list_use: Use) -> &'static str {
+    match (runner, list_use) {
+        (Runner::Playwright, Use::Deselect) => "npx playwright test --test-list-invert LIST",
+        (Runner::Playwright, Use::Select) => "npx playwright test --test-list LIST",
+        (Runner::Pytest, _) => {
+            "save it as assay_quarantine.py, then: PYTHONPATH=. pytest -p assay_quarantine"
+        }
+        (Runner::Nextest, _) => "cargo nextest run -E \"$(cat LIST)\"",
+        (Runner::Go, Use::Deselect) => {
+            "while IFS=$'\\t' read -r package pattern; do go test -skip \"$pattern\" \"$package\"; done < LIST"
+        }
+        (Runner::Go, Use::Select) => {
+            "while IFS=$'\\t' read -r package pattern; do go test -run \"$pattern\" \"$package\"; done < LIST"
+        }
+        (Runner::Jest, _) => "npx jest --testNamePattern \"$(cat LIST)\"",
+        (Runner::Vitest, _) => "npx vitest run --testNamePattern \"$(cat LIST)\"",
+        (Runner::Dotnet, _) => "dotnet test --filter \"$(cat LIST)\"",
+        (Runner::Surefire, _) => "mvn test -Dtest=\"$(cat LIST)\" -Dsurefire.failIfNoSpecifiedTests=false",
+        (Runner::Txt | Runner::Json, _) => "for scripts",
+    }
+}
+
+fn lines(entries: &[String]) -> String {
+    entries.iter().map(|entry| format!("{entry}\n")).collect()
+}
+
+/// A text of which a regular expression matches itself only.
+fn literal(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(
+            c,
+            '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$'
+        ) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// The class and the method of a name with these two parts.
+fn class_and_method(test: &TestName) -> Option<(&str, &str)> {
+    test.name
+        .split_once(SEPARATOR)
+        .filter(|(class, method)| !class.is_empty() && !method.contains(SEPARATOR))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! pytest: a plug-in. `--deselect` would also leave out every test whose id begins with the given one.
+
+use assay_domain::test::TestName;
+
+use crate::Use;
+
+/// The name as it is; the plug-in derives the same names from pytest's items.
+pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
+    Ok(test.name.clone())
+}
+
+/// The plug-in.
+pub(crate) fn plugin(names: &[String], list_use: Use) -> String {
+    let listed: String = names
+        .iter()
+        // JSON's strings are Python's, too.
+        .map(|name| format!("    {},\n", serde_json::Value::from(name.as_str())))
+        .collect();
+    let (left_out, kept) = match list_use {
+        Use::Deselect => ("listed(item)", "not listed(item)"),
+        Use::Select => ("not listed(item)", "listed(item)"),
+    };
+    format!(
+        r#"# Made by `assay quarantine`. Use: PYTHONPATH=. pytest -p assay_quarantine
+import re
+
+TESTS = {{
+{listed}}}
+
+
+def name(nodeid):
+    """The name by which pytest's JUnit XML knows a test."""
+    path, bracket, parameters = nodeid.partition("[")
+    parts = path.split("::")
+    parts[0] = re.sub(r"\.py$", "", parts[0].replace("/", "."))
+    parts[-1] += bracket + parameters
+    return ".".join(parts[:-1]) + " > " + parts[-1]
+
+
+def listed(item):
+    return name(item.nodeid) in TESTS or item.nodeid in TESTS
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = [item for item in items if {left_out}]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if {kept}]
+"#
+    )
+}
