@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     commands::{
-        analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, import::ImportArgs,
-        key::KeyCommand, man::ManArgs, mcp::McpArgs, org::OrgCommand, project::ProjectCommand,
-        prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs, run::RunArgs,
-        upload::UploadArgs, uploads::UploadsArgs,
+        analyze::AnalyzeArgs, completions::CompletionsArgs, doctor::DoctorArgs, gate::GateArgs,
+        import::ImportArgs, key::KeyCommand, man::ManArgs, mcp::McpArgs, org::OrgCommand,
+        project::ProjectCommand, prune::PruneArgs, quarantine::QuarantineArgs, rebuild::RebuildArgs,
+        refingerprint::RefingerprintArgs, run::RunArgs, upload::UploadArgs, uploads::UploadsArgs,
     },
     environment,
 };
@@ -118,6 +118,8 @@ Examples:
     // Its text stands at the arguments.
     Run(Box<RunArgs>),
     // Its text stands at the arguments.
+    Gate(Box<GateArgs>),
+    // Its text stands at the arguments.
     Upload(Box<UploadArgs>),
     // Its text stands at the arguments.
     Uploads(UploadsArgs),
@@ -125,6 +127,8 @@ Examples:
     Import(Box<ImportArgs>),
     // Its text stands at the arguments.
     Analyze(Box<AnalyzeArgs>),
+    // Its text stands at the arguments.
+    Quarantine(QuarantineArgs),
     // Its text stands at the arguments.
     Mcp(McpArgs),
     // Its text stands at the arguments.

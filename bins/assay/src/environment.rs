@@ -49,6 +49,11 @@ pub(crate) fn read_key() -> Option<String> {
 }
 
 /// A variable's value; one that is no UTF-8 tells nothing.
+/// The file whose Markdown GitHub Actions shows with the job.
+pub(crate) fn step_summary() -> Option<PathBuf> {
+    variable("GITHUB_STEP_SUMMARY").map(PathBuf::from)
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name)?.into_string().ok()
 }

@@ -12,6 +12,7 @@ mod confirm;
 mod database;
 mod environment;
 mod forwarding;
+mod gate;
 mod help;
 mod lookup;
 mod misuse;

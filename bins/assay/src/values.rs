@@ -112,6 +112,22 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(wrong)
 }
 
+/// An age such as `12h` or `30d`, at most ten years.
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a time such as 12h or 30d, at most 3650d".to_owned();
+    let (number, hours) = match text.char_indices().last() {
+        Some((at, 'h')) => (text.get(..at), 1),
+        Some((at, 'd')) => (text.get(..at), 24),
+        Some(_) | None => (None, 0),
+    };
+    number
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|number| number.parse::<u64>().ok()?.checked_mul(hours))
+        .filter(|hours| *hours <= 3_650 * 24)
+        .map(|hours| Duration::from_secs(hours * 3_600))
+        .ok_or_else(wrong)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

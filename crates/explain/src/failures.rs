@@ -391,14 +391,7 @@ impl Explained {
         let titles: HashMap<_, _> = self.errors.names.into_iter().collect();
         let entry = |((cause, (status, name)), verdict): ((FailureCause, (FinalStatus, TestName)), _)| {
             let error = cause.text.and_then(|text| titles.get(&text));
-            ExplainedFailure::of(
-                &self.history,
-                &cause,
-                knowledge,
-                (status, name),
-                verdict,
-                error,
-            )
+            ExplainedFailure::of(&self.history, &cause, knowledge, (status, name), verdict, error)
         };
         Ok((page, shown.into_iter().zip(verdicts).map(entry).collect()))
     }

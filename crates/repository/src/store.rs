@@ -34,8 +34,8 @@ use diesel::PgConnection;
 
 use crate::{
     Database, attempt, branch, failed_run, history, history_cache::HistoryCache, key, migrate, observation,
-    pool::WorkError, project, record, run_detail, run_list, signature_counts, signature_detail, signature_list, test,
-    verdict,
+    pool::WorkError, project, record, run_detail, run_list, signature_counts, signature_detail,
+    signature_list, test, verdict,
 };
 
 impl Store for Database {

@@ -10,15 +10,24 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_reports::ci::CiContext;
+use assay_reports::{Format, ci::CiContext};
 use clap::Args;
+use serde_json::Value;
 
 use crate::{
     cli::Global,
     commands::upload::{self, Text, UploadFlags},
     forwarding::Forwarding,
+    gate::{
+        flags::GateFlags,
+        judged::JudgedRun,
+        means_failed_tests,
+        policy::{self, CommandStatus, Decision, Rules},
+        show,
+    },
     misuse::Misuse,
     sources::{self, Candidate},
+    terminal,
     upload::server::Server,
 };
 
@@ -40,10 +49,13 @@ Examples:
     assay run --report junit.xml --shard 2/3 -- pytest --junitxml=junit.xml
   A build that must not fail because the server is away, or because a fork has no key:
     assay run --best-effort --report junit.xml -- pytest --junitxml=junit.xml
+  A build that goes on where every failed test is most probably not this branch's:
+    assay run --report results.json --gate -- npx playwright test
   A pipeline of commands:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'
 
-Exit status: the command's own, or 128 and the signal's number. Where the command succeeded: 0 stored, 1 not stored. 2 wrong
+Exit status: the command's own, or 128 and the signal's number. Where the command succeeded: 0 stored, 1 not stored.
+With --gate: 0 where every failed test is excused. 2 wrong
 usage, without running the command; 126 or 127 where the command cannot be run.";
 
 /// Run a test command and send the reports that it writes
@@ -55,6 +67,11 @@ pub(crate) struct RunArgs {
     /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'
     #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
     report: Vec<PathBuf>,
+    /// Excuse failed tests that are most probably not this branch's: if all are excused, end with status 0
+    #[arg(long, conflicts_with = "dry_run", help_heading = "The gate")]
+    gate: bool,
+    #[command(flatten)]
+    excuses: GateFlags,
     #[command(flatten)]
     flags: UploadFlags,
     /// The command and its arguments
@@ -70,15 +87,33 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     // Before the command, whose minutes would be lost otherwise.
     let server = args.flags.server(ci.provider)?;
+    let rules = match args.gate {
+        true => Some(args.excuses.rules()?),
+        false => None,
+    };
     let before = states(&sources::existing(&args.report)?);
     let status = match run_command(&args.command)? {
         Ended::With(status) => status,
         Ended::NotRun(code) => return Ok(ExitCode::from(code)),
     };
     let sent = match &server {
-        Some(server) => send_written(global, args, server, &ci, &before),
-        None => Ok(()),
+        Some(server) => send_written(global, args, server, &ci, &before).map(Some),
+        None => Ok(None),
     };
+    if let Some(rules) = &rules {
+        match sent
+            .as_ref()
+            .map(|sent| sent.as_ref().map(|sent| decide(sent, code_of(status), rules)))
+        {
+            Ok(Some(Ok(decision))) => return end_by(args, &decision, code_of(status)),
+            Ok(Some(Err(error))) => {
+                crate::complain(&error.context("nothing is excused"));
+                return Ok(ExitCode::from(failing(code_of(status))));
+            }
+            Ok(None) | Err(_) => eprintln!("assay: nothing is excused, as the server could not be asked"),
+        }
+    }
+    let sent = sent.map(drop);
     match (args.flags.settle(ci.provider, sent), code_of(status)) {
         (sent, 0) => sent.map(|()| ExitCode::SUCCESS),
         (Ok(()), code) => Ok(ExitCode::from(code)),
@@ -86,6 +121,43 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
             crate::complain(&error);
             Ok(ExitCode::from(code))
         }
+    }
+}
+
+/// What was sent.
+struct Sent {
+    answer: Value,
+    formats: Vec<Format>,
+}
+
+/// Decides on the run.
+fn decide(sent: &Sent, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
+    let judged = JudgedRun::of_answer(&sent.answer)?;
+    let failed = u64::try_from(judged.failed().count()).unwrap_or(u64::MAX);
+    let status = CommandStatus {
+        code,
+        means_failed_tests: means_failed_tests(code, failed, &sent.formats),
+    };
+    Ok(policy::decide(&judged, rules, Some(status)))
+}
+
+/// Says the decision, and ends by it.
+fn end_by(args: &RunArgs, decision: &Decision, code: u8) -> anyhow::Result<ExitCode> {
+    use std::io::Write as _;
+    // Standard output is the command's.
+    write!(terminal::err(), "{}", show::text(decision))?;
+    args.excuses.write_files(decision)?;
+    Ok(match decision.outcome.passes() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(args.excuses.exit_code.unwrap_or_else(|| failing(code))),
+    })
+}
+
+/// The command's status where it failed, else that of a failure.
+const fn failing(code: u8) -> u8 {
+    match code {
+        0 => 1,
+        code => code,
     }
 }
 
@@ -155,7 +227,7 @@ fn send_written(
     server: &Server,
     ci: &CiContext,
     before: &HashMap<PathBuf, State>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Sent> {
     let (written, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
@@ -176,5 +248,18 @@ fn send_written(
     let format = args.flags.report.format.0;
     let files =
         sources::read_candidates(global, &written, &args.report, format).context("nothing was stored")?;
-    upload::deliver(global, &args.flags, server, ci, &files, Text::OnStandardError)
+    let formats = files
+        .iter()
+        .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)));
+    let formats = formats.collect();
+    let answer = upload::deliver(
+        global,
+        &args.flags,
+        server,
+        ci,
+        &files,
+        Text::OnStandardError,
+        args.gate,
+    )?;
+    Ok(Sent { answer, formats })
 }

@@ -171,7 +171,16 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     if args.check {
         return check(global, &args.flags, server, ci, &files);
     }
-    deliver(global, &args.flags, server, ci, &files, Text::OnStandardOutput)
+    deliver(
+        global,
+        &args.flags,
+        server,
+        ci,
+        &files,
+        Text::OnStandardOutput,
+        false,
+    )?;
+    Ok(())
 }
 
 /// Where the answer in words goes.
@@ -190,8 +199,17 @@ pub(crate) fn deliver(
     ci: &CiContext,
     files: &[SourceFile],
     text: Text,
-) -> anyhow::Result<()> {
-    let (fields, warnings) = fields(flags, ci, files)?;
+    failures: bool,
+) -> anyhow::Result<Value> {
+    let (fields, warnings) = fields(
+        flags,
+        ci,
+        files,
+        Purpose {
+            dry_run: flags.dry_run,
+            failures,
+        },
+    )?;
     say(&warnings);
     let body = Body::new(&fields, files)?;
     let spool = flags.spool.as_deref().map(Spool::open).transpose()?;
@@ -223,9 +241,42 @@ pub(crate) fn deliver(
     if text == Text::OnStandardError && !global.json {
         use std::io::Write as _;
         writeln!(terminal::err(), "{}", words().trim_end())?;
-        return Ok(());
+        return Ok(answer);
     }
-    output::print(global.json, &answer, words)
+    // With the gate, standard output is the gate's.
+    if !failures {
+        output::print(global.json, &answer, words)?;
+    }
+    Ok(answer)
+}
+
+/// Asks the server why the tests of a report failed. Nothing is stored.
+pub(crate) fn explain(
+    global: &Global,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    files: &[SourceFile],
+) -> anyhow::Result<Value> {
+    let asking = Purpose {
+        dry_run: true,
+        failures: true,
+    };
+    let (fields, warnings) = fields(flags, ci, files, asking)?;
+    say(&warnings);
+    let body = Body::new(&fields, files)?;
+    let answer = send_body(global, server, &body, &mut Backoff::new(flags.retry_for))?;
+    say(&answer::warnings(&answer));
+    Ok(answer)
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+struct Purpose {
+    /// Nothing is stored.
+    dry_run: bool,
+    /// The answer explains the failures.
+    failures: bool,
 }
 
 /// Whether sending it later may succeed: not where the server refuses the report itself.
@@ -246,6 +297,7 @@ fn fields(
     flags: &UploadFlags,
     ci: &CiContext,
     files: &[SourceFile],
+    purpose: Purpose,
 ) -> anyhow::Result<(Vec<Field>, Vec<String>)> {
     let ReportFlags {
         format, root, run, ..
@@ -259,7 +311,8 @@ fn fields(
         ci,
         known_files: checkout.file_names(format.0, files),
         project: flags.project.as_deref(),
-        dry_run: flags.dry_run,
+        dry_run: purpose.dry_run,
+        failures: purpose.failures,
     };
     Ok(facts.fields())
 }
@@ -337,7 +390,11 @@ fn check(
     files: &[SourceFile],
 ) -> anyhow::Result<()> {
     let key = server.key().map_err(anyhow::Error::new)?;
-    let (fields, warnings) = fields(flags, ci, files)?;
+    let purpose = Purpose {
+        dry_run: flags.dry_run,
+        failures: false,
+    };
+    let (fields, warnings) = fields(flags, ci, files, purpose)?;
     say(&warnings);
     let body = Body::new(&fields, files)?;
     let listed: Vec<_> = files

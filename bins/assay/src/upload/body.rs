@@ -124,6 +124,8 @@ pub(crate) struct Facts<'a> {
     /// The project that the key must be of.
     pub(crate) project: Option<&'a str>,
     pub(crate) dry_run: bool,
+    /// Whether the answer explains the report's failures.
+    pub(crate) failures: bool,
 }
 
 impl Facts<'_> {
@@ -177,6 +179,7 @@ impl Facts<'_> {
                 known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILES),
             ),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
+            ("failures", self.failures.then(|| "true".to_owned())),
         ];
         let given = fields
             .into_iter()

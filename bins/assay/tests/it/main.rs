@@ -11,6 +11,7 @@
 
 mod administration;
 mod analyze;
+mod causes;
 mod docs;
 mod doctor;
 mod hostile;
@@ -19,6 +20,7 @@ mod junit;
 mod private;
 mod prune;
 mod pty;
+mod quarantine;
 mod receiver;
 mod references;
 mod run;

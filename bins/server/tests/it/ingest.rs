@@ -22,17 +22,17 @@ const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="
 const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
 
 /// A server that takes reports, with an organization, a project and a key of each kind.
-struct Intake {
-    server: Server,
+pub(crate) struct Intake {
+    pub(crate) server: Server,
     cli: Cli,
     read_key: String,
-    key: String,
+    pub(crate) key: String,
     project: String,
     database: TestDatabase,
 }
 
 impl Intake {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(&[])
     }
 
@@ -57,12 +57,12 @@ impl Intake {
         }
     }
 
-    fn new_key(&self, terms: &IngestTerms) -> String {
+    pub(crate) fn new_key(&self, terms: &IngestTerms) -> String {
         key_for(&self.database, self.project.parse().unwrap(), terms)
     }
 
     /// Sends files and fields as a form.
-    fn send(&self, key: &str, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Response {
+    pub(crate) fn send(&self, key: &str, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Response {
         let body = form(fields, files);
         self.post("/ingest/v1/reports", key, &[("Content-Type", &of_form())], &body)
     }
@@ -73,7 +73,7 @@ impl Intake {
         self.server.ingest().post(path, &headers, body)
     }
 
-    fn read(&self, path: &str) -> Value {
+    pub(crate) fn read(&self, path: &str) -> Value {
         let path = format!("/api/v1/projects/{}{path}", self.project);
         let answer = self.server.client().get(&path, Some(&self.read_key));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());

@@ -19,6 +19,7 @@ mod everything;
 mod evidence;
 mod failures;
 mod flow;
+mod gate;
 mod imported;
 mod ingest;
 mod lifecycle;

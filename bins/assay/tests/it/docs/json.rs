@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs};
 use assay_testkit::{Cli, TestDatabase};
 
 use super::{folder, root};
+use crate::junit;
 
 /// The rows of the page's table: a command's words, and the fields of its object in order.
 fn told() -> BTreeMap<String, Vec<String>> {
@@ -78,6 +79,10 @@ fn each_command_prints_the_fields_that_are_told() {
     check("import --dry-run", &["--project", "web", &report]);
     check("import", &["--project", "web", &report]);
     check("analyze", &[&report]);
+    let green = at("green.xml");
+    fs::write(&green, junit::report("2026-11-20T10:00:00Z", &[("adds", true)])).unwrap();
+    check("gate", &[&green, "--history", &at("history.csv")]);
+    check("quarantine", &["--project", "web", "--format", "txt"]);
     check("doctor", &[]);
     check("migrate", &[]);
     check("prune", &[]);

@@ -1,0 +1,155 @@
+//! `assay gate`: whether the failures of a run may be excused.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use assay_analysis::Wanted;
+use assay_domain::cause::Knowledge;
+use assay_ingest::{Arrival, Files, Flags};
+use assay_reports::SourceFile;
+use clap::Args;
+
+use crate::{
+    checkout::Checkout,
+    cli::Global,
+    clock,
+    commands::{
+        analyze,
+        upload::{self, UploadFlags},
+    },
+    gate::{
+        flags::{GateFlags, GateOutput},
+        judged::JudgedRun,
+        policy::{self, Decision},
+        show,
+    },
+    misuse::Misuse,
+    report_flags::ReportFlags,
+    sources, terminal, values,
+};
+
+/// The exit status where it is not known whose the failures are.
+pub(crate) const UNKNOWN: u8 = 3;
+
+const EXAMPLES: &str = "\
+A failed test is excused where it is most probably not this branch's: a flake, a bad run. Nothing else is, and a run passes only
+where every failed test is excused and the run is sound. docs/gate.md has the rules, and a recipe for each CI service.
+
+Examples:
+  After the tests, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
+    assay gate results.json
+  Around the test command, which also stores the report:
+    assay run --report results.json --gate -- npx playwright test
+  By a CSV history or a folder of earlier reports, without a server:
+    assay gate --history history.csv --branch feature/tax --commit \"$SHA\" results.json
+  Tests of changed files are never excused:
+    git diff --name-only origin/main... | assay gate --changed - results.json
+
+Exit status: 0 no test failed, or every failed test is excused and the run is sound; 1 not (--exit-code chooses another); 2 wrong
+usage; 3 the server or the history could not be read, so that nothing is excused.";
+
+/// Decide whether the failures of a run may be excused
+///
+/// Asks the server, with an ingest key, why the tests of a report failed, and stores nothing. With --history it needs no server.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GateArgs {
+    /// The run's reports: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Earlier runs: CSV histories, or reports of which each is a run; no server is asked
+    #[arg(long, value_name = "PATH", help_heading = "Without a server")]
+    history: Vec<PathBuf>,
+    /// The branch that releases are made from
+    #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name, help_heading = "Without a server")]
+    stable_branch: String,
+    /// How to print the decision; --json is the same as --output json
+    #[arg(long, value_name = "AS", value_enum, default_value_t = GateOutput::Text)]
+    output: GateOutput,
+    #[command(flatten)]
+    gate: GateFlags,
+    #[command(flatten)]
+    flags: UploadFlags,
+}
+
+/// Runs `assay gate`.
+pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> {
+    let rules = args.gate.rules()?;
+    let format = args.flags.report.format.0;
+    let files = sources::read(global, &args.paths, format)?;
+    let judged = if args.history.is_empty() {
+        let (ci, _) = args.flags.report.ci();
+        // Without --best-effort a missing address is wrong usage. With it nothing is excused.
+        match args.flags.server(ci.provider)? {
+            Some(server) => upload::explain(global, &args.flags, &server, &ci, &files)
+                .and_then(|answer| JudgedRun::of_answer(&answer)),
+            None => Err(anyhow::anyhow!("no server is named")),
+        }
+    } else {
+        by_history(global, args, files)
+    };
+    let judged = match judged {
+        Ok(judged) => judged,
+        Err(error) if error.is::<Misuse>() => return Err(error),
+        Err(error) => {
+            crate::complain(&error.context("it is not known whose the failures are, so nothing is excused"));
+            return Ok(ExitCode::from(UNKNOWN));
+        }
+    };
+    let decision = policy::decide(&judged, &rules, None);
+    args.gate.write_files(&decision)?;
+    print(global, args.output, &decision)?;
+    Ok(match decision.outcome.passes() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(args.gate.exit_code.unwrap_or(1)),
+    })
+}
+
+/// Prints the decision on standard output.
+fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Result<()> {
+    let text = match (output, global.json) {
+        (GateOutput::Json, _) | (_, true) => format!("{}\n", show::json(decision)),
+        (GateOutput::Text, false) => show::text(decision),
+        (GateOutput::Markdown, false) => show::markdown(decision),
+        (GateOutput::Junit, false) => show::junit(decision),
+    };
+    let mut out = terminal::out();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// The failures of the report by the runs of a history.
+fn by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) -> anyhow::Result<JudgedRun> {
+    let ReportFlags {
+        format, root, run, ..
+    } = &args.flags.report;
+    let (ci, job_started_at) = args.flags.report.ci();
+    let mut collector =
+        analyze::collect(global, &args.history, &args.stable_branch, root.as_deref()).context("--history")?;
+    let checkout = Checkout::of(root.as_deref().map(Path::new), &ci)?;
+    let known_files = checkout.known_files(format.0, &files);
+    let summed = Files::of(&files);
+    let report = assay_reports::read(files, &checkout.options(format.0, known_files.as_ref()))?;
+    let arrival = Arrival {
+        files: summed,
+        report,
+        flags: &Flags::from(run),
+        ci: &ci,
+        job_started_at,
+    };
+    let recording = assay_ingest::prepare(arrival, clock::now())?.recording;
+    let (incomplete, tests, started_at) = (
+        recording.why_incomplete(),
+        recording.tests.len(),
+        recording.started_at,
+    );
+    // A name that no file has.
+    let name = collector.record("\0the report", recording);
+    let causes = collector.causes(Wanted::Run(&name), Knowledge::AtTheTime, started_at)?;
+    Ok(JudgedRun::of_causes(causes, incomplete, tests))
+}

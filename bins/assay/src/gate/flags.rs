@@ -1,0 +1,146 @@
+//! The flags of the gate, which `assay gate` and `assay run --gate` share.
+
+use std::{
+    collections::HashSet,
+    fs::{self, OpenOptions},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use glob::Pattern;
+
+use super::{
+    policy::{Decision, Rules},
+    show,
+};
+use crate::{clock, environment, misuse::Misuse, values};
+
+/// Heading of the help.
+const GATE: &str = "The gate";
+/// Most bytes of the list of changed files.
+const MOST_CHANGED: u64 = 16 << 20;
+
+/// What the gate excuses, and where it writes its decision.
+#[derive(Debug, Args)]
+pub(crate) struct GateFlags {
+    /// The most probable breakage by this branch that passes, for one test and for all failed tests together
+    #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = probability, help_heading = GATE)]
+    risk: f64,
+    /// How many failed tests may be excused
+    #[arg(long, value_name = "N", default_value_t = 5, help_heading = GATE)]
+    max_excused: usize,
+    /// The files of the change, one a line (- for standard input); a failed test in one of them is not excused
+    #[arg(long, value_name = "FILE", help_heading = GATE)]
+    changed: Option<PathBuf>,
+    /// Tests that are never excused: a pattern for names or files; may be given several times
+    #[arg(long, value_name = "GLOB", value_parser = pattern, help_heading = GATE)]
+    never: Vec<Pattern>,
+    /// Excuse tests that are broken on the stable branch, too
+    #[arg(long, help_heading = GATE)]
+    allow_broken: bool,
+    /// Do not excuse a test whose first known failure is longer ago: 30d, 12h
+    #[arg(long, value_name = "TIME", value_parser = values::age, help_heading = GATE)]
+    expire_after: Option<Duration>,
+    /// Append the decision as Markdown to this file; auto for $GITHUB_STEP_SUMMARY
+    #[arg(long, value_name = "FILE|auto", help_heading = GATE)]
+    summary: Option<PathBuf>,
+    /// Write the decision as Markdown to this file, for a comment: its first line is a marker to find the comment by
+    #[arg(long, value_name = "FILE", help_heading = GATE)]
+    comment: Option<PathBuf>,
+    /// The exit status where the gate does not pass
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = GATE)]
+    pub(crate) exit_code: Option<u8>,
+}
+
+/// How the decision is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GateOutput {
+    /// For a terminal and a log
+    Text,
+    /// For a comment or a summary
+    Markdown,
+    /// One JSON object
+    Json,
+    /// The failed tests as JUnit XML, the excused ones as skipped
+    Junit,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (0.0..=1.0).contains(number))
+        .ok_or_else(|| "expected a probability from 0 to 1".to_owned())
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text).map_err(|error| error.to_string())
+}
+
+impl GateFlags {
+    /// The rules, with the list of changed files read.
+    pub(crate) fn rules(&self) -> anyhow::Result<Rules> {
+        let changed = match &self.changed {
+            Some(path) => changed_files(path)?,
+            None => HashSet::new(),
+        };
+        Ok(Rules {
+            risk: self.risk,
+            most_excused: self.max_excused,
+            changed,
+            never: self.never.clone(),
+            allow_broken: self.allow_broken,
+            expire_after: self.expire_after,
+            now: clock::now(),
+        })
+    }
+
+    /// Writes the decision to the files that were asked for.
+    pub(crate) fn write_files(&self, decision: &Decision) -> anyhow::Result<()> {
+        let markdown = || show::markdown(decision);
+        if let Some(path) = &self.comment {
+            fs::write(path, markdown()).with_context(|| format!("--comment {}", path.display()))?;
+        }
+        let Some(named) = &self.summary else {
+            return Ok(());
+        };
+        let path = if named.as_os_str() == "auto" {
+            match environment::step_summary() {
+                Some(path) => path,
+                None => {
+                    eprintln!("assay: no summary is written: GITHUB_STEP_SUMMARY is not set");
+                    return Ok(());
+                }
+            }
+        } else {
+            named.clone()
+        };
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .with_context(|| format!("--summary {}", path.display()))?;
+        file.write_all(format!("{}\n", markdown()).as_bytes())
+            .with_context(|| format!("--summary {}", path.display()))
+    }
+}
+
+/// The files that a list names, one a line.
+fn changed_files(path: &Path) -> anyhow::Result<HashSet<String>> {
+    let mut text = String::new();
+    let read = if path.as_os_str() == "-" {
+        io::stdin().lock().take(MOST_CHANGED).read_to_string(&mut text)
+    } else {
+        fs::File::open(path).and_then(|file| file.take(MOST_CHANGED).read_to_string(&mut text))
+    };
+    read.map_err(|error| Misuse(format!("--changed {}: {error}", path.display())))?;
+    let lines = text
+        .split(['\n', '\0'])
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    Ok(lines
+        .map(|line| line.strip_prefix("./").unwrap_or(line).to_owned())
+        .collect())
+}

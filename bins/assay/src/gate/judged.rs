@@ -1,0 +1,178 @@
+//! What is known of a run's failures, from a server's answer or from a history.
+
+use assay_analysis::{CausedFailure, Causes};
+use assay_domain::{
+    attempt::AttemptStatus,
+    cause::{Action, Cause},
+    timestamp::Timestamp,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The failures of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JudgedRun {
+    /// P(this branch broke at least one of the failed tests).
+    pub(crate) mine: f64,
+    /// What the numbers alone say.
+    pub(crate) action: Action,
+    /// Why the report may lack results; none where it is whole.
+    pub(crate) incomplete: Option<String>,
+    /// Tests of the report.
+    pub(crate) tests: u64,
+    /// Failed and recovered tests, whether listed or not.
+    pub(crate) total: usize,
+    /// The failed and recovered tests.
+    pub(crate) failures: Vec<JudgedFailure>,
+}
+
+/// A failed or recovered test.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JudgedFailure {
+    pub(crate) test_name: String,
+    pub(crate) file_path: Option<String>,
+    /// Whether a retry passed.
+    pub(crate) recovered: bool,
+    pub(crate) cause: Cause,
+    /// P(this branch broke it).
+    pub(crate) mine: f64,
+    pub(crate) explanation: String,
+    /// Whether the test is broken on the stable branch.
+    pub(crate) broken_on_stable: bool,
+    /// Runs off this branch in which the test ran.
+    pub(crate) runs_elsewhere: u32,
+    /// Tests of this run that failed with the same error, this one among them.
+    pub(crate) same_error: u32,
+    /// Its first known failure.
+    pub(crate) first_failed_at: Option<Timestamp>,
+}
+
+/// The server's answer, as far as the gate needs it.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    tests: u64,
+    failures: Option<Failures>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Failures {
+    gate: Gate,
+    incomplete: Option<String>,
+    total: usize,
+    failures: Vec<Failure>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Gate {
+    mine: f64,
+    action: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    test_name: String,
+    file_path: Option<String>,
+    status: String,
+    cause: String,
+    mine: f64,
+    explanation: String,
+    same_error: SameError,
+    verdict: Option<Verdict>,
+    stable: Stable,
+    runs_elsewhere: u32,
+    first_failed_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SameError {
+    in_this_run: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    status: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stable {
+    last_status: Option<String>,
+}
+
+impl JudgedRun {
+    /// The failures of a server's answer to `failures=true`. An error says what the answer lacks.
+    pub(crate) fn of_answer(answer: &Value) -> anyhow::Result<Self> {
+        let answer = Answer::deserialize(answer)
+            .map_err(|error| anyhow::anyhow!("the server's answer does not explain the failures: {error}"))?;
+        let found = answer.failures.ok_or_else(|| {
+            anyhow::anyhow!("the server does not explain failures; it is older than this program")
+        })?;
+        Ok(Self {
+            mine: found.gate.mine,
+            // A word that a newer server uses excuses nothing.
+            action: found.gate.action.parse().unwrap_or(Action::Block),
+            incomplete: found.incomplete,
+            tests: answer.tests,
+            total: found.total,
+            failures: found.failures.into_iter().map(JudgedFailure::from).collect(),
+        })
+    }
+
+    /// The failures of a report that was judged by a history.
+    pub(crate) fn of_causes(causes: Causes, incomplete: Option<String>, tests: usize) -> Self {
+        let gate = causes.gates.first();
+        Self {
+            mine: gate.map_or(0.0, |gate| gate.mine),
+            action: gate.map_or(Action::Pass, |gate| gate.action),
+            incomplete,
+            tests: u64::try_from(tests).unwrap_or(u64::MAX),
+            total: causes.causes.len(),
+            failures: causes.causes.into_iter().map(JudgedFailure::from).collect(),
+        }
+    }
+
+    /// The tests that finally failed.
+    pub(crate) fn failed(&self) -> impl Iterator<Item = &JudgedFailure> {
+        self.failures.iter().filter(|failure| !failure.recovered)
+    }
+}
+
+impl From<Failure> for JudgedFailure {
+    fn from(failure: Failure) -> Self {
+        let cause = failure.cause.parse().unwrap_or(Cause::Unclear);
+        let is_broken = failure.verdict.is_some_and(|verdict| verdict.status == "broken");
+        let fails_on_stable = failure.stable.last_status.as_deref() == Some("failed");
+        Self {
+            test_name: failure.test_name,
+            file_path: failure.file_path,
+            recovered: failure.status == AttemptStatus::Passed.as_str(),
+            cause,
+            mine: failure.mine,
+            explanation: failure.explanation,
+            broken_on_stable: is_broken || (fails_on_stable && cause == Cause::BrokenBefore),
+            runs_elsewhere: failure.runs_elsewhere,
+            same_error: failure.same_error.in_this_run.saturating_add(1),
+            first_failed_at: failure.first_failed_at,
+        }
+    }
+}
+
+impl From<CausedFailure> for JudgedFailure {
+    fn from(failure: CausedFailure) -> Self {
+        let fails_on_stable = failure.stable.last_status == Some(AttemptStatus::Failed);
+        Self {
+            test_name: failure.test_name,
+            file_path: failure.file_path,
+            recovered: failure.recovered,
+            cause: failure.cause,
+            mine: failure.mine,
+            explanation: failure.explanation,
+            broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,
+            runs_elsewhere: failure.runs_elsewhere,
+            same_error: failure.same_error_in_run.saturating_add(1),
+            first_failed_at: failure.first_failed_at,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The gate: whether the failures of a run may be excused.
+//!
+//! [`judged`] holds what is known of the failures, from a server or from a history. [`policy`] decides, and [`show`] writes
+//! the decision as text, Markdown, JSON or JUnit XML.
+
+pub(crate) mod flags;
+pub(crate) mod judged;
+pub(crate) mod policy;
+pub(crate) mod show;
+mod statuses;
+
+pub(crate) use statuses::means_failed_tests;

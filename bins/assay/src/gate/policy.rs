@@ -1,0 +1,461 @@
+//! Which failures of a run are excused, and whether the run passes.
+
+use std::{collections::HashSet, time::Duration};
+
+use assay_domain::{
+    cause::{Action, Cause},
+    timestamp::Timestamp,
+};
+use glob::Pattern;
+
+use super::judged::{JudgedFailure, JudgedRun};
+
+/// A test that ran in fewer runs elsewhere is new.
+const NEW_BELOW: u32 = 5;
+/// So many tests with one error are a crowd.
+const CROWD: u32 = 10;
+
+/// What may be excused.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    /// The most probable breakage that is let through.
+    pub(crate) risk: f64,
+    /// How many failed tests may be excused.
+    pub(crate) most_excused: usize,
+    /// Files of the change, relative to the checkout.
+    pub(crate) changed: HashSet<String>,
+    /// Tests that are never excused, by name or file.
+    pub(crate) never: Vec<Pattern>,
+    /// Whether tests may be excused that are broken on the stable branch.
+    pub(crate) allow_broken: bool,
+    /// A test that failed first before this time is not excused.
+    pub(crate) expire_after: Option<Duration>,
+    /// The time of the decision.
+    pub(crate) now: Timestamp,
+}
+
+/// How the command ended that ran the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommandStatus {
+    pub(crate) code: u8,
+    /// Whether the runner ends so where tests failed, and in no other case.
+    pub(crate) means_failed_tests: bool,
+}
+
+/// Why a failed test is not excused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is too probably this branch's.
+    Mine,
+    /// Nothing is likely enough.
+    Unclear,
+    /// It is broken on the stable branch.
+    Broken,
+    /// It ran too rarely elsewhere.
+    New,
+    /// Many tests failed with the same error.
+    Crowd,
+    /// Its file is part of the change.
+    Changed,
+    /// `--never` names it.
+    Never,
+    /// It has been failing for too long.
+    Expired,
+}
+
+impl Refusal {
+    /// The word of the JSON answer.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Mine => "mine",
+            Self::Unclear => "unclear",
+            Self::Broken => "broken",
+            Self::New => "new",
+            Self::Crowd => "crowd",
+            Self::Changed => "changed",
+            Self::Never => "never",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// One sentence without its end.
+    pub(crate) const fn sentence(self) -> &'static str {
+        match self {
+            Self::Mine => "this branch may have broken it",
+            Self::Unclear => "its cause is not clear enough",
+            Self::Broken => "it is broken on the stable branch; --allow-broken excuses it",
+            Self::New => "it is new: it ran in fewer than 5 runs off this branch",
+            Self::Crowd => "10 or more tests failed with the same error",
+            Self::Changed => "its file is part of the change",
+            Self::Never => "--never names it",
+            Self::Expired => "it failed first longer ago than --expire-after",
+        }
+    }
+}
+
+/// How a run is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// No test failed, and nothing else is wrong.
+    Clean,
+    /// Every failed test is excused, and the run is sound.
+    Excused,
+    /// A further run of the same revision may excuse what failed.
+    Rerun,
+    /// The run does not pass.
+    Blocked,
+}
+
+impl Outcome {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Excused => "excused",
+            Self::Rerun => "rerun",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// Whether the gate lets the run through.
+    pub(crate) const fn passes(self) -> bool {
+        matches!(self, Self::Clean | Self::Excused)
+    }
+}
+
+/// The decision on a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) outcome: Outcome,
+    /// Why the run is not sound, one sentence each.
+    pub(crate) problems: Vec<String>,
+    /// The failed tests, each with why it is not excused.
+    pub(crate) failed: Vec<(JudgedFailure, Option<Refusal>)>,
+}
+
+impl Decision {
+    pub(crate) fn excused(&self) -> usize {
+        self.failed
+            .iter()
+            .filter(|(_, refusal)| refusal.is_none())
+            .count()
+    }
+}
+
+/// Decides on a run.
+pub(crate) fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
+    let failed: Vec<(JudgedFailure, Option<Refusal>)> = run
+        .failed()
+        .map(|failure| (failure.clone(), rules.refusal(failure)))
+        .collect();
+    let excused = failed.iter().filter(|(_, refusal)| refusal.is_none()).count();
+    let mut problems = Vec::new();
+    if let Some(reason) = &run.incomplete {
+        problems.push(format!("The report is not complete: {reason}"));
+    }
+    if run.tests == 0 {
+        problems.push("The report holds no test".to_owned());
+    }
+    if run.total > run.failures.len() {
+        problems.push(format!(
+            "{} tests failed or recovered, of which only {} are explained",
+            run.total,
+            run.failures.len()
+        ));
+    }
+    if excused > rules.most_excused {
+        problems.push(format!(
+            "{excused} failed tests would be excused, more than the {} of --max-excused",
+            rules.most_excused
+        ));
+    }
+    match command {
+        Some(status) if status.code != 0 && failed.is_empty() => problems.push(format!(
+            "The command ended with status {}, and the report has no failed test",
+            status.code
+        )),
+        Some(status) if status.code != 0 && !status.means_failed_tests => problems.push(format!(
+            "The command ended with status {}, by which the runner does not say that tests failed",
+            status.code
+        )),
+        Some(_) | None => {}
+    }
+    let all_excused = excused == failed.len();
+    let outcome = if !problems.is_empty() {
+        Outcome::Blocked
+    } else if failed.is_empty() {
+        Outcome::Clean
+    } else if all_excused && run.mine < rules.risk {
+        Outcome::Excused
+    } else if run.action != Action::Block
+        && failed
+            .iter()
+            .all(|(_, refusal)| matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear)))
+    {
+        Outcome::Rerun
+    } else {
+        Outcome::Blocked
+    };
+    Decision {
+        outcome,
+        problems,
+        failed,
+    }
+}
+
+impl Rules {
+    /// Why a failed test is not excused.
+    fn refusal(&self, failure: &JudgedFailure) -> Option<Refusal> {
+        let file = failure.file_path.as_deref();
+        let names = |pattern: &Pattern| {
+            pattern.matches(&failure.test_name) || file.is_some_and(|file| pattern.matches(file))
+        };
+        let is_changed = file.is_some_and(|file| {
+            self.changed.contains(file.strip_prefix("./").unwrap_or(file))
+                || self.changed.iter().any(|changed| ends_with_path(changed, file))
+        });
+        let is_expired = self
+            .expire_after
+            .zip(failure.first_failed_at)
+            .is_some_and(|(after, first)| {
+                u128::try_from(self.now.since_ms(first)).is_ok_and(|age| age > after.as_millis())
+            });
+        if self.never.iter().any(names) {
+            Some(Refusal::Never)
+        } else if is_changed {
+            Some(Refusal::Changed)
+        } else if failure.broken_on_stable && !self.allow_broken {
+            Some(Refusal::Broken)
+        } else if failure.mine >= self.risk {
+            Some(Refusal::Mine)
+        } else if failure.runs_elsewhere < NEW_BELOW {
+            Some(Refusal::New)
+        } else if failure.same_error >= CROWD {
+            Some(Refusal::Crowd)
+        } else if failure.cause == Cause::Unclear {
+            Some(Refusal::Unclear)
+        } else if is_expired {
+            Some(Refusal::Expired)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether a file of the change is the test's: reports may name files relative to a folder of the checkout.
+fn ends_with_path(changed: &str, file: &str) -> bool {
+    changed
+        .strip_suffix(file)
+        .is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_793_520_000_000);
+
+    fn rules() -> Rules {
+        Rules {
+            risk: 0.05,
+            most_excused: 5,
+            changed: HashSet::new(),
+            never: Vec::new(),
+            allow_broken: false,
+            expire_after: None,
+            now: NOW,
+        }
+    }
+
+    fn flake() -> JudgedFailure {
+        JudgedFailure {
+            test_name: "cart > odd".to_owned(),
+            file_path: Some("tests/cart.test.ts".to_owned()),
+            recovered: false,
+            cause: Cause::Flake,
+            mine: 0.01,
+            explanation: "Failed in 4 of 120 runs on good code".to_owned(),
+            broken_on_stable: false,
+            runs_elsewhere: 40,
+            same_error: 1,
+            first_failed_at: Some(NOW.plus_days(-10)),
+        }
+    }
+
+    fn run(failures: Vec<JudgedFailure>) -> JudgedRun {
+        let mine = 1.0
+            - failures
+                .iter()
+                .filter(|failure| !failure.recovered)
+                .map(|failure| 1.0 - failure.mine)
+                .product::<f64>();
+        JudgedRun {
+            mine,
+            action: assay_action(mine),
+            incomplete: None,
+            tests: 100,
+            total: failures.len(),
+            failures,
+        }
+    }
+
+    fn assay_action(mine: f64) -> Action {
+        match mine {
+            ..0.05 => Action::Pass,
+            0.05..0.9 => Action::Rerun,
+            _ => Action::Block,
+        }
+    }
+
+    fn outcome(failures: Vec<JudgedFailure>, rules: &Rules) -> Outcome {
+        decide(&run(failures), rules, None).outcome
+    }
+
+    #[test]
+    fn a_flake_is_excused_and_a_breakage_is_not() {
+        assert_eq!(outcome(vec![], &rules()), Outcome::Clean);
+        assert_eq!(outcome(vec![flake()], &rules()), Outcome::Excused);
+        let mine = JudgedFailure {
+            mine: 0.95,
+            cause: Cause::ThisChange,
+            ..flake()
+        };
+        assert_eq!(outcome(vec![flake(), mine], &rules()), Outcome::Blocked);
+        let perhaps = JudgedFailure {
+            mine: 0.4,
+            cause: Cause::Unclear,
+            ..flake()
+        };
+        assert_eq!(outcome(vec![flake(), perhaps], &rules()), Outcome::Rerun);
+        // Each is below the risk, all together are not.
+        let small = JudgedFailure {
+            mine: 0.03,
+            ..flake()
+        };
+        assert_eq!(outcome(vec![small.clone(), small], &rules()), Outcome::Rerun);
+        // A test that recovered needs no excuse.
+        let recovered = JudgedFailure {
+            recovered: true,
+            mine: 0.9,
+            ..flake()
+        };
+        assert_eq!(outcome(vec![recovered], &rules()), Outcome::Clean);
+    }
+
+    #[test]
+    fn some_failures_are_never_excused() {
+        let refused = |failure: JudgedFailure, rules: &Rules| {
+            let decision = decide(&run(vec![failure]), rules, None);
+            assert_eq!(decision.outcome.passes(), decision.failed[0].1.is_none());
+            decision.failed[0].1
+        };
+        let broken = JudgedFailure {
+            broken_on_stable: true,
+            cause: Cause::BrokenBefore,
+            ..flake()
+        };
+        assert_eq!(refused(broken.clone(), &rules()), Some(Refusal::Broken));
+        assert_eq!(
+            refused(
+                broken,
+                &Rules {
+                    allow_broken: true,
+                    ..rules()
+                }
+            ),
+            None
+        );
+        let new = JudgedFailure {
+            runs_elsewhere: 4,
+            ..flake()
+        };
+        assert_eq!(refused(new, &rules()), Some(Refusal::New));
+        let crowd = JudgedFailure {
+            same_error: 10,
+            ..flake()
+        };
+        assert_eq!(refused(crowd, &rules()), Some(Refusal::Crowd));
+        let unclear = JudgedFailure {
+            cause: Cause::Unclear,
+            ..flake()
+        };
+        assert_eq!(refused(unclear, &rules()), Some(Refusal::Unclear));
+        for changed in ["tests/cart.test.ts", "web/tests/cart.test.ts"] {
+            let changed = Rules {
+                changed: HashSet::from([changed.to_owned()]),
+                ..rules()
+            };
+            assert_eq!(refused(flake(), &changed), Some(Refusal::Changed));
+        }
+        let other = Rules {
+            changed: HashSet::from(["more-tests/cart.test.ts".to_owned()]),
+            ..rules()
+        };
+        assert_eq!(refused(flake(), &other), None);
+        for never in ["cart > *", "tests/**"] {
+            let never = Rules {
+                never: vec![Pattern::new(never).unwrap()],
+                ..rules()
+            };
+            assert_eq!(refused(flake(), &never), Some(Refusal::Never));
+        }
+        let expiring = |days: u64| Rules {
+            expire_after: Some(Duration::from_secs(days * 86_400)),
+            ..rules()
+        };
+        assert_eq!(refused(flake(), &expiring(9)), Some(Refusal::Expired));
+        assert_eq!(refused(flake(), &expiring(11)), None);
+    }
+
+    #[test]
+    fn an_unsound_run_does_not_pass() {
+        let status = |code, means_failed_tests| {
+            Some(CommandStatus {
+                code,
+                means_failed_tests,
+            })
+        };
+        let flaky = || run(vec![flake()]);
+        let outcome = |run: &JudgedRun, command| decide(run, &rules(), command).outcome;
+        assert_eq!(outcome(&flaky(), status(1, true)), Outcome::Excused);
+        assert_eq!(outcome(&flaky(), status(137, false)), Outcome::Blocked);
+        // The command failed, and no test did.
+        assert_eq!(outcome(&run(vec![]), status(1, true)), Outcome::Blocked);
+        assert_eq!(outcome(&run(vec![]), status(0, false)), Outcome::Clean);
+        let cut = JudgedRun {
+            incomplete: Some("a test was interrupted".to_owned()),
+            ..flaky()
+        };
+        assert_eq!(outcome(&cut, None), Outcome::Blocked);
+        assert_eq!(
+            outcome(
+                &JudgedRun {
+                    tests: 0,
+                    ..run(vec![])
+                },
+                None
+            ),
+            Outcome::Blocked
+        );
+        assert_eq!(
+            outcome(
+                &JudgedRun {
+                    total: 300,
+                    ..flaky()
+                },
+                None
+            ),
+            Outcome::Blocked
+        );
+        let six = run(vec![JudgedFailure { mine: 0.0, ..flake() }; 6]);
+        assert_eq!(outcome(&six, None), Outcome::Blocked);
+        let decision = decide(
+            &six,
+            &Rules {
+                most_excused: 6,
+                ..rules()
+            },
+            None,
+        );
+        assert_eq!((decision.outcome, decision.excused()), (Outcome::Excused, 6));
+    }
+}

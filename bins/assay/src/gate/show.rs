@@ -1,0 +1,268 @@
+//! The gate's decision as text, Markdown, JSON and JUnit XML.
+//!
+//! Names and sentences come from reports and branches, so that each form is safe against what they may hold.
+
+use serde_json::{Value, json};
+
+use super::policy::{Decision, Outcome, Refusal};
+use crate::{
+    commands::analyze::causes::{band, words},
+    output,
+};
+
+/// The first line of the Markdown, by which a step finds the comment that it wrote before.
+const MARKER: &str = "<!-- assay-gate -->";
+/// Longest Markdown, in characters: GitHub takes 65,536 for a comment.
+const LONGEST: usize = 60_000;
+/// Longest text of a report in any form, in characters.
+const LONGEST_TEXT: usize = 500;
+
+/// The decision for a terminal or a log.
+pub(crate) fn text(decision: &Decision) -> String {
+    let mut text = format!("{}\n", headline(decision));
+    for problem in &decision.problems {
+        text += &format!("  {}\n", plain(problem));
+    }
+    for (failure, refusal) in &decision.failed {
+        let mark = if refusal.is_none() {
+            "excused"
+        } else {
+            "not excused"
+        };
+        text += &format!(
+            "\n{mark}: {}{}\n  {} (this branch: {}). {}\n",
+            plain(&failure.test_name),
+            file(failure.file_path.as_deref()),
+            words(failure.cause),
+            band(failure.mine),
+            plain(&failure.explanation),
+        );
+        if let Some(refusal) = refusal {
+            text += &format!("  Not excused: {}\n", refusal.sentence());
+        }
+    }
+    text
+}
+
+/// The decision as Markdown of at most 60,000 characters.
+pub(crate) fn markdown(decision: &Decision) -> String {
+    let mut text = format!("{MARKER}\n### {}\n", headline(decision));
+    for problem in &decision.problems {
+        text += &format!("\n- {}", code(problem));
+    }
+    text.push('\n');
+    let ending = |left: usize| {
+        format!(
+            "\n… and {}\n",
+            output::count(u64::try_from(left).unwrap_or(u64::MAX), "further failed test")
+        )
+    };
+    let mut length = text.chars().count();
+    for (place, (failure, refusal)) in decision.failed.iter().enumerate() {
+        let verdict = match refusal {
+            None => "Excused".to_owned(),
+            Some(refusal) => format!("**Not excused**: {}", refusal.sentence()),
+        };
+        let in_file = failure
+            .file_path
+            .as_deref()
+            .map_or_else(String::new, |file| format!(" in {}", code(file)));
+        let entry = format!(
+            "\n- {}{in_file}\n  {verdict}. Cause: {} (this branch: {}). {}\n",
+            code(&failure.test_name),
+            words(failure.cause),
+            band(failure.mine),
+            code(&failure.explanation),
+        );
+        length += entry.chars().count();
+        if length > LONGEST - 100 {
+            return text + &ending(decision.failed.len() - place);
+        }
+        text += &entry;
+    }
+    text
+}
+
+/// The decision as JSON.
+pub(crate) fn json(decision: &Decision) -> Value {
+    let failed = decision.failed.iter().map(|(failure, refusal)| {
+        json!({
+            "testName": failure.test_name,
+            "filePath": failure.file_path,
+            "cause": failure.cause,
+            "mine": failure.mine,
+            "explanation": failure.explanation,
+            "excused": refusal.is_none(),
+            "refusal": refusal.map(Refusal::word),
+        })
+    });
+    json!({
+        "outcome": decision.outcome.word(),
+        "passes": decision.outcome.passes(),
+        "excused": decision.excused(),
+        "problems": decision.problems,
+        "failed": failed.collect::<Vec<_>>(),
+    })
+}
+
+/// The failed tests as JUnit XML. Excused ones are skipped.
+pub(crate) fn junit(decision: &Decision) -> String {
+    let failures = decision.failed.len() - decision.excused();
+    let problems = decision.problems.len();
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"assay gate\" tests=\"{}\" \
+         failures=\"{failures}\" errors=\"{problems}\" skipped=\"{}\">\n",
+        decision.failed.len() + problems,
+        decision.excused()
+    );
+    for problem in &decision.problems {
+        xml += &format!(
+            "<testcase classname=\"assay gate\" name=\"the run is sound\"><error message=\"{}\"/></testcase>\n",
+            escaped(problem)
+        );
+    }
+    for (failure, refusal) in &decision.failed {
+        let file = failure.file_path.as_deref().unwrap_or_default();
+        let result = match refusal {
+            None => format!(
+                "<skipped message=\"Excused: {}\"/>",
+                escaped(&failure.explanation)
+            ),
+            Some(refusal) => format!(
+                "<failure message=\"{}\">{}</failure>",
+                escaped(&format!("Not excused: {}", refusal.sentence())),
+                escaped(&failure.explanation)
+            ),
+        };
+        xml += &format!(
+            "<testcase classname=\"{}\" name=\"{}\" file=\"{}\">{result}</testcase>\n",
+            escaped(file),
+            escaped(&failure.test_name),
+            escaped(file)
+        );
+    }
+    xml + "</testsuite>\n</testsuites>\n"
+}
+
+fn headline(decision: &Decision) -> String {
+    let failed = |count: usize| output::count(u64::try_from(count).unwrap_or(u64::MAX), "failed test");
+    let all = decision.failed.len();
+    let excused = decision.excused();
+    match decision.outcome {
+        Outcome::Clean => "Gate: passes, no test failed".to_owned(),
+        Outcome::Excused => format!("Gate: passes, {} excused", failed(all)),
+        Outcome::Rerun => format!(
+            "Gate: run this revision again, {excused} of {} excused; the rest is not clear yet",
+            failed(all)
+        ),
+        Outcome::Blocked => match all {
+            0 => "Gate: does not pass".to_owned(),
+            all => format!("Gate: does not pass, {excused} of {} excused", failed(all)),
+        },
+    }
+}
+
+/// A text of a report on one line, without control characters, of a bounded length.
+fn plain(text: &str) -> String {
+    let line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(LONGEST_TEXT)
+        .collect();
+    assay_reports::shown_name(&line)
+}
+
+fn file(path: Option<&str>) -> String {
+    path.map_or_else(String::new, |path| format!(" ({})", plain(path)))
+}
+
+/// A text of a report as a code span. A zero-width space after `@` and `#` keeps it from naming people and issues where a
+/// service looks into code.
+fn code(text: &str) -> String {
+    let text = plain(text).replace('@', "@\u{200b}").replace('#', "#\u{200b}");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let space = if longest > 0 { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+fn escaped(text: &str) -> String {
+    plain(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::cause::Cause;
+
+    use super::*;
+    use crate::gate::judged::JudgedFailure;
+
+    fn decision(name: &str, count: usize) -> Decision {
+        let failure = JudgedFailure {
+            test_name: name.to_owned(),
+            file_path: Some("a/b.ts".to_owned()),
+            recovered: false,
+            cause: Cause::Flake,
+            mine: 0.01,
+            explanation: "Failed in 4 of 120 runs on good code".to_owned(),
+            broken_on_stable: false,
+            runs_elsewhere: 9,
+            same_error: 1,
+            first_failed_at: None,
+        };
+        Decision {
+            outcome: Outcome::Blocked,
+            problems: vec!["The report is not complete: `rm` @all".to_owned()],
+            failed: vec![(failure.clone(), None), (failure, Some(Refusal::New))]
+                .into_iter()
+                .cycle()
+                .take(count)
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn report_text_cannot_leave_its_code_span() {
+        let text = markdown(&decision(
+            "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
+            2,
+        ));
+        assert!(text.starts_with("<!-- assay-gate -->\n"), "{text}");
+        assert!(
+            !text.contains("@team") && !text.contains("#12") && !text.contains('\u{1b}'),
+            "{text}"
+        );
+        assert!(text.contains("``` ``</code>"), "{text}");
+        assert_eq!(
+            text.matches("<!--").count(),
+            3,
+            "the marker and the name, twice, in code: {text}"
+        );
+    }
+
+    #[test]
+    fn a_comment_fits() {
+        let text = markdown(&decision(&"x".repeat(600), 300));
+        assert!(text.chars().count() <= LONGEST, "{}", text.chars().count());
+        assert!(text.contains("further failed tests"), "{text}");
+        assert!(!markdown(&decision("x", 2)).contains("further"));
+    }
+
+    #[test]
+    fn junit_xml_skips_what_is_excused() {
+        let xml = junit(&decision("a < b & \"c\"", 2));
+        assert!(
+            xml.contains("tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"1\""),
+            "{xml}"
+        );
+        assert!(xml.contains("name=\"a &lt; b &amp; &quot;c&quot;\""), "{xml}");
+        assert!(
+            xml.contains("<skipped message=\"Excused: Failed in 4 of 120"),
+            "{xml}"
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Exit statuses by which test runners say that tests failed.
+
+use assay_reports::Format;
+
+/// The status by which almost every runner says so.
+const COMMON: u8 = 1;
+/// The same of cargo-nextest, whose reports are JUnit XML.
+const NEXTEST: u8 = 100;
+/// The same of CTest.
+const CTEST: u8 = 8;
+/// Robot Framework counts the failed tests up to this number.
+const ROBOT_MOST: u64 = 250;
+
+/// Whether a command that wrote reports of these formats ends with this status where tests failed, and in no other case:
+/// another status says that the run itself went wrong, so that tests may be missing.
+pub(crate) fn means_failed_tests(status: u8, failed: u64, formats: &[Format]) -> bool {
+    let counts_up_to = |most: u64| u64::from(status) == failed.min(most);
+    status == COMMON
+        || formats.iter().any(|format| match format {
+            Format::Junit | Format::Libtest => status == NEXTEST,
+            Format::Ctest => status == CTEST,
+            Format::Mocha | Format::Mochawesome | Format::Tap => counts_up_to(255),
+            Format::Robot => counts_up_to(ROBOT_MOST),
+            Format::Playwright
+            | Format::Ctrf
+            | Format::Jest
+            | Format::Go
+            | Format::Trx
+            | Format::Allure
+            | Format::Testng
+            | Format::Cucumber
+            | Format::Karate
+            | Format::Nunit
+            | Format::Xunit
+            | Format::PytestJson
+            | Format::Rspec
+            | Format::Dart => false,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_means_failed_tests_only_where_the_runner_says_so_by_it() {
+        for (status, failed, format, means) in [
+            (1, 3, Format::Junit, true),
+            (100, 3, Format::Junit, true),
+            // pytest: interrupted, internal error, wrong usage, no tests.
+            (2, 2, Format::Junit, false),
+            (3, 3, Format::Junit, false),
+            (4, 4, Format::PytestJson, false),
+            (5, 5, Format::PytestJson, false),
+            (3, 3, Format::Mocha, true),
+            (4, 3, Format::Mocha, false),
+            (8, 1, Format::Ctest, true),
+            (250, 300, Format::Robot, true),
+            // Out of memory.
+            (137, 1, Format::Jest, false),
+        ] {
+            assert_eq!(
+                means_failed_tests(status, failed, &[format]),
+                means,
+                "{status} {format}"
+            );
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The gate: reports whose failures the ingest listener explains, and `assay gate` and `assay run --gate` over it.
+
+use std::{fs, process::Output};
+
+use assay_domain::intake::IngestTerms;
+use assay_testkit::Cli;
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use crate::ingest::Intake;
+
+/// A test's name with its error, where it failed.
+type Case<'a> = (&'a str, Option<&'a str>);
+
+fn report(cases: &[Case<'_>]) -> String {
+    let mut xml = format!("<testsuites><testsuite name=\"cart\" tests=\"{}\">", cases.len());
+    for (name, error) in cases {
+        let failure = error.map_or_else(String::new, |error| {
+            format!("<failure message=\"{error}\">at cart.test.ts:3:1</failure>")
+        });
+        xml += &format!(
+            "<testcase classname=\"cart\" name=\"{name}\" file=\"cart.test.ts\" time=\"0.01\">{failure}</testcase>"
+        );
+    }
+    xml + "</testsuite></testsuites>"
+}
+
+const TIMEOUT: Option<&str> = Some("Timed out waiting for the cart");
+const WRONG: Option<&str> = Some("expected 3 items, got 4");
+
+/// A server whose project has 20 runs of main within six days: `odd` fails in every fourth, `old` in the last five.
+fn intake() -> Intake {
+    let intake = Intake::new();
+    let newest = OffsetDateTime::now_utc() - Duration::hours(2);
+    for run in 1..=20 {
+        let odd = (run % 4 == 0).then_some(()).and(TIMEOUT);
+        let old = (run > 15).then_some(()).and(WRONG);
+        let started = newest - Duration::hours(i64::from(20 - run) * 6);
+        let started = started
+            .format(&time::format_description::well_known::Rfc3339)
+            .unwrap();
+        let (commit, key) = (format!("c{run}"), format!("build-{run}"));
+        let fields = [
+            ("branch", "main"),
+            ("commit", &*commit),
+            ("runKey", &*key),
+            ("startedAt", &*started),
+        ];
+        let xml = report(&[("pays", None), ("odd", odd), ("old", old)]);
+        let answer = intake.send(&intake.key, &fields, &[("r.xml", xml.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        assert!(answer.json()["failures"].is_null(), "not asked for");
+    }
+    intake
+}
+
+/// What the listener says of the failures of a report on a branch.
+fn explained(intake: &Intake, key: &str, fields: &[(&str, &str)], cases: &[Case<'_>]) -> Value {
+    let branch = [
+        ("branch", "feature/tax"),
+        ("commit", "f1"),
+        ("runKey", "build-f1"),
+        ("failures", "true"),
+    ];
+    let fields = [&branch, fields].concat();
+    let answer = intake.send(key, &fields, &[("r.xml", report(cases).as_bytes())]);
+    assert!([200, 201].contains(&answer.status), "{}", answer.text());
+    answer.json()
+}
+
+fn of<'a>(answer: &'a Value, test: &str) -> &'a Value {
+    let list = answer["failures"]["failures"].as_array().unwrap();
+    list.iter()
+        .find(|failure| failure["testName"].as_str().unwrap().ends_with(test))
+        .unwrap_or_else(|| panic!("{test} in {answer}"))
+}
+
+const BROKEN: [Case<'_>; 4] = [
+    ("pays", Some("TypeError: tax is not a function")),
+    ("odd", TIMEOUT),
+    ("old", WRONG),
+    ("brand new", Some("no such page")),
+];
+
+#[test]
+fn an_upload_may_ask_whose_its_failures_are() {
+    let intake = intake();
+    let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &BROKEN);
+    assert_eq!(answer["runId"], Value::Null, "nothing is stored");
+    assert_eq!(answer["failures"]["total"], 4);
+    assert_eq!(answer["failures"]["incomplete"], Value::Null);
+    assert_eq!(of(&answer, "pays")["cause"], "this_change", "{answer}");
+    assert_eq!(of(&answer, "pays")["runsElsewhere"], 20);
+    assert_eq!(of(&answer, "odd")["cause"], "flake", "{answer}");
+    assert_eq!(of(&answer, "odd")["sameError"]["here"], 5, "{answer}");
+    assert!(of(&answer, "odd")["firstFailedAt"].is_string(), "{answer}");
+    assert_eq!(of(&answer, "old")["cause"], "broken_before", "{answer}");
+    assert_eq!(of(&answer, "brand new")["runsElsewhere"], 0, "{answer}");
+    assert_eq!(answer["failures"]["gate"]["action"], "block");
+    assert_eq!(intake.read("/runs")["total"], 20);
+
+    // The same answer where the report is stored at once, and again when it is stored already.
+    let stored = explained(&intake, &intake.key, &[], &BROKEN);
+    assert_eq!(
+        (&stored["effect"], &stored["runNumber"]),
+        (&"added".into(), &21.into())
+    );
+    assert_eq!(stored["failures"], answer["failures"]);
+    let again = explained(&intake, &intake.key, &[], &BROKEN);
+    assert_eq!(again["effect"], "unchanged");
+    assert_eq!(
+        again["failures"], answer["failures"],
+        "its own run is not evidence against it"
+    );
+
+    // What the read API says of the stored run.
+    let route = intake.read(&format!("/runs/{}/failures", stored["runId"].as_str().unwrap()));
+    assert_eq!(route["gate"], answer["failures"]["gate"]);
+    for failure in route["failures"].as_array().unwrap() {
+        let name = failure["testName"].as_str().unwrap();
+        let same = of(&answer, name.rsplit(" > ").next().unwrap());
+        for field in [
+            "cause",
+            "mine",
+            "probabilities",
+            "explanation",
+            "sameError",
+            "stable",
+            "status",
+        ] {
+            assert_eq!(failure[field], same[field], "{name}: {field}");
+        }
+    }
+
+    // A rerun of the revision that passes where only the flake failed before.
+    let flake = [("pays", None), ("odd", TIMEOUT), ("old", None)];
+    let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &flake);
+    assert_eq!(answer["failures"]["gate"]["action"], "pass", "{answer}");
+}
+
+#[test]
+fn a_key_for_pull_requests_only_may_ask_too() {
+    let intake = intake();
+    let terms = IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    };
+    let key = intake.new_key(&terms);
+    let answer = explained(&intake, &key, &[("pullRequest", "7")], &BROKEN);
+    assert_eq!(of(&answer, "pays")["cause"], "this_change", "{answer}");
+    assert_eq!(answer["effect"], "added");
+    // Its run is in no verdict, and is explained all the same.
+    let again = explained(&intake, &key, &[("pullRequest", "7")], &BROKEN);
+    assert_eq!(again["failures"], answer["failures"]);
+}
+
+/// The command line in a folder with a report, as a CI job runs it.
+struct Job<'a> {
+    intake: &'a Intake,
+    folder: tempfile::TempDir,
+}
+
+impl Job<'_> {
+    fn run(&self, cases: &[Case<'_>], arguments: &[&str]) -> Output {
+        fs::write(self.folder.path().join("saved.xml"), report(cases)).unwrap();
+        Cli::new("postgresql://127.0.0.1:1/nowhere")
+            .command(arguments)
+            .current_dir(self.folder.path())
+            .env("ASSAY_INGEST_URL", self.intake.server.ingest().base())
+            .env("ASSAY_INGEST_KEY", &self.intake.key)
+            .output()
+            .unwrap()
+    }
+
+    /// `assay gate` of these results.
+    fn gate(&self, cases: &[Case<'_>], arguments: &[&str]) -> (Option<i32>, Value) {
+        let fixed = [
+            "gate",
+            "saved.xml",
+            "--branch",
+            "feature/tax",
+            "--commit",
+            "f1",
+            "--json",
+        ];
+        let output = self.run(cases, &[&fixed, arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        let value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        assert!(output.status.code().is_some(), "{said}");
+        (output.status.code(), value)
+    }
+}
+
+#[test]
+fn the_gate_excuses_flakes_and_nothing_else() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let refusal = |value: &Value| value["failed"][0]["refusal"].clone();
+    let (status, value) = job.gate(&[("pays", None), ("odd", None)], &[]);
+    assert_eq!((status, &value["outcome"]), (Some(0), &"clean".into()), "{value}");
+    let flake = [("pays", None), ("odd", TIMEOUT)];
+    let (status, value) = job.gate(&flake, &[]);
+    assert_eq!(
+        (status, &value["outcome"]),
+        (Some(0), &"excused".into()),
+        "{value}"
+    );
+    let (status, value) = job.gate(&BROKEN[..2], &["--exit-code", "42"]);
+    assert_eq!(
+        (status, &value["outcome"]),
+        (Some(42), &"blocked".into()),
+        "{value}"
+    );
+    assert_eq!(refusal(&value), "mine", "{value}");
+    let (status, value) = job.gate(&[("pays", None), ("old", WRONG)], &[]);
+    assert_eq!((status, refusal(&value)), (Some(1), "broken".into()), "{value}");
+    let (status, _) = job.gate(&[("pays", None), ("old", WRONG)], &["--allow-broken"]);
+    assert_eq!(status, Some(0));
+    let (status, value) = job.gate(&flake, &["--never", "cart*"]);
+    assert_eq!((status, refusal(&value)), (Some(1), "never".into()), "{value}");
+    fs::write(
+        job.folder.path().join("changed.txt"),
+        "README.md\nweb/cart.test.ts\n",
+    )
+    .unwrap();
+    let (status, value) = job.gate(&flake, &["--changed", "changed.txt"]);
+    assert_eq!((status, refusal(&value)), (Some(1), "changed".into()), "{value}");
+    let (status, value) = job.gate(&flake, &["--expire-after", "1d"]);
+    assert_eq!((status, refusal(&value)), (Some(1), "expired".into()), "{value}");
+    let (status, _) = job.gate(&flake, &["--max-excused", "0"]);
+    assert_eq!(status, Some(1));
+    let (status, _) = job.gate(&flake, &["--risk", "2"]);
+    assert_eq!(status, Some(2), "wrong usage");
+    assert_eq!(intake.read("/runs")["total"], 20, "the gate stores nothing");
+
+    // Nothing is excused where nobody answers.
+    let output = Cli::new("postgresql://127.0.0.1:1/nowhere")
+        .command(&["gate", "saved.xml", "--retry-for", "0"])
+        .current_dir(job.folder.path())
+        .env("ASSAY_INGEST_URL", "http://127.0.0.1:1")
+        .env("ASSAY_INGEST_KEY", &intake.key)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn the_gate_writes_a_summary_and_a_comment() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let flags = [
+        "gate",
+        "saved.xml",
+        "--branch",
+        "feature/tax",
+        "--commit",
+        "f1",
+        "--comment",
+        "comment.md",
+    ];
+    let output = job.run(
+        &BROKEN,
+        &[&flags[..], &["--summary", "summary.md", "--output", "junit"]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let xml = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        xml.contains("tests=\"4\" failures=\"3\" errors=\"0\" skipped=\"1\""),
+        "{xml}"
+    );
+    let comment = fs::read_to_string(job.folder.path().join("comment.md")).unwrap();
+    assert!(comment.starts_with("<!-- assay-gate -->\n"), "{comment}");
+    let summary = fs::read_to_string(job.folder.path().join("summary.md")).unwrap();
+    assert_eq!(summary.trim_end(), comment.trim_end());
+}
+
+#[test]
+fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let run = |cases: &[Case<'_>], key: &str, status: i32, flags: &[&str]| {
+        let script = format!("cp saved.xml r.xml; exit {status}");
+        let fixed = [
+            "run",
+            "--report",
+            "r.xml",
+            "--run-key",
+            key,
+            "--branch",
+            "feature/tax",
+            "--commit",
+            key,
+        ];
+        let command = ["--", "sh", "-c", &script];
+        let output = job.run(cases, &[&fixed, flags, &command].concat());
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let flake = [("pays", None), ("odd", TIMEOUT)];
+    let (status, said) = run(&flake, "g1", 1, &["--gate"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("Gate: passes, 1 failed test excused"), "{said}");
+    let (status, said) = run(&flake, "g2", 1, &[]);
+    assert_eq!(status, Some(1), "{said}");
+    // Killed, so that tests may be missing.
+    let (status, said) = run(&flake, "g3", 137, &["--gate"]);
+    assert_eq!(status, Some(137), "{said}");
+    assert!(said.contains("ended with status 137"), "{said}");
+    // The report knows of no failure.
+    let (status, said) = run(&[("pays", None)], "g4", 1, &["--gate"]);
+    assert_eq!(status, Some(1), "{said}");
+    let (status, said) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
+    assert_eq!(status, Some(9), "{said}");
+    assert_eq!(intake.read("/runs")["total"], 25, "every report is stored");
+}
