@@ -9,7 +9,7 @@ fn cli() -> Cli {
 }
 
 /// A CTRF report of a run: branch, commit, and each test with its error, if it failed.
-fn ctrf(day: u32, branch: &str, commit: &str, tests: &[(&str, Option<&str>)]) -> String {
+pub(crate) fn ctrf(day: u32, branch: &str, commit: &str, tests: &[(&str, Option<&str>)]) -> String {
     let start = 1_793_520_000_000_u64 + u64::from(day) * 43_200_000;
     let tests: Vec<Value> = tests
         .iter()
@@ -32,7 +32,7 @@ fn ctrf(day: u32, branch: &str, commit: &str, tests: &[(&str, Option<&str>)]) ->
 
 /// Twenty runs of main in which `odd` fails now and then and `old` fails in the last five, then a branch that breaks `pays`
 /// with `odd` and `old` failing, too.
-fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for run in 1..=20 {
         let odd = (run % 4 == 0).then_some("Timed out waiting for the cart");

@@ -14,6 +14,7 @@ mod analyze;
 mod causes;
 mod docs;
 mod doctor;
+mod gate;
 mod hostile;
 mod import;
 mod junit;
