@@ -113,12 +113,7 @@ fn breakage(revision: u32, texts: &mut Texts, random: &mut StdRng) -> Breakage {
     Breakage { tests, revision }
 }
 
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a small positive number"
-)]
+#[expect(clippy::as_conversions, reason = "a small positive number")]
 fn count(size: f64) -> u32 {
     size as u32
 }
