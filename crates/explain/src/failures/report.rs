@@ -229,7 +229,7 @@ impl<'r> Overlay<'r> {
                 .attempts
                 .iter()
                 .filter_map(|attempt| attempt.class.as_ref())
-                .last()
+                .next_back()
             else {
                 continue;
             };
