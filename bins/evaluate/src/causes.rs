@@ -210,20 +210,23 @@ impl Known {
         let mut random = StdRng::seed_from_u64(seed);
         let mut texts = Texts(0);
         let planned = plan(&mut texts, &mut random);
-        let flakes: BTreeMap<u32, Flake> = (0..TESTS)
-            .filter_map(|test| {
-                random.random_bool(FLAKY).then(|| {
-                    let mut weight = 0.0;
-                    let mixture = (1..=random.random_range(1..=4_u32)).map(|place| {
-                        weight += 1.0 / f64::from(place);
-                        (weight, texts.next())
-                    });
-                    let texts = mixture.collect();
-                    let rate = 10.0_f64.powf(random.random_range(-2.3..-0.5));
-                    (test, Flake { rate, texts })
-                })
-            })
-            .collect();
+        let mut flakes: BTreeMap<u32, Flake> = BTreeMap::new();
+        for test in 0..TESTS {
+            if !random.random_bool(FLAKY) {
+                continue;
+            }
+            let mut weight = 0.0;
+            let mut mixture = Vec::new();
+            for place in 1..=random.random_range(1..=4_u32) {
+                weight += 1.0 / f64::from(place);
+                mixture.push((weight, texts.next()));
+            }
+            let flake = Flake {
+                rate: 10.0_f64.powf(random.random_range(-2.3..-0.5)),
+                texts: mixture,
+            };
+            flakes.insert(test, flake);
+        }
         let drifts: Vec<Drift> = (0..3)
             .map(|_| {
                 let from = random.random_range(0.0..DAYS);
