@@ -17,6 +17,7 @@ mod doctor;
 mod gate;
 mod hostile;
 mod import;
+mod ingest;
 mod junit;
 mod private;
 mod prune;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{blocks, root};
 use crate::{
+    ingest::{Site, now},
     junit,
     receiver::{Receiver, stored},
     upload::Job,
@@ -164,7 +165,7 @@ fn is_of_parallel_jobs_only(variable: &str) -> bool {
 fn install(folder: &Path) -> String {
     let bin = folder.join("bin");
     fs::create_dir(&bin).unwrap();
-    let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
+    let report = junit::report(&now(), &[("adds", true)]);
     let pytest = format!(
         "#!/bin/sh\nfor word in \"$@\"; do case $word in --junitxml=*) file=${{word#--junitxml=}}; mkdir -p \"$(dirname \"$file\")\"\n\
          cat > \"$file\" <<'XML'\n{report}XML\n;; esac; done\n"
@@ -244,6 +245,50 @@ fn every_command_of_every_page_runs_under_its_services_variables() {
             }
         }
     }
+}
+
+#[test]
+fn every_command_of_every_page_stores_a_run_of_its_own() {
+    let site = Site::new();
+    let folder = site.world.folder.path();
+    let path = install(folder);
+    site.world
+        .file("junit.xml", &junit::report(&now(), &[("adds", true)]));
+    let mut builds = 0;
+    for (page, provider, variables) in PAGES {
+        let before = site.runs();
+        let commands = commands(&root().join("docs/ci").join(page));
+        for (section, command) in &commands {
+            builds += 1;
+            // Each command is of a build of its own.
+            let build = format!("8120{builds}");
+            let variables = variables
+                .iter()
+                .filter(|(name, _)| section != "Matrix" || !is_of_parallel_jobs_only(name))
+                .chain(&OF_THE_JOB)
+                .map(|(name, value)| (*name, value.replace("812", &build)));
+            let plain = site.command(&[]);
+            let mut shell = std::process::Command::new("bash");
+            shell
+                .args(["-euo", "pipefail", "-c", command])
+                .env_clear()
+                .current_dir(folder);
+            shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            let output = shell
+                .envs(variables)
+                .env("PATH", &path)
+                .env("ASSAY_KEY_WEB", &site.key)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{page}: {command}: {}", said(&output));
+        }
+        let count = i64::try_from(commands.len()).unwrap();
+        let of_provider = format!("SELECT count(*) FROM run WHERE ci_provider::text = '{provider}'");
+        assert_eq!(site.runs() - before, count, "{page}");
+        assert_eq!(site.world.count(&of_provider), count, "{page}");
+    }
+    let elsewhere = "SELECT count(*) FROM run WHERE branch IS DISTINCT FROM 'main' OR commit_sha IS DISTINCT FROM 'c0ffee'";
+    assert_eq!(site.world.count(elsewhere), 0);
 }
 
 #[test]
