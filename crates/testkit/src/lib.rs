@@ -23,4 +23,4 @@ pub use browser::{Browser, Scripts};
 pub use database::TestDatabase;
 pub use http::{Client, Response};
 pub use program::{Cli, program};
-pub use server::{PATIENCE, Server};
+pub use server::{PATIENCE, Server, free_address};

@@ -235,7 +235,8 @@ impl Drop for Server {
     }
 }
 
-fn free_address() -> String {
+/// An address of this machine with a port that is free now.
+pub fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.expect("a port is free").to_string()
 }

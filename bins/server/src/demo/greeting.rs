@@ -1,6 +1,6 @@
 //! What a demonstration prints once it is loaded.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
 use super::Demo;
 
@@ -11,9 +11,6 @@ const QUESTIONS: [(&str, &str); 4] = [
     ("Which errors come back?", "projects/$PROJECT/errors"),
     ("Which projects are there?", "projects"),
 ];
-
-/// A report to send.
-const REPORT: &str = "testdata/demo/storefront/run-04.json";
 
 /// The address, the key and the first project for a shell, requests that use them, and where the reference is. Nothing to be
 /// pasted holds a `#` or a `?`, which zsh reads as other shells do not.
@@ -46,10 +43,13 @@ pub(crate) fn greeting(
     }
     if let (Some(ingest), Some(key)) = (ingest, &demo.ingest_key) {
         text += &format!(
-            "\nSend a report, which changes the first answer (in a folder with this repository's files):\n\n  \
-             curl -H 'Authorization: Bearer {key}' -F branch=main -F commit=abc1234 \\\n    \
-             -F report=@{REPORT} {scheme}://{}/ingest/v1/reports\n",
-            reachable(ingest)
+            "\nReports are taken on {scheme}://{0}. Send one, which changes the first answer:\n\n  \
+             curl -H 'Authorization: Bearer {key}' \\\n    \
+             -F branch=main -F commit=abc1234 \\\n    \
+             -F {1} \\\n    \
+             {scheme}://{0}/ingest/v1/reports\n",
+            reachable(ingest),
+            form_file("report", &demo.report)
         );
     }
     if let Some(operators) = operators {
@@ -60,6 +60,13 @@ pub(crate) fn greeting(
         demo.key_expires_at
     );
     text
+}
+
+/// The argument of `curl -F` that sends a file, quoted for curl and for a shell.
+fn form_file(field: &str, path: &Path) -> String {
+    let path = path.display().to_string();
+    let for_curl = path.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("'{field}=@\"{}\"'", for_curl.replace('\'', "'\\''"))
 }
 
 /// What to ask of the read API.
@@ -94,6 +101,16 @@ pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_quoted_for_curl_and_the_shell() {
+        for (path, quoted) in [
+            ("/a/report.xml", r#"'report=@"/a/report.xml"'"#),
+            ("/a b;c/it's", r#"'report=@"/a b;c/it'\''s"'"#),
+        ] {
+            assert_eq!(form_file("report", Path::new(path)), quoted);
+        }
+    }
 
     #[test]
     fn a_server_that_listens_everywhere_is_reached_here() {

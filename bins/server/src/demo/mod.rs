@@ -4,7 +4,10 @@ mod greeting;
 mod manifest;
 mod note;
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf, absolute},
+};
 
 use anyhow::{Context as _, bail, ensure};
 use assay_access::{key::mint, lifetime::Lifetime};
@@ -34,6 +37,9 @@ static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo"
 /// by, so that with this every sample lies within the last fourteen days.
 const LONGEST_KEPT_MS: i64 = DAY_MS / 2;
 
+/// The sample to send over HTTP. It has no time of its own, so that it can be sent at any time.
+const REPORT: &str = "report.xml";
+
 /// The loaded demonstration.
 #[derive(Debug)]
 pub(crate) struct Demo {
@@ -43,6 +49,8 @@ pub(crate) struct Demo {
     pub(crate) key: String,
     /// The text of the first project's ingest key.
     pub(crate) ingest_key: Option<String>,
+    /// The report to send, which lies in the private database's folder.
+    pub(crate) report: PathBuf,
     /// When the key ceases to work.
     pub(crate) key_expires_at: Timestamp,
 }
@@ -99,6 +107,7 @@ pub(crate) fn load<S: Administration + Recorder>(
     Ok(Demo {
         projects,
         ingest_key: ingest_key.map(|key| key.text),
+        report: write_report(folder)?,
         key: key.text,
         key_expires_at: key.expires_at,
     })
@@ -165,6 +174,13 @@ fn store_sample(
         now,
     )?;
     Ok(())
+}
+
+/// Writes the report to send, so that it is there without the repository.
+fn write_report(folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = absolute(folder.join(REPORT))?;
+    fs::write(&path, sample(REPORT)?.bytes).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
 }
 
 fn sample(name: &str) -> anyhow::Result<SourceFile> {

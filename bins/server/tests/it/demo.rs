@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use assay_testkit::{TestDatabase, program};
+use assay_testkit::{Server, TestDatabase, program};
 use serde_json::Value;
 
 use crate::private::Private;
@@ -71,6 +71,58 @@ fn what_a_demonstration_prints_can_be_pasted() {
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{request}: {error}"));
         assert_eq!(answer.get("code"), None, "{request}: {answer}");
     }
+}
+
+#[test]
+fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program("assay-server"));
+    command
+        .args(["--demo", "--no-install"])
+        .current_dir(folder.path());
+    let ingest = assay_testkit::free_address();
+    let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
+    server.ready();
+    server.said("Stop with Ctrl-C.");
+    let log = server.log();
+    assert!(
+        log.contains(&format!("Reports are taken on http://{ingest}.")),
+        "{log}"
+    );
+    let greeting = greeted(&log);
+    let path = format!("/api/v1/projects/{}/flaky?perPage=50", greeting.project);
+    let listed = || -> Vec<String> {
+        let tests = server.client().get(&path, Some(&greeting.key)).json();
+        let tests = tests["tests"].as_array().unwrap().iter();
+        tests
+            .map(|test| format!("{} {}", test["testName"], test["status"]))
+            .collect()
+    };
+    let before = listed();
+    // Pasted somewhere else.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let begin = log.find("  curl ").unwrap();
+    let lines = log[begin..].lines();
+    let script: Vec<&str> = lines
+        .scan(true, |goes_on, line| {
+            let is_line = *goes_on;
+            *goes_on = line.ends_with('\\');
+            is_line.then_some(line)
+        })
+        .collect();
+    let sent = Command::new("sh")
+        .args(["-c", &script.join("\n")])
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    let answer: Value =
+        serde_json::from_slice(&sent.stdout).unwrap_or_else(|error| panic!("{error}: {script:?} {sent:?}"));
+    assert_eq!(answer["effect"], "added", "{answer}");
+    let after = listed();
+    assert!(
+        after.len() == before.len() + 1 && before.iter().all(|test| after.contains(test)),
+        "{before:?} {after:?}"
+    );
 }
 
 #[test]

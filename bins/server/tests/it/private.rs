@@ -16,7 +16,12 @@ impl Private {
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program("assay-server"));
         command.args(arguments).current_dir(folder);
-        Self(Server::launch(command, &[]))
+        Self::of(Server::launch(command, &[]))
+    }
+
+    /// A server that was started so.
+    pub(crate) const fn of(server: Server) -> Self {
+        Self(server)
     }
 }
 
