@@ -33,4 +33,5 @@ mod shutdown;
 mod snapshot;
 mod soak;
 mod turns;
+mod uploads;
 mod world;

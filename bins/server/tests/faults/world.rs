@@ -99,29 +99,39 @@ impl World {
 
     /// The program that imports a made-up report, to be run.
     pub(crate) fn import_command(&self, report: &Report) -> Command {
-        let path = self.folder.path().join(format!("{}.xml", report.name()));
+        let arguments = self.arguments(report);
+        let mut command = self.cli.command(&["import", "--project", "web"]);
+        command.args(arguments);
+        command
+    }
+
+    /// The program that sends a made-up report to this address with an ingest key, to be run. It has no database.
+    pub(crate) fn upload_command(&self, report: &Report, url: &str, key: &str) -> Command {
+        let arguments = self.arguments(report);
+        let mut command = self.cli.command(&["upload"]);
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_remove("ASSAY_DATABASE_URL")
+            .env("ASSAY_INGEST_URL", url)
+            .env("ASSAY_INGEST_KEY", key);
+        command
+    }
+
+    /// What both are told of a made-up report, which is written.
+    fn arguments(&self, report: &Report) -> Vec<String> {
+        let name = format!("{}.xml", report.name());
+        let path = self.folder.path().join(&name);
         fs::write(&path, report.xml()).unwrap();
-        let path = path.display().to_string();
-        let key = report.build.to_string();
-        let started = report.started();
-        let mut arguments = vec![
-            "import",
-            "--json",
-            "--project",
-            "web",
-            "--branch",
-            "main",
-            "--run-key",
-            &key,
-            "--started-at",
-            &started,
-        ];
-        let shard = report.shard.map(|(index, of)| format!("{index}/{of}"));
-        if let Some(shard) = &shard {
-            arguments.extend(["--shard", shard]);
+        let mut arguments = vec!["--json".to_owned(), path.display().to_string()];
+        let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
+        add("--branch", "main".to_owned());
+        add("--run-key", report.build.to_string());
+        add("--started-at", report.started());
+        if let Some((index, of)) = report.shard {
+            add("--shard", format!("{index}/{of}"));
         }
-        arguments.push(&path);
-        self.cli.command(&arguments)
+        arguments
     }
 }
 

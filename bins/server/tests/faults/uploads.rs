@@ -1,0 +1,217 @@
+//! Uploads that are cut off by the client, by the server and by Postgres, and repeated until they are stored.
+
+use std::{
+    fs,
+    io::Write as _,
+    net::TcpStream,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_testkit::{Client, Server, free_address, program};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+
+use crate::{
+    quiet, server, snapshot,
+    world::{Report, World, said, text},
+};
+
+/// How many uploads are cut off. `ASSAY_KILLS` asks for more.
+const CUTS: u32 = 9;
+
+/// A world whose server takes reports.
+struct Intake {
+    world: World,
+    key: String,
+    address: String,
+}
+
+impl Intake {
+    fn over(world: World) -> Self {
+        let key = world.cli.json(&["key", "create-ingest", "--project", "web"]);
+        let mut intake = Self {
+            world,
+            key: text(&key["key"]),
+            address: free_address(),
+        };
+        intake.start(&[]);
+        intake
+    }
+
+    /// Starts the server in place of the one that runs or was killed.
+    fn start(&mut self, more: &[(&str, &str)]) {
+        let environment = [
+            ("ASSAY_DATABASE_URL", self.world.database.url()),
+            ("ASSAY_INGEST_LISTEN", &self.address),
+        ];
+        let environment = [&environment, more].concat();
+        self.world.server.kill();
+        let command = Command::new(program("assay-server"));
+        self.world.server = server::start_with(command, self.world.folder.path(), &environment);
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn command(&self, report: &Report) -> Command {
+        let mut command = self.world.upload_command(report, &self.url(), &self.key);
+        command.args(["--retry-for", "60s", "--spool", "kept"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    fn upload(&self, report: &Report) {
+        let output = self.command(report).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+
+    /// Has an upload cut off at a moment; returns whether it was still under way.
+    fn cut(&mut self, report: &Report, by: Cut, moment: Duration) -> bool {
+        let mut upload = self.command(report).spawn().unwrap();
+        thread::sleep(moment);
+        let was_running = upload.try_wait().unwrap().is_none();
+        match by {
+            Cut::Client => {
+                // One that ended by itself is gone already.
+                let _ = upload.kill();
+                upload.wait().unwrap();
+            }
+            Cut::Server => {
+                self.world.server.kill();
+                self.start(&[]);
+            }
+            Cut::Postgres => {
+                self.world.postgres().kill();
+                self.world.postgres().start_again();
+            }
+        }
+        if !matches!(by, Cut::Client) {
+            // It tries again by itself.
+            let output = upload.wait_with_output().unwrap();
+            assert!(output.status.success(), "{by:?}: {}", said(&output));
+        }
+        was_running
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Cut {
+    Client,
+    Server,
+    Postgres,
+}
+
+#[test]
+fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
+    let _shared = quiet::shared();
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u32>().unwrap());
+    let cuts = number("ASSAY_KILLS").unwrap_or(CUTS);
+    let seed = number("ASSAY_SEED").unwrap_or(1);
+    let whole = |build| Report::whole(build, 25, (100 - i64::from(build)) * 60);
+    let shards = (1..=2).map(|part| Report {
+        shard: Some((part, 2)),
+        ..whole(5)
+    });
+    let history: Vec<_> = (1..=4).map(whole).chain(shards).collect();
+
+    let undisturbed = Intake::over(World::new());
+    let began = Instant::now();
+    for report in &history {
+        undisturbed.upload(report);
+    }
+    let typical = began.elapsed() / u32::try_from(history.len()).unwrap();
+    let expected = snapshot::of(&undisturbed.world);
+
+    let mut random = StdRng::seed_from_u64(seed.into());
+    let mut disturbed = Intake::over(World::with_own_postgres());
+    let (mut asked, mut cut) = (0, 0);
+    for (index, report) in (1..).zip(&history) {
+        // Spread evenly over the history.
+        while asked * u32::try_from(history.len()).unwrap() < cuts * index {
+            let by = [Cut::Client, Cut::Server, Cut::Postgres][usize::try_from(asked % 3).unwrap()];
+            let moment = typical.mul_f64(random.random_range(0.2..1.0));
+            cut += u32::from(disturbed.cut(report, by, moment));
+            asked += 1;
+        }
+        disturbed.upload(report);
+    }
+    assert!(cut > 0, "every upload ended before its moment");
+    println!("{cut} of {asked} uploads of about {typical:?} cut off");
+    let context = format!("seed {seed}");
+    snapshot::assert_same(&snapshot::of(&disturbed.world), &expected, &context);
+    for report in &history {
+        disturbed.upload(report);
+    }
+    snapshot::assert_same(&snapshot::of(&disturbed.world), &expected, &context);
+    is_clear(&disturbed.world.server);
+    let kept = disturbed.world.folder.path().join("kept");
+    assert_eq!(fs::read_dir(&kept).map_or(0, |entries| entries.count()), 0);
+}
+
+#[test]
+fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
+    let _shared = quiet::shared();
+    let mut intake = Intake::over(World::new());
+    intake.start(&[("ASSAY_INGEST_SPOOL_MIB", "1")]);
+    // A body that fills the room and does not end.
+    let mut holder = TcpStream::connect(&intake.address).unwrap();
+    let head = format!(
+        "POST /ingest/v1/reports HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 2000000\r\n\r\n",
+        intake.key
+    );
+    holder.write_all(head.as_bytes()).unwrap();
+    holder.write_all(&vec![b' '; 1 << 20]).unwrap();
+    let client = Client::new(intake.url());
+    let authorization = format!("Bearer {}", intake.key);
+    let headers = [("Authorization", authorization.as_str())];
+    let began = Instant::now();
+    loop {
+        let answer = client.post("/ingest/v1/reports", &headers, b"<testsuite/>");
+        if answer.status == 503 {
+            assert_eq!(answer.json()["code"], "busy");
+            assert!(answer.header("retry-after").is_some());
+            break;
+        }
+        assert_eq!(answer.status, 422, "{}", answer.text());
+        assert!(began.elapsed() < Duration::from_secs(5), "the room is never full");
+    }
+    let report = Report::whole(1, 5, 60);
+    let upload = intake.command(&report).spawn().unwrap();
+    thread::sleep(Duration::from_secs(1));
+    drop(holder);
+    let output = upload.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(intake.world.get("/runs")["total"], 1);
+    is_clear(&intake.world.server);
+}
+
+/// Asserts that no upload's temporary file and no memory is held any more.
+fn is_clear(server: &Server) {
+    let began = Instant::now();
+    let holds_files = || {
+        let entries = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+        let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        let temporary = std::env::temp_dir();
+        let is_body = |target: &Path| {
+            target.starts_with(&temporary) && target.display().to_string().ends_with("(deleted)")
+        };
+        targets.filter(|target| is_body(target)).count() > 0
+    };
+    while holds_files() {
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "a temporary file is held"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    let metrics = server.admin().get("/metrics", None).text();
+    for gauge in [
+        "assay_ingest_memory_reserved_bytes 0",
+        "assay_ingest_uploads_waiting 0",
+    ] {
+        assert!(metrics.contains(gauge), "{metrics}");
+    }
+}
