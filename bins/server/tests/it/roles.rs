@@ -402,6 +402,27 @@ fn the_logins_of_the_deployment_run_every_program() {
     let answer = server.client().get(&runs, key["key"].as_str());
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["total"], 1);
+
+    // Reports are taken by a process of its own, which knows no other database setting.
+    let ingest_key = administration.json(&["key", "create-ingest", "--project", "web"]);
+    let settings = [
+        ("ASSAY_LISTEN", "off"),
+        ("ASSAY_INGEST_DATABASE_URL", intake.as_str()),
+    ];
+    let reports = Server::start_with_ingest("", &settings);
+    let authorization = format!("Bearer {}", ingest_key["key"].as_str().unwrap());
+    let sent = reports.ingest().post(
+        "/ingest/v1/reports?branch=main&runKey=sent",
+        &[("Authorization", &authorization)],
+        &fs::read(&report).unwrap(),
+    );
+    assert_eq!(sent.status, 201, "{}", sent.text());
+    let answer = server.client().get(&runs, key["key"].as_str());
+    assert_eq!(answer.json()["total"], 2);
+    for log in [server.log(), reports.log()] {
+        assert!(!log.contains("permission denied"), "{log}");
+    }
+    drop((server, reports));
     for cli in [
         administration,
         Cli::new(web.clone()),
@@ -417,4 +438,27 @@ fn the_logins_of_the_deployment_run_every_program() {
     }
     // The server's login may not change what it serves.
     assert!(!Cli::new(web).run(&["org", "create", "Other"]).status.success());
+}
+
+#[test]
+fn the_deployment_files_read_and_take_reports_in_processes_of_their_own() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let compose = text("compose.yaml");
+    let service = |name: &str| {
+        let (_, rest) = compose.split_once(&format!("\n  {name}:")).unwrap();
+        rest.split("\n\n").next().unwrap().to_owned()
+    };
+    let (server, ingest) = (service("server"), service("ingest"));
+    assert!(server.contains("ASSAY_DATABASE_URL: postgresql://assay_web@") && !server.contains("INGEST"));
+    assert!(ingest.contains("ASSAY_INGEST_DATABASE_URL: postgresql://assay_intake@"));
+    assert!(ingest.contains("ASSAY_LISTEN: \"off\"") && !ingest.contains(" ASSAY_DATABASE_URL"));
+    let unit = text("assay-ingest.service");
+    assert!(unit.contains("EnvironmentFile=/etc/assay/ingest.env\n") && unit.contains("ASSAY_LISTEN=off "));
+    // Both units are hardened alike.
+    let hardening = |name: &str| text(name).split_once("\nNoNewPrivileges").unwrap().1.to_owned();
+    assert_eq!(
+        hardening("assay-ingest.service"),
+        hardening("assay-server.service")
+    );
 }

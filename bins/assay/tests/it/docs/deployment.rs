@@ -1,6 +1,6 @@
 //! The servers that the page on deployment starts.
 
-use assay_testkit::TestDatabase;
+use assay_testkit::{TestDatabase, free_address};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
 use super::{blocks, elsewhere, folder, root, run};
@@ -34,13 +34,15 @@ fn every_server_of_the_deployment_page_gets_ready() {
             script += if is_server { ATTENDED } else { "\n" };
         }
     }
-    assert!(servers >= 3, "{script}");
+    assert!(servers >= 4, "{script}");
     // What belongs to the reader's own machine.
     let named = format!("'{}'", database.url());
     let script = script
         .replace("/var/lib/assay", &file("data"))
         .replace("postgresql://assay_owner:…@db.internal/assay", &named)
         .replace("postgresql://assay_web:…@db.internal/assay", &named)
+        .replace("postgresql://assay_intake:…@db.internal/assay", &named)
+        .replace("127.0.0.1:8081", &free_address())
         .replace("/etc/letsencrypt/live/assay.example.org/", &file(""))
         .replace("0.0.0.0:443", "127.0.0.1:8080");
     let output = run(&elsewhere(&script), folder.path(), &database);
