@@ -25,10 +25,14 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
         let detail = ask(below(&format!("/runs/{run}")));
         for test in detail["tests"].as_array().unwrap() {
             let name = encoded(&text(&test["testName"]));
-            ask(below(&format!("/runs/{run}/tests/{name}")));
-            ask(below(&format!("/tests/{name}?days=90")));
-            ask(below(&format!("/tests/{name}/status")));
+            // Several files may have a test of this name.
+            let file = test["filePath"].as_str().map(encoded);
+            let file = file.map_or_else(String::new, |file| format!("&filePath={file}"));
+            ask(below(&format!("/runs/{run}/tests/{name}?{file}")));
+            ask(below(&format!("/tests/{name}?days=90{file}")));
+            ask(below(&format!("/tests/{name}/status?{file}")));
         }
+        ask(below(&format!("/runs/{run}/failures?limit=200")));
     }
     let errors = ask(below("/errors?days=90&perPage=50"));
     for error in errors["errors"].as_array().unwrap() {
