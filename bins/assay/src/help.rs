@@ -13,7 +13,7 @@ use crate::cli::Cli;
 /// The commands by what they are for, in the order of their first use.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Reports", &["run", "upload", "import", "analyze"]),
-    ("Answers", &["mcp"]),
+    ("Answers", &["gate", "quarantine", "mcp"]),
     ("Administration", &["org", "project", "key", "uploads"]),
     (
         "The database",
