@@ -197,6 +197,7 @@ impl VerdictChanges {
 
 /// A test whose verdict changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictChange {
     /// The test's full stored name.

@@ -101,7 +101,8 @@ impl From<Rejected> for IntakeError {
 
 /// The body of every error.
 #[derive(Serialize)]
-struct ErrorBody<'a> {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct ErrorBody<'a> {
     /// What is wrong, in a sentence that may be reworded.
     error: String,
     /// What is wrong, in a word that does not change.

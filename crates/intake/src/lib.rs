@@ -12,6 +12,8 @@ mod error;
 mod fields;
 mod limits;
 mod metrics;
+#[cfg(test)]
+mod openapi;
 mod parts;
 mod routes;
 mod upload;

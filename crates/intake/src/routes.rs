@@ -23,8 +23,8 @@ use crate::{
 /// The prefix of every route.
 pub const BASE: &str = "/ingest/v1";
 
-const REPORTS: &str = "/ingest/v1/reports";
-const KEY: &str = "/ingest/v1/key";
+pub(crate) const REPORTS: &str = "/ingest/v1/reports";
+pub(crate) const KEY: &str = "/ingest/v1/key";
 const NO_ROUTE: &str = "(no route)";
 const NO_METHOD: &str = "(no method)";
 
@@ -172,13 +172,19 @@ const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "private, n
 
 /// The answer about the key that asks.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-struct KeyAnswer {
+pub(crate) struct KeyAnswer {
     project: ProjectName,
+    /// The key's id, as `assay key list` shows it.
     key_id: assay_domain::id::KeyId,
+    /// The key's name.
     name: Option<String>,
+    /// When it ceases to work.
     expires_at: Option<Timestamp>,
+    /// Whether runs may have started more than 7 days ago.
     backfill: bool,
+    /// Whether it takes reports of pull requests only.
     pull_requests_only: bool,
 }
 

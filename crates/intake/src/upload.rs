@@ -429,8 +429,11 @@ async fn blocking<T: Send + 'static>(
 
 /// A project as answers name it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ProjectName {
+    /// Its id.
     pub(crate) id: ProjectId,
+    /// Its name.
     pub(crate) name: String,
 }
 
@@ -445,12 +448,15 @@ impl ProjectName {
 
 /// The answer to an upload.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
     project: ProjectName,
-    /// The logical run; none of a dry run.
+    /// The logical run; null for a dry run.
     run_id: Option<RunId>,
+    /// Its number in the project; null for a dry run.
     run_number: Option<i32>,
+    /// This shard of it, or the run itself; null for a dry run.
     shard_id: Option<RunId>,
     /// How the logical run ended, as far as is known.
     status: Option<Outcome>,
@@ -459,10 +465,15 @@ pub(crate) struct Answer {
     /// Tests of this report.
     tests: usize,
     effect: Effect,
+    /// Whether nothing was stored because the request asked for that.
     dry_run: bool,
-    values: Vec<Value>,
+    /// What is known of the run.
+    values: Vec<RunValue>,
+    /// The verdicts that changed, at most 1,000 of them.
     verdicts_changed: Vec<VerdictChange>,
+    /// How many verdicts changed.
     verdicts_changed_total: u64,
+    /// What the reader of the reports should know.
     warnings: Vec<String>,
     /// Why the tests of this report failed, where that was asked for.
     failures: Option<ReportFailures>,
@@ -470,14 +481,17 @@ pub(crate) struct Answer {
 
 /// A value of the run, and where it was taken from.
 #[derive(Debug, Serialize)]
-struct Value {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+struct RunValue {
+    /// Which value it is.
     what: &'static str,
+    /// The value.
     value: String,
     /// The variable, where CI's variables say it and the client named it, else the kind of source.
     from: String,
 }
 
-impl Value {
+impl RunValue {
     fn all_of(choices: Vec<Choice>, sources: &[(String, String)]) -> Vec<Self> {
         let from = |choice: &Choice| {
             let named = sources.iter().find(|(what, _)| what == choice.what);
@@ -509,7 +523,7 @@ impl Answer {
             tests: parsed.prepared.recording.tests.len(),
             effect: Effect::Unchanged,
             dry_run: true,
-            values: Value::all_of(parsed.prepared.choices, &parsed.sources),
+            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: Vec::new(),
             verdicts_changed_total: 0,
             warnings: parsed.prepared.warnings,
@@ -528,7 +542,7 @@ impl Answer {
             tests: parsed.prepared.recording.tests.len(),
             effect: imported.effect,
             dry_run: false,
-            values: Value::all_of(parsed.prepared.choices, &parsed.sources),
+            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: imported.verdicts_changed.listed,
             verdicts_changed_total: imported.verdicts_changed.total,
             warnings: parsed.prepared.warnings,

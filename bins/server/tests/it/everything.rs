@@ -25,12 +25,14 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
         let detail = ask(below(&format!("/runs/{run}")));
         for test in detail["tests"].as_array().unwrap() {
             let name = encoded(&text(&test["testName"]));
-            // Several files may have a test of this name.
-            let file = test["filePath"].as_str().map(encoded);
-            let file = file.map_or_else(String::new, |file| format!("&filePath={file}"));
-            ask(below(&format!("/runs/{run}/tests/{name}?{file}")));
-            ask(below(&format!("/tests/{name}?days=90{file}")));
-            ask(below(&format!("/tests/{name}/status?{file}")));
+            // Tests of several files may have one name.
+            let file = test["filePath"]
+                .as_str()
+                .map(|file| format!("filePath={}", encoded(file)));
+            let query = file.unwrap_or_default();
+            ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
+            ask(below(&format!("/tests/{name}?days=90&{query}")));
+            ask(below(&format!("/tests/{name}/status?{query}")));
         }
         ask(below(&format!("/runs/{run}/failures?limit=200")));
     }

@@ -1,10 +1,8 @@
 //! Reports over HTTP, sent to the real server.
 
 use std::{
-    fs,
     io::{Read as _, Write as _},
     net::TcpStream,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -15,20 +13,20 @@ use assay_domain::{
 use assay_testkit::{Cli, Client, Response, Server, TestDatabase};
 use serde_json::Value;
 
-use crate::{everything, world::text};
+use crate::world::text;
 
 const BOUNDARY: &str = "assay-test";
-const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"/></testsuite></testsuites>"#;
-const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
+pub(crate) const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"/></testsuite></testsuites>"#;
+pub(crate) const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
 
 /// A server that takes reports, with an organization, a project and a key of each kind.
 pub(crate) struct Intake {
     pub(crate) server: Server,
-    cli: Cli,
-    read_key: String,
+    pub(crate) cli: Cli,
+    pub(crate) read_key: String,
     pub(crate) key: String,
-    project: String,
-    database: TestDatabase,
+    pub(crate) project: String,
+    pub(crate) database: TestDatabase,
 }
 
 impl Intake {
@@ -36,7 +34,7 @@ impl Intake {
         Self::with(&[])
     }
 
-    fn with(environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(environment: &[(&str, &str)]) -> Self {
         let database = TestDatabase::new();
         let cli = Cli::new(database.url());
         cli.json(&["org", "create", "Shop", "--plan", "pro"]);
@@ -67,7 +65,7 @@ impl Intake {
         self.post("/ingest/v1/reports", key, &[("Content-Type", &of_form())], &body)
     }
 
-    fn post(&self, path: &str, key: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    pub(crate) fn post(&self, path: &str, key: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
         let authorization = format!("Bearer {key}");
         let headers = [&[("Authorization", authorization.as_str())], headers].concat();
         self.server.ingest().post(path, &headers, body)
@@ -81,7 +79,7 @@ impl Intake {
     }
 }
 
-fn key_for(database: &TestDatabase, project: ProjectId, terms: &IngestTerms) -> String {
+pub(crate) fn key_for(database: &TestDatabase, project: ProjectId, terms: &IngestTerms) -> String {
     let (secret, new) = mint(KeyKind::Ingest, now());
     assert!(
         database
@@ -92,15 +90,15 @@ fn key_for(database: &TestDatabase, project: ProjectId, terms: &IngestTerms) -> 
     secret.reveal().to_owned()
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from(time::OffsetDateTime::now_utc())
 }
 
-fn of_form() -> String {
+pub(crate) fn of_form() -> String {
     format!("multipart/form-data; boundary={BOUNDARY}")
 }
 
-fn form(fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn form(fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     let mut part = |head: String, bytes: &[u8]| {
         body.extend(format!("--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n").bytes());
@@ -117,7 +115,7 @@ fn form(fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> {
     body
 }
 
-fn code(answer: &Response) -> String {
+pub(crate) fn code(answer: &Response) -> String {
     text(&answer.json()["code"])
 }
 
@@ -523,7 +521,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
 }
 
 /// Sends a head and a body over a connection of its own, and reads until the server closes or answers in whole.
-fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
+pub(crate) fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
     let mut stream = TcpStream::connect(client.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
@@ -738,124 +736,4 @@ fn more_uploads_than_a_minute_admits_are_told_when_to_come_again() {
     // Asking about the key is not counted.
     let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
     assert_eq!(about.status, 200);
-}
-
-#[test]
-fn reports_sent_over_http_are_read_as_imported_ones() {
-    let intake = Intake::new();
-    let imported = intake
-        .cli
-        .json(&["project", "create", "--org", "Shop", "imported"]);
-    let imported = text(&imported["id"]);
-    let start = now().plus_days(-1).to_string();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/reports");
-    let (mut stored, mut refused) = (0, 0);
-    let files = walkdir(&root);
-    for (number, path) in files.iter().enumerate() {
-        let key = format!("run-{number}");
-        let path_text = path.display().to_string();
-        let arguments = [
-            "import",
-            "--project",
-            "imported",
-            "--run-key",
-            &key,
-            "--branch",
-            "main",
-            "--started-at",
-            &start,
-            "--json",
-            &path_text,
-        ];
-        let is_imported = intake.cli.run(&arguments).status.success();
-        let fields = [
-            ("runKey", key.as_str()),
-            ("branch", "main"),
-            ("startedAt", start.as_str()),
-        ];
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let answer = intake.send(&intake.key, &fields, &[(name, &fs::read(path).unwrap())]);
-        if code_or_none(&answer) == "nothing_to_store" {
-            continue;
-        }
-        assert_eq!(
-            answer.status == 201,
-            is_imported,
-            "{path_text}: {}",
-            answer.text()
-        );
-        match is_imported {
-            true => stored += 1,
-            false => refused += 1,
-        }
-    }
-    assert!(stored > 20 && refused > 0, "{stored} stored, {refused} refused");
-    let answers = |project: &str| {
-        let all = everything::of(intake.server.client(), &intake.read_key, project);
-        without_ids(&all, project)
-    };
-    let (ours, theirs) = (answers(&intake.project), answers(&imported));
-    assert_eq!(ours.len(), theirs.len());
-    for (ours, theirs) in ours.iter().zip(&theirs) {
-        assert_eq!(ours, theirs);
-    }
-}
-
-fn code_or_none(answer: &Response) -> String {
-    answer.json()["code"].as_str().unwrap_or_default().to_owned()
-}
-
-/// Every third report file, in a fixed order: each costs two imports.
-fn walkdir(root: &Path) -> Vec<std::path::PathBuf> {
-    let mut folders = vec![root.to_path_buf()];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => files.push(entry.path()),
-            }
-        }
-    }
-    files.sort();
-    let reports = |path: &std::path::PathBuf| {
-        path.extension()
-            .is_some_and(|end| ["xml", "json", "trx"].iter().any(|known| end == *known))
-    };
-    files.into_iter().filter(reports).step_by(4).collect()
-}
-
-/// The answers with each id replaced by the order in which it first appeared.
-fn without_ids(all: &[(String, String)], project: &str) -> Vec<(String, String)> {
-    let mut known: Vec<String> = vec![project.to_owned()];
-    let mut replace = |text: &str| {
-        let mut rest = text;
-        let mut out = String::new();
-        while let Some(at) = rest.find(|c: char| c.is_ascii_hexdigit()) {
-            let (before, after) = rest.split_at(at);
-            out.push_str(before);
-            let end = after
-                .find(|c: char| !c.is_ascii_hexdigit() && c != '-')
-                .unwrap_or(after.len());
-            let (word, after) = after.split_at(end);
-            match word.len() == 36 && word.matches('-').count() == 4 {
-                true => {
-                    let place = known.iter().position(|id| id == word).unwrap_or_else(|| {
-                        known.push(word.to_owned());
-                        known.len() - 1
-                    });
-                    out.push_str(&format!("#{place}"));
-                }
-                false => out.push_str(word),
-            }
-            rest = after;
-        }
-        out + rest
-    };
-    // The list of projects has both.
-    all.iter()
-        .filter(|(path, _)| path != "/projects")
-        .map(|(path, body)| (replace(path), replace(body)))
-        .collect()
 }

@@ -1,0 +1,212 @@
+//! A report is read alike whoever sent it: `assay import`, `assay upload`, or curl in both of its ways.
+
+use std::{fs, path::Path, process::Command};
+
+use assay_domain::intake::IngestTerms;
+use serde_json::Value;
+
+use crate::{
+    everything,
+    ingest::{Intake, key_for, now},
+    world::text,
+};
+
+/// A way to store a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    Import,
+    Upload,
+    CurlForm,
+    CurlRaw,
+}
+
+/// A project that one sender stores into, with its key.
+struct Receiver {
+    sender: Sender,
+    project: String,
+    key: String,
+}
+
+impl Receiver {
+    /// Stores the report `name` in `folder`; returns whether it was stored, and the answer.
+    fn store(&self, intake: &Intake, folder: &Path, name: &str, run_key: &str, start: &str) -> (bool, Value) {
+        let flags = [
+            "--run-key",
+            run_key,
+            "--branch",
+            "main",
+            "--started-at",
+            start,
+            "--json",
+            name,
+        ];
+        let base = intake.server.ingest().base();
+        let url = format!("{base}/ingest/v1/reports");
+        let mut command = match self.sender {
+            Sender::Import => {
+                let project = ["import", "--project", self.project.as_str()];
+                intake.cli.command(&[&project[..], &flags].concat())
+            }
+            Sender::Upload => {
+                let mut command = intake.cli.command(&[&["upload"][..], &flags].concat());
+                command
+                    .env_remove("ASSAY_DATABASE_URL")
+                    .env("ASSAY_INGEST_URL", base)
+                    .env("ASSAY_INGEST_KEY", &self.key);
+                command
+            }
+            Sender::CurlForm | Sender::CurlRaw => {
+                let mut command = Command::new("curl");
+                let authorization = format!("Authorization: Bearer {}", self.key);
+                command.args(["--silent", "--fail-with-body", "-H", &authorization]);
+                command
+            }
+        };
+        match self.sender {
+            Sender::Import | Sender::Upload => {}
+            Sender::CurlForm => {
+                for field in [
+                    format!("runKey={run_key}"),
+                    "branch=main".to_owned(),
+                    format!("startedAt={start}"),
+                    format!("report=@{name}"),
+                ] {
+                    command.args(["-F", &field]);
+                }
+                command.arg(url);
+            }
+            Sender::CurlRaw => {
+                let file = format!("@{name}");
+                command.args([
+                    "-H",
+                    "Content-Type: application/octet-stream",
+                    "--data-binary",
+                    &file,
+                ]);
+                command.arg(format!("{url}?runKey={run_key}&branch=main&startedAt={start}"));
+            }
+        }
+        let output = command.current_dir(folder).output().unwrap();
+        let answer = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.success(), answer)
+    }
+}
+
+/// `ASSAY_ALL_REPORTS=1` takes every report file instead of one in eight.
+#[test]
+fn reports_are_read_alike_whoever_sent_them() {
+    let intake = Intake::new();
+    let start = now().plus_days(-1).to_string();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    let step = if std::env::var_os("ASSAY_ALL_REPORTS").is_some() {
+        1
+    } else {
+        8
+    };
+    let files: Vec<_> = files_below(&root).into_iter().step_by(step).collect();
+    let (mut stored, mut refused) = (0, 0);
+    // A list of runs has at most fifty.
+    for (batch, files) in files.chunks(40).enumerate() {
+        let senders = [Sender::Import, Sender::Upload, Sender::CurlForm, Sender::CurlRaw];
+        let receivers = senders.map(|sender| {
+            let name = format!("{sender:?} {batch}");
+            let project = text(&intake.cli.json(&["project", "create", "--org", "Shop", &name])["id"]);
+            let key = key_for(
+                &intake.database,
+                project.parse().unwrap(),
+                &IngestTerms::default(),
+            );
+            Receiver { sender, project, key }
+        });
+        for (number, path) in files.iter().enumerate() {
+            // Away from the checkout, whose files only the command line looks at.
+            let folder = tempfile::tempdir().unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            fs::copy(path, folder.path().join(name)).unwrap();
+            let run_key = format!("run-{number}");
+            let [import, others @ ..] = &receivers;
+            let store = |receiver: &Receiver| receiver.store(&intake, folder.path(), name, &run_key, &start);
+            let store = &store;
+            let sent = std::thread::scope(|scope| {
+                let threads = others
+                    .each_ref()
+                    .map(|receiver| scope.spawn(move || store(receiver)));
+                threads.map(|thread| thread.join().unwrap())
+            });
+            let (is_stored, answer) = &sent[1];
+            // A report of nothing is imported as a run of nothing, and refused over HTTP.
+            let is_imported = answer["code"] != "nothing_to_store" && store(import).0;
+            assert!(
+                sent.iter().all(|sent| sent.0 == is_imported),
+                "{}: imported: {is_imported}, sent: {sent:?}",
+                path.display()
+            );
+            match is_stored {
+                true => stored += 1,
+                false => refused += 1,
+            }
+        }
+        let [imported, others @ ..] = receivers.each_ref().map(|receiver| {
+            let all = everything::of(intake.server.client(), &intake.read_key, &receiver.project);
+            without_ids(&all, &receiver.project)
+        });
+        for (sender, answers) in senders[1..].iter().zip(others) {
+            assert_eq!(answers.len(), imported.len(), "{sender:?}");
+            for (theirs, ours) in answers.iter().zip(&imported) {
+                assert_eq!(theirs, ours, "{sender:?}");
+            }
+        }
+    }
+    assert!(stored > 10 && refused > 0, "{stored} stored, {refused} refused");
+}
+
+/// Every file below a folder, in a fixed order.
+fn files_below(root: &Path) -> Vec<std::path::PathBuf> {
+    let mut folders = vec![root.to_path_buf()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The answers with each id replaced by the order in which it first appeared.
+fn without_ids(all: &[(String, String)], project: &str) -> Vec<(String, String)> {
+    let mut known: Vec<String> = vec![project.to_owned()];
+    let mut replace = |text: &str| {
+        let mut rest = text;
+        let mut out = String::new();
+        while let Some(at) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+            let (before, after) = rest.split_at(at);
+            out.push_str(before);
+            let end = after
+                .find(|c: char| !c.is_ascii_hexdigit() && c != '-')
+                .unwrap_or(after.len());
+            let (word, after) = after.split_at(end);
+            match word.len() == 36 && word.matches('-').count() == 4 {
+                true => {
+                    let place = known.iter().position(|id| id == word).unwrap_or_else(|| {
+                        known.push(word.to_owned());
+                        known.len() - 1
+                    });
+                    out.push_str(&format!("#{place}"));
+                }
+                false => out.push_str(word),
+            }
+            rest = after;
+        }
+        out + rest
+    };
+    // The list of projects has both.
+    all.iter()
+        .filter(|(path, _)| path != "/projects")
+        .map(|(path, body)| (replace(path), replace(body)))
+        .collect()
+}

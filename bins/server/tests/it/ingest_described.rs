@@ -1,0 +1,211 @@
+//! The ingest routes against their description, docs/ingest-openapi.json.
+
+use std::{fs, path::Path};
+
+use assay_access::key::mint;
+use assay_domain::{intake::IngestTerms, key::KeyKind};
+use assay_testkit::Response;
+use serde_json::Value;
+
+use crate::{
+    ingest::{FAILS, Intake, code, now},
+    world::text,
+};
+
+pub(crate) fn document() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ingest-openapi.json");
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Asserts that an answer is one that the document has for its status.
+fn conforms(document: &Value, operation: &Value, answer: &Response, what: &str) {
+    let response = &operation["responses"][answer.status.to_string()];
+    assert!(response.is_object(), "{what}: {} is not described", answer.status);
+    let mut schemas = document["components"]["schemas"].clone();
+    for schema in schemas.as_object_mut().unwrap().values_mut() {
+        if schema["properties"].is_object() {
+            schema["additionalProperties"] = false.into();
+        }
+    }
+    let schema = &response["content"]["application/json"]["schema"]["$ref"];
+    let schema = serde_json::json!({"$ref": schema, "components": {"schemas": schemas}});
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let wrong: Vec<_> = validator
+        .iter_errors(&answer.json())
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:?} in {}", answer.text());
+    if answer.status >= 400 {
+        let codes = response["x-codes"].as_array().unwrap();
+        assert!(
+            codes.contains(&answer.json()["code"]),
+            "{what}: {}",
+            answer.text()
+        );
+        for name in response["headers"]
+            .as_object()
+            .into_iter()
+            .flat_map(|headers| headers.keys())
+        {
+            assert!(answer.header(&name.to_lowercase()).is_some(), "{what}: {name}");
+        }
+    }
+}
+
+#[test]
+fn the_server_takes_and_answers_what_the_description_says() {
+    let document = document();
+    let base = document["servers"][0]["url"].as_str().unwrap();
+    let base = base.strip_prefix("{origin}").unwrap();
+    let intake = Intake::new();
+    let operation = &document["paths"]["/reports"]["post"];
+    let path = format!("{base}/reports");
+    let form = &operation["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"];
+    let fields: Vec<(String, String)> = form
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| *name != "report")
+        .map(|(name, schema)| match name.as_str() {
+            // The example is a day of the past.
+            "startedAt" => (name.clone(), now().to_string()),
+            _ => (name.clone(), text(&schema["examples"][0])),
+        })
+        .collect();
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let files = [("r.xml", FAILS.as_bytes())];
+    let stored = intake.send(&intake.key, &fields, &files);
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    conforms(&document, operation, &stored, "a form with every field");
+    let again = intake.send(&intake.key, &fields, &files);
+    assert_eq!(again.status, 200, "{}", again.text());
+    conforms(&document, operation, &again, "the same form again");
+    let dry = intake.send(&intake.key, &[("dryRun", "true")], &files);
+    conforms(&document, operation, &dry, "a dry run");
+
+    // One report as the body, of each content type, with the fields as parameters.
+    let mut of_query = Vec::new();
+    for parameter in operation["parameters"].as_array().unwrap() {
+        if parameter["in"] == "query" {
+            let name = parameter["name"].as_str().unwrap();
+            let (_, value) = fields.iter().find(|(field, _)| *field == name).unwrap();
+            let value: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            of_query.push(format!("{name}={value}"));
+        }
+    }
+    assert_eq!(of_query.len(), fields.len());
+    let with_query = format!("{path}?{}", of_query.join("&"));
+    for media in operation["requestBody"]["content"].as_object().unwrap().keys() {
+        if media != "multipart/form-data" {
+            let raw = intake.post(
+                &with_query,
+                &intake.key,
+                &[("Content-Type", media)],
+                FAILS.as_bytes(),
+            );
+            assert!(raw.status == 200 || raw.status == 201, "{media}: {}", raw.text());
+            conforms(&document, operation, &raw, media);
+        }
+    }
+
+    for (what, answer) in [
+        ("no key", intake.send("", &[], &files)),
+        (
+            "another project",
+            intake.send(&intake.key, &[("project", "other")], &files),
+        ),
+        (
+            "an unknown field",
+            intake.send(&intake.key, &[("brnach", "main")], &files),
+        ),
+        ("no report", intake.send(&intake.key, &[], &[("r.txt", b"hello")])),
+        (
+            "a broken report",
+            intake.send(&intake.key, &[], &[("r.xml", b"<testsuite><testcase></a>")]),
+        ),
+        (
+            "an empty report",
+            intake.send(&intake.key, &[], &[("r.xml", b"<testsuite/>")]),
+        ),
+        (
+            "a late start",
+            intake.send(&intake.key, &[("startedAt", "2020-01-01T00:00:00Z")], &files),
+        ),
+        ("a shard of a whole run", {
+            intake.send(&intake.key, &[("runKey", "whole")], &files);
+            intake.send(&intake.key, &[("runKey", "whole"), ("shard", "1/2")], &files)
+        }),
+        (
+            "another coding",
+            intake.post(&path, &intake.key, &[("Content-Encoding", "br")], b"x"),
+        ),
+        (
+            "too long a field",
+            intake.send(&intake.key, &[("commit", &"a".repeat(501))], &files),
+        ),
+        (
+            "another method",
+            intake.server.ingest().get(&path, Some(&intake.key)),
+        ),
+    ] {
+        assert!((400..500).contains(&answer.status), "{what}: {}", answer.text());
+        conforms(&document, operation, &answer, what);
+    }
+}
+
+#[test]
+fn each_state_of_a_key_is_answered_as_described() {
+    let document = document();
+    let operation = &document["paths"]["/key"]["get"];
+    let intake = Intake::new();
+    let key_with = |terms| intake.new_key(&terms);
+    let expired = key_with(IngestTerms {
+        expires_at: Some(now().plus_days(-1)),
+        ..IngestTerms::default()
+    });
+    let pull_requests_only = key_with(IngestTerms {
+        pull_requests_only: true,
+        name: Some("forks".to_owned()),
+        ..IngestTerms::default()
+    });
+    let revoked = intake.new_key(&IngestTerms::default());
+    let unknown = mint(KeyKind::Ingest, now()).0;
+    intake.database.execute(
+        "UPDATE api_key SET revoked_at = now() WHERE id = (SELECT id FROM api_key ORDER BY id DESC LIMIT 1)",
+    );
+    let report = [("r.xml", FAILS.as_bytes())];
+    for (key, expected) in [
+        (None, "missing_key"),
+        (Some("svc_nonsense"), "invalid_key"),
+        (Some(unknown.reveal()), "invalid_key"),
+        (Some(intake.read_key.as_str()), "wrong_key_type"),
+        (Some(&expired), "key_expired"),
+        (Some(&revoked), "key_revoked"),
+    ] {
+        let about = intake.server.ingest().get("/ingest/v1/key", key);
+        let sent = intake.send(key.unwrap_or_default(), &[], &report);
+        for answer in [&about, &sent] {
+            assert_eq!((answer.status, code(answer).as_str()), (401, expected));
+            assert!(answer.header("www-authenticate").is_some(), "{expected}");
+        }
+        conforms(&document, operation, &about, expected);
+    }
+    for (key, is_restricted) in [(&intake.key, false), (&pull_requests_only, true)] {
+        let about = intake.server.ingest().get("/ingest/v1/key", Some(key));
+        assert_eq!(about.status, 200, "{}", about.text());
+        conforms(&document, operation, &about, "a key that works");
+        assert_eq!(about.json()["pullRequestsOnly"], is_restricted);
+        let sent = intake.send(key, &[("branch", "feature")], &report);
+        let expected = if is_restricted { 403 } else { 201 };
+        assert_eq!(sent.status, expected, "{}", sent.text());
+    }
+    let runs = intake.read("/runs");
+    assert_eq!(runs["total"], 1);
+    // An ingest key reads nothing, on either listener.
+    let path = format!("/api/v1/projects/{}/runs", intake.project);
+    let answer = intake.server.client().get(&path, Some(&intake.key));
+    assert_eq!((answer.status, code(&answer).as_str()), (401, "wrong_key_type"));
+}

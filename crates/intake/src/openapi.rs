@@ -1,0 +1,504 @@
+//! The OpenAPI document of the ingest routes, written from the code's own types, fields and errors.
+//!
+//! It is checked in as `docs/ingest-openapi.json`. The test here fails when it is out of date; this writes it again:
+//!
+//! ```sh
+//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-intake openapi
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use assay_access::ingest::IngestRefusal;
+use assay_domain::{
+    recording::Sender,
+    rules::RuleViolation,
+    run::CiProvider,
+    store::{RecordError, StoreError},
+    timestamp::Timestamp,
+};
+use assay_reports::ReadError;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    error::{ErrorBody, IntakeError},
+    fields,
+    limits::{CI_BYTES, FIELD_CHARACTERS, KNOWN_FILES_BYTES, MESSAGE_CHARACTERS, NAME_CHARACTERS},
+    routes::{BASE, KEY, KeyAnswer, REPORTS},
+    upload::Answer,
+};
+
+const INTRODUCTION: &str = "\
+Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…`, the ingest key of one project, which \
+`assay key create-ingest` makes. It writes into that project and reads nothing.
+
+- An upload is stored whole or not at all, and the answer comes once it is stored. The same upload again changes nothing, so a \
+client may repeat a request whose answer was lost.
+- An error's `code` is stable; its sentence may be reworded. `file` and `line` are there where a report is at fault.
+- Repeat 408, 429, 500 and 503 only, after `Retry-After` where it is given. Every other error comes again.
+- Answers may get further fields; ignore those that you do not know.";
+
+/// A field of an upload: what it is, and an example of it.
+struct Field(&'static str, &'static str, &'static str);
+
+/// The fields, in the order of the documentation.
+const FIELDS: [Field; 19] = [
+    Field(
+        "runKey",
+        "What all shards of one CI run have in common and no other run has, such as the build's id.",
+        "build-812",
+    ),
+    Field(
+        "shard",
+        "The part of the run that this report is: number and total.",
+        "2/5",
+    ),
+    Field(
+        "suite",
+        "What tells several reports of one build apart; each suite of a build is a run.",
+        "e2e",
+    ),
+    Field("branch", "The branch.", "main"),
+    Field(
+        "commit",
+        "The commit.",
+        "4be1d0c7f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0",
+    ),
+    Field(
+        "testedRevision",
+        "The revision that was tested, where it is not the commit: a merge commit of a pull request.",
+        "0a1b2c3",
+    ),
+    Field("message", "The commit's message.", "Round totals half up"),
+    Field("author", "The commit's author.", "Ada"),
+    Field("pullRequest", "The pull request's number, from 1.", "7"),
+    Field("pullRequestTitle", "Its title.", "Round totals"),
+    Field("provider", "The CI service.", "github-actions"),
+    Field(
+        "startedAt",
+        "When the run started, in RFC 3339. Without it the report says so, else the time of the upload is taken.",
+        "2026-11-20T10:00:00Z",
+    ),
+    Field(
+        "durationMs",
+        "How long the run took, in whole milliseconds.",
+        "1500",
+    ),
+    Field(
+        "format",
+        "The reports' format, or `auto`, which recognises each file's.",
+        "junit",
+    ),
+    Field(
+        "root",
+        "The checkout's folder as the reports write it; it is taken off the paths.",
+        "/home/runner/work/shop",
+    ),
+    Field(
+        "ci",
+        "JSON: what CI's variables say. `job` and `runner` together are the sender. `sources` lists [value, variable].",
+        r#"{"provider": "github-actions", "job": "test", "runner": "runner-1", "attempt": 1, "sources": [["branch", "GITHUB_REF_NAME"]]}"#,
+    ),
+    Field(
+        "knownFiles",
+        "The checkout's files, one path a line: finds files for reports that name only classes.",
+        "src/totals.test.ts\nsrc/test/java/org/shop/OrderTest.java",
+    ),
+    Field(
+        "project",
+        "Name or id of the project that the key must be of; another one is refused.",
+        "web",
+    ),
+    Field(
+        "dryRun",
+        "`true`: the report is read and answered, and nothing is stored.",
+        "false",
+    ),
+];
+
+#[test]
+fn the_checked_in_description_is_that_of_the_code() {
+    let (document, path) = (document(), docs("ingest-openapi.json"));
+    let of_anything = "\"items\":{}";
+    assert!(!document.to_string().contains(of_anything), "a list of anything");
+    if std::env::var_os("ASSAY_WRITE_OPENAPI").is_some() {
+        fs::write(&path, format!("{document:#}\n")).unwrap();
+    }
+    let checked_in: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(
+        checked_in == document,
+        "docs/ingest-openapi.json is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-intake openapi"
+    );
+}
+
+#[test]
+fn every_field_is_described_and_its_example_is_one() {
+    let described: BTreeSet<_> = FIELDS.iter().map(|field| field.0).collect();
+    assert_eq!(described, fields::NAMES.into());
+    let mut raw = fields::RawFields::default();
+    for Field(name, _, example) in FIELDS {
+        raw.add(name, example.as_bytes().to_vec()).unwrap();
+    }
+    fields::Fields::try_from(raw).unwrap();
+}
+
+#[test]
+fn every_text_may_be_as_long_as_described_and_no_longer() {
+    let parsed = |name: &str, length| {
+        let mut raw = fields::RawFields::default();
+        raw.add(name, vec![b'a'; length])?;
+        fields::Fields::try_from(raw)
+    };
+    for field in &FIELDS {
+        // The length of these two is checked while they arrive.
+        if let (Some(most), false) = (field.most(), ["ci", "knownFiles"].contains(&field.0)) {
+            assert!(parsed(field.0, most).is_ok(), "{}", field.0);
+            assert!(parsed(field.0, most + 1).is_err(), "{}", field.0);
+        }
+    }
+}
+
+#[test]
+fn every_error_of_the_table_is_described() {
+    // The table's lines, each with a status and a code.
+    let table = include_str!("error.rs");
+    let codes: BTreeSet<_> = table
+        .split("(StatusCode::")
+        .skip(1)
+        .filter_map(|line| line.split(')').next()?.split('"').nth(1))
+        .collect();
+    let described: BTreeSet<_> = errors().iter().map(|(error, _)| error.code()).collect();
+    assert_eq!(described, codes);
+}
+
+#[test]
+fn the_page_has_every_route_field_and_code() {
+    let page = fs::read_to_string(docs("ingest.md")).unwrap();
+    assert!(page.contains("](ingest-openapi.json)"));
+    let named = |word: &str| page.contains(&format!("`{word}`")) || page.contains(&format!(" {word}`"));
+    for Field(name, ..) in FIELDS {
+        assert!(named(name), "the field {name}");
+    }
+    for (error, _) in errors() {
+        assert!(named(error.code()), "the code {}", error.code());
+    }
+    for route in [REPORTS, KEY] {
+        assert!(named(route), "the route {route}");
+    }
+}
+
+fn docs(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(file)
+}
+
+fn document() -> Value {
+    let below = |route: &str| route.strip_prefix(BASE).unwrap().to_owned();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Assay ingest API",
+            "version": "1",
+            "description": INTRODUCTION,
+            "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
+        },
+        "servers": [{
+            "url": format!("{{origin}}{BASE}"),
+            "variables": {"origin": {"default": "http://127.0.0.1:8081", "description": "Where the listener is."}},
+        }],
+        "security": [{"ingestKey": []}],
+        "paths": {below(REPORTS): {"post": store_reports()}, below(KEY): {"get": describe_key()}},
+        "components": {
+            "securitySchemes": {"ingestKey": {
+                "type": "http", "scheme": "bearer", "description": "A project's ingest key, as `assay key create-ingest` prints it.",
+            }},
+            "schemas": schemas(),
+        },
+    })
+}
+
+fn store_reports() -> Value {
+    let multipart = json!({
+        "schema": {
+            "type": "object",
+            "properties": FIELDS.iter().map(|field| (field.0.to_owned(), field.schema())).chain([(
+                "report".to_owned(),
+                json!({
+                    "type": "array", "minItems": 1, "items": {"type": "string", "contentMediaType": "application/octet-stream"},
+                    "description": format!(
+                        "The report files. Every part with a file name is one, whatever the part is called. Names are \
+                         relative, with `/` and without `..`, at most {NAME_CHARACTERS} characters."
+                    ),
+                }),
+            )]).collect::<Map<_, _>>(),
+            "required": ["report"],
+            "additionalProperties": false,
+        },
+    });
+    let raw = json!({"schema": {"type": "string", "contentMediaType": "application/octet-stream"}});
+    let answer = |description| answer(description, &schema_name::<Answer>());
+    let mut responses = refusals(|_| true);
+    responses.insert(
+        "200".to_owned(),
+        answer("Nothing changed: it was stored before, or this is a dry run."),
+    );
+    responses.insert("201".to_owned(), answer("Stored."));
+    json!({
+        "operationId": "storeReports",
+        "summary": "Store the reports of a run, or of one shard of it",
+        "description": "As `multipart/form-data`, fields are parts and each part with a file name is a report. With any other \
+            content type the body is one report, and the fields are query parameters.",
+        "parameters": FIELDS.iter().map(|field| json!({
+            "name": field.0, "in": "query", "required": false, "schema": field.schema(),
+            "description": "Only where the body is one report.",
+        })).chain([json!({
+            "name": "Content-Encoding", "in": "header", "required": false,
+            "schema": {"type": "string", "enum": ["gzip", "zstd", "identity"]},
+            "description": "The coding of the whole body. A report may be gzip itself, too.",
+        })]).collect::<Vec<_>>(),
+        "requestBody": {"required": true, "content": {
+            "multipart/form-data": multipart,
+            "application/json": raw,
+            "application/xml": raw,
+            "application/octet-stream": raw,
+        }},
+        "responses": responses,
+    })
+}
+
+fn describe_key() -> Value {
+    // What concerns a body or a report does not come here.
+    let mut responses = refusals(|error| {
+        matches!(
+            error,
+            IntakeError::Refused(_)
+                | IntakeError::Store(_)
+                | IntakeError::Busy { .. }
+                | IntakeError::Aborted
+                | IntakeError::NoSuchMethod { .. }
+        )
+    });
+    responses.insert(
+        "200".to_owned(),
+        answer("The key's project and terms.", &schema_name::<KeyAnswer>()),
+    );
+    json!({
+        "operationId": "describeKey",
+        "summary": "Describe the key that asks",
+        "description": "Answers HEAD, too. It does not count as an upload.",
+        "responses": responses,
+    })
+}
+
+impl Field {
+    /// How many characters it may have, where that is not plain from its kind.
+    fn most(&self) -> Option<usize> {
+        match self.0 {
+            "branch" | "project" => Some(200),
+            "runKey" => Some(400),
+            "suite" | "commit" | "testedRevision" | "author" | "pullRequestTitle" => Some(500),
+            "root" => Some(FIELD_CHARACTERS),
+            "message" => Some(MESSAGE_CHARACTERS),
+            "ci" => Some(CI_BYTES),
+            "knownFiles" => Some(KNOWN_FILES_BYTES),
+            _ => None,
+        }
+    }
+
+    fn schema(&self) -> Value {
+        let Self(name, description, example) = *self;
+        let mut schema =
+            json!({"type": "string", "minLength": 1, "description": description, "examples": [example]});
+        if let Some(most) = self.most() {
+            schema["maxLength"] = most.into();
+        }
+        match name {
+            "startedAt" => schema["format"] = "date-time".into(),
+            "dryRun" => schema["enum"] = json!(["true", "false"]),
+            "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
+            "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
+            "ci" => schema["contentMediaType"] = "application/json".into(),
+            _ => {}
+        }
+        schema
+    }
+}
+
+fn answer(description: &str, schema: &str) -> Value {
+    let schema = json!({"$ref": format!("#/components/schemas/{schema}")});
+    json!({"description": description, "content": {"application/json": {"schema": schema}}})
+}
+
+/// The responses to requests that are refused or fail, each status with its codes.
+fn refusals(counts: impl Fn(&IntakeError) -> bool) -> Map<String, Value> {
+    let mut statuses = BTreeMap::<String, BTreeMap<&str, &str>>::new();
+    for (error, when) in errors().iter().filter(|(error, _)| counts(error)) {
+        let (status, code) = error.status_and_code();
+        statuses
+            .entry(status.as_str().to_owned())
+            .or_default()
+            .insert(code, when);
+    }
+    let responses = statuses.into_iter().map(|(status, codes)| {
+        let lines: Vec<_> = codes.iter().map(|(code, when)| format!("- `{code}`: {when}")).collect();
+        let mut response = answer(&lines.join("\n"), &schema_name::<ErrorBody<'_>>());
+        response["x-codes"] = codes.keys().copied().collect();
+        if status == "429" || status == "503" {
+            response["headers"] = json!({"Retry-After": {
+                "required": true, "description": "Seconds to wait before the request is repeated.", "schema": {"type": "integer", "minimum": 1},
+            }});
+        }
+        (status, response)
+    });
+    responses.collect()
+}
+
+/// One error for each code that has a meaning of its own, and when it comes.
+fn errors() -> Vec<(IntakeError, &'static str)> {
+    let now = Timestamp::from_unix_ms(0);
+    let broken = ReadError::Broken {
+        file: String::new(),
+        line: 1,
+        format: "",
+        problem: String::new(),
+    };
+    let unrecognised = ReadError::Unrecognised {
+        file: String::new(),
+        hint: String::new(),
+    };
+    let sharding_differs = RecordError::ShardingDiffers {
+        run_key: String::new(),
+        stored_sharded: false,
+    };
+    let slot_taken = RecordError::SlotTaken {
+        run_number: 1,
+        shard: None,
+        stored: Sender::default(),
+        sender: Sender::default(),
+    };
+    let run_closed = RuleViolation::RunClosed {
+        run_number: 1,
+        first_shard_at: now,
+    };
+    let failed = StoreError::Failed {
+        doing: "",
+        source: "".into(),
+    };
+    vec![
+        (IngestRefusal::MissingKey.into(), "There is no bearer key."),
+        (
+            IngestRefusal::InvalidKey.into(),
+            "The key is unknown or malformed.",
+        ),
+        (
+            IngestRefusal::WrongKeyType.into(),
+            "An organization's read key was used.",
+        ),
+        (IngestRefusal::KeyRevoked.into(), "The key was revoked."),
+        (IngestRefusal::KeyExpired.into(), "The key has expired."),
+        (IntakeError::NoSuchRoute, "There is no such path."),
+        (
+            IntakeError::NoSuchMethod { allow: "POST" },
+            "The route takes another method, which `Allow` names.",
+        ),
+        (
+            IntakeError::Truncated,
+            "A field, a file name or the form is not valid, or the body was cut off.",
+        ),
+        (
+            IntakeError::UnsupportedCoding,
+            "The content coding is neither gzip nor zstd.",
+        ),
+        (
+            IntakeError::TooLarge {
+                what: "",
+                limit: String::new(),
+            },
+            "A limit is exceeded, which the error names.",
+        ),
+        (
+            IntakeError::TooSlow,
+            "Less than 10 kB a second arrived over ten seconds, or the body took ten minutes.",
+        ),
+        (
+            IntakeError::WrongProject {
+                key_project: String::new(),
+            },
+            "The key is of another project than the field `project` names.",
+        ),
+        (
+            RuleViolation::NotAPullRequest.into(),
+            "The key is for pull requests only, and the report is of none or of the stable branch.",
+        ),
+        (
+            broken.into(),
+            "A file is recognised and cannot be read; `line` says where.",
+        ),
+        (unrecognised.into(), "A file is no report of a known format."),
+        (
+            IntakeError::NothingToStore,
+            "The reports hold neither a test nor an error.",
+        ),
+        (
+            RuleViolation::StartsInTheFuture { started_at: now }.into(),
+            "The run started more than 7 days ago or starts more than 10 minutes ahead.",
+        ),
+        (
+            run_closed.into(),
+            "The run's first report is more than 24 hours old.",
+        ),
+        (
+            slot_taken.into(),
+            "Another job stored a different report in this place; give `suite` or `shard`.",
+        ),
+        (
+            sharding_differs.into(),
+            "The run is stored whole and this is a shard of it, or the other way round.",
+        ),
+        (
+            IntakeError::RateLimited { after_s: 1 },
+            "The key sent more uploads than a minute admits.",
+        ),
+        (
+            IntakeError::Busy { what: "", after_s: 1 },
+            "The server has no turn, memory or room for the upload now, or cannot reach its database.",
+        ),
+        (failed.into(), "The server failed."),
+    ]
+}
+
+fn schemas() -> Map<String, Value> {
+    let mut noted = Vec::new();
+    register::<Answer>(&mut noted);
+    register::<KeyAnswer>(&mut noted);
+    register::<ErrorBody<'_>>(&mut noted);
+    let mut schemas: Map<_, _> = noted.into_iter().collect();
+    for (name, schema) in &mut schemas {
+        // Every field of an answer is always there; an error has a file and a line where a report is at fault.
+        if let (true, Some(properties)) = (*name != schema_name::<ErrorBody<'_>>(), schema.get("properties"))
+        {
+            schema["required"] = properties.as_object().unwrap().keys().cloned().collect();
+        }
+    }
+    schemas
+}
+
+fn schema_name<T: ToSchema>() -> String {
+    T::name().into_owned()
+}
+
+fn register<T: ToSchema>(noted: &mut Vec<(String, Value)>) {
+    let mut schemas = Vec::new();
+    T::schemas(&mut schemas);
+    schemas.push((schema_name::<T>(), T::schema()));
+    noted.extend(
+        schemas
+            .into_iter()
+            .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())),
+    );
+}
