@@ -1,5 +1,7 @@
 //! Every route's answer over one world, to compare two databases or two logins by.
 
+use std::collections::BTreeSet;
+
 use assay_testkit::Client;
 use serde_json::Value;
 
@@ -20,6 +22,7 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
         ask(below(path));
     }
     let runs = ask(below("/runs?days=90&perPage=50"));
+    let mut known = BTreeSet::new();
     for run in runs["runs"].as_array().unwrap() {
         let run = text(&run["id"]);
         let detail = ask(below(&format!("/runs/{run}")));
@@ -31,8 +34,10 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
                 .map(|file| format!("filePath={}", encoded(file)));
             let query = file.unwrap_or_default();
             ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
-            ask(below(&format!("/tests/{name}?days=90&{query}")));
-            ask(below(&format!("/tests/{name}/status?{query}")));
+            if known.insert(format!("{name}?{query}")) {
+                ask(below(&format!("/tests/{name}?days=90&{query}")));
+                ask(below(&format!("/tests/{name}/status?{query}")));
+            }
         }
         ask(below(&format!("/runs/{run}/failures?limit=200")));
     }
