@@ -1,6 +1,7 @@
 //! Reports over HTTP, sent to the real server.
 
 use std::{
+    fs,
     io::{Read as _, Write as _},
     net::TcpStream,
     time::{Duration, Instant},
