@@ -229,6 +229,16 @@ pub struct CauseEvidence {
     pub runs_total: u32,
 }
 
+impl CauseEvidence {
+    /// Leaves out a run that has no id, because it is not stored.
+    fn leave_out(&mut self, run_id: &str) {
+        let before = self.runs.len();
+        self.runs.retain(|run| run.run_id != run_id);
+        let left_out = u32::try_from(before - self.runs.len()).unwrap_or(u32::MAX);
+        self.runs_total = self.runs_total.saturating_sub(left_out);
+    }
+}
+
 /// A run and what it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -46,7 +46,7 @@ client may repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 19] = [
+const FIELDS: [Field; 20] = [
     Field(
         "runKey",
         "What all shards of one CI run have in common and no other run has, such as the build's id.",
@@ -117,6 +117,11 @@ const FIELDS: [Field; 19] = [
         "dryRun",
         "`true`: the report is read and answered, and nothing is stored.",
         "false",
+    ),
+    Field(
+        "failures",
+        "`true`: the answer says whose the failures of this report are.",
+        "true",
     ),
 ];
 
@@ -319,7 +324,7 @@ impl Field {
         }
         match name {
             "startedAt" => schema["format"] = "date-time".into(),
-            "dryRun" => schema["enum"] = json!(["true", "false"]),
+            "dryRun" | "failures" => schema["enum"] = json!(["true", "false"]),
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
             "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
             "ci" => schema["contentMediaType"] = "application/json".into(),

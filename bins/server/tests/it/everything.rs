@@ -28,11 +28,9 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
         let detail = ask(below(&format!("/runs/{run}")));
         for test in detail["tests"].as_array().unwrap() {
             let name = encoded(&text(&test["testName"]));
-            // Tests of several files may have one name.
-            let file = test["filePath"]
-                .as_str()
-                .map(|file| format!("filePath={}", encoded(file)));
-            let query = file.unwrap_or_default();
+            // Tests of several files may have one name. No file is an empty one.
+            let file = test["filePath"].as_str().unwrap_or_default();
+            let query = format!("filePath={}", encoded(file));
             ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
             if known.insert(format!("{name}?{query}")) {
                 ask(below(&format!("/tests/{name}?days=90&{query}")));

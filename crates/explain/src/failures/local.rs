@@ -21,6 +21,8 @@ use super::{Explained, ExplainedFailure, Gate, gate, texts};
 
 /// The number of the run that is not stored. Stored runs have smaller ones.
 const NUMBER: i32 = i32::MAX;
+/// What stands for the id of the run.
+const LOCAL: &str = "local";
 /// The branch where the caller names none. No stored branch has a control character.
 const NO_BRANCH: &str = "\u{1}";
 
@@ -80,7 +82,10 @@ pub fn local_failures(
         let explained = explained(snapshot, engine, local.branch.as_deref(), &known, now)?;
         let gate = gate(&explained.causes);
         let all = u32::try_from(known.len().max(1)).unwrap_or(u32::MAX);
-        let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, all))?;
+        let (_, mut failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, all))?;
+        for failure in &mut failures {
+            failure.evidence.leave_out(LOCAL);
+        }
         Ok(Looked {
             gate,
             failures,
@@ -176,7 +181,7 @@ fn executions(
         let place = place.unwrap_or(executions.len());
         if place == executions.len() {
             let mut execution = RunObservations::of(RunFacts {
-                id: "local".into(),
+                id: LOCAL.into(),
                 number: NUMBER,
                 started_at: now,
                 branch: Some(branch.unwrap_or(NO_BRANCH).into()),

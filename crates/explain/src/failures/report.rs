@@ -28,6 +28,7 @@ const LISTED: usize = 200;
 
 /// The failures of a report.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReportFailures {
     /// What is known: the runs that started until this one.
     pub mode: Knowledge,
@@ -43,6 +44,7 @@ pub struct ReportFailures {
 
 /// A failed or recovered test of a report.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportFailure {
     /// What the failures route says of a failure.
@@ -192,15 +194,17 @@ impl<'r> Overlay<'r> {
                 attempts: outcome.attempts,
             };
             let error = cause.text.and_then(|text| names.get(&text));
+            let mut failure = ExplainedFailure::of(
+                &self.history,
+                cause,
+                Knowledge::AtTheTime,
+                (status, test.test.clone()),
+                verdicts.get(&cause.test).copied().flatten(),
+                error,
+            );
+            failure.evidence.leave_out(&self.recording.run_key);
             Some(ReportFailure {
-                failure: ExplainedFailure::of(
-                    &self.history,
-                    cause,
-                    Knowledge::AtTheTime,
-                    (status, test.test.clone()),
-                    verdicts.get(&cause.test).copied().flatten(),
-                    error,
-                ),
+                failure,
                 runs_elsewhere: runs_elsewhere(&self.history, cause),
                 first_failed_at: self.known.first_failures.get(&cause.test).copied(),
             })
