@@ -1,8 +1,8 @@
 //! What every listener shares: HTTP/1.1 connections that end in time, TLS, admission control, request ids, the access log,
 //! content codings and the metrics of requests.
 //!
-//! A program binds a socket with [`bind`], describes the listener with [`Listener`] and starts it with a closure that
-//! mounts routes on an actix application. The routes answer through [`observe`], so that every request is measured, has an
+//! A program binds a socket with [`bind()`], describes the listener with [`Listener`] and starts it with a closure that
+//! mounts routes on an actix application. The routes answer through [`observe()`], so that every request is measured, has an
 //! id and a line in the log.
 
 mod access_log;

@@ -87,7 +87,7 @@ fn table(scene: &Scene<'_>) -> String {
     ];
     for run in oracle::within(scene.project, 30, scene.now) {
         let revision = run.tested_revision.as_deref().or(run.commit.as_deref());
-        for test in run.tests(scene.project) {
+        for test in run.tests() {
             for (execution, retry, attempt) in test.numbered() {
                 let cells = [
                     "x".to_owned(),

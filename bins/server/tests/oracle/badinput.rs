@@ -21,7 +21,7 @@ pub(crate) fn bad_input(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
 }
 
 fn path_of(scene: &Scene<'_>, route: &Route, run: &Run, hostile: Option<(&str, &str)>) -> String {
-    let test = run.tests(scene.project).swap_remove(0);
+    let test = run.tests().swap_remove(0);
     let mut path = "/projects".to_owned();
     for segment in route.segments {
         let known = match *segment {

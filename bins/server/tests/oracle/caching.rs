@@ -17,7 +17,7 @@ pub(crate) fn caching(tally: &mut Tally, stack: &Stack, organization: &Organizat
         .iter()
         .max_by_key(|run| run.started())
         .expect("a run");
-    let test = escape(&run.tests(project)[0].name);
+    let test = escape(&run.tests()[0].name);
     for path in [
         format!("{here}/runs/{}", run.id),
         format!("{here}/runs/{}/tests/{test}", run.id),

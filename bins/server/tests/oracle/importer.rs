@@ -91,7 +91,7 @@ pub(crate) fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
                         Outcome::Failed => json!("failed"),
                         Outcome::Unknown => json!(null),
                     },
-                    "counts": oracle::counts(&run.tests(project)),
+                    "counts": oracle::counts(&run.tests()),
                     "tests": COUNT,
                 }),
             );

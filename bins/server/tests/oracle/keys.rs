@@ -205,7 +205,7 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
     }
     let here = escape(&standard.projects[0].id);
     let run = &theirs.runs[0];
-    let test = escape(&run.tests(theirs)[0].name);
+    let test = escape(&run.tests()[0].name);
     for (mine, other) in [
         (
             format!("/projects/{here}/runs/{absent}"),

@@ -50,26 +50,7 @@ fn shard_failed(run: &Run, index: u32) -> bool {
     run.shards
         .iter()
         .filter(|shard| shard.index == index)
-        .any(|shard| {
-            !shard.errors.is_empty()
-                || shard
-                    .cases
-                    .iter()
-                    .any(|case| case.stored(&nameless(), 0).failed())
-        })
-}
-
-/// Only names depend on the project, and an outcome on no name.
-fn nameless() -> Project {
-    Project {
-        id: String::new(),
-        name: String::new(),
-        stable: String::new(),
-        way: Way::Flags,
-        chat_events: None,
-        pr_comments: None,
-        runs: Vec::new(),
-    }
+        .any(|shard| !shard.errors.is_empty() || shard.cases.iter().any(|case| case.stored(0).failed()))
 }
 
 /// The runs that a plan shows, newest first.
@@ -89,7 +70,7 @@ pub(crate) fn within(project: &Project, days: i64, now: i64) -> Vec<&Run> {
 }
 
 /// A row of the runs list.
-pub(crate) fn run_row(project: &Project, run: &Run) -> Value {
+pub(crate) fn run_row(run: &Run) -> Value {
     json!({
         "id": run.id,
         "runNumber": run.number,
@@ -105,7 +86,7 @@ pub(crate) fn run_row(project: &Project, run: &Run) -> Value {
         "startedAt": clock::text(run.started()),
         "finishedAt": clock::text(run.ended()),
         "durationMs": run.ended() - run.started(),
-        "counts": counts(&run.tests(project)),
+        "counts": counts(&run.tests()),
         "shards": run.expected.map(|expected| json!({"received": run.shards.len(), "expected": expected})),
     })
 }
@@ -136,7 +117,7 @@ pub(crate) fn run_detail(project: &Project, run: &Run) -> Value {
             "durationMs": run.ended() - run.started(),
             "shards": shards(run),
         },
-        "counts": counts(&run.tests(project)),
+        "counts": counts(&run.tests()),
     })
 }
 
@@ -250,26 +231,26 @@ pub(crate) fn attempts(project: &Project, run: &Run, test: &Stored) -> Value {
 }
 
 /// The test of this name and file in a run.
-pub(crate) fn find(project: &Project, run: &Run, name: &str, file: Option<&str>) -> Option<Stored> {
-    run.tests(project)
+pub(crate) fn find(run: &Run, name: &str, file: Option<&str>) -> Option<Stored> {
+    run.tests()
         .into_iter()
         .find(|test| test.name == name && test.file.as_deref() == file)
 }
 
 /// Every test that any of these runs holds, by name and file.
-pub(crate) fn tests_of(project: &Project, runs: &[&Run]) -> Vec<(String, Option<String>)> {
+pub(crate) fn tests_of(runs: &[&Run]) -> Vec<(String, Option<String>)> {
     let all: BTreeSet<_> = runs
         .iter()
-        .flat_map(|run| run.tests(project))
+        .flat_map(|run| run.tests())
         .map(|test| (test.name, test.file))
         .collect();
     all.into_iter().collect()
 }
 
 /// The occurrences of a test's history.
-pub(crate) fn history(project: &Project, runs: &[&Run], name: &str, file: Option<&str>) -> Vec<Value> {
+pub(crate) fn history(runs: &[&Run], name: &str, file: Option<&str>) -> Vec<Value> {
     runs.iter()
-        .filter_map(|run| find(project, run, name, file).map(|test| (run, test)))
+        .filter_map(|run| find(run, name, file).map(|test| (run, test)))
         .map(|(run, test)| {
             json!({
                 "runId": run.id,
@@ -297,10 +278,10 @@ pub(crate) struct Occurrence<'a> {
 }
 
 /// Every failed attempt of these runs that said anything.
-pub(crate) fn occurrences<'a>(project: &Project, runs: &[&'a Run]) -> Vec<Occurrence<'a>> {
+pub(crate) fn occurrences<'a>(runs: &[&'a Run]) -> Vec<Occurrence<'a>> {
     let mut all = Vec::new();
     for run in runs {
-        for test in run.tests(project) {
+        for test in run.tests() {
             for attempt in &test.attempts {
                 if let Some(class) = class(attempt) {
                     all.push(Occurrence {
@@ -318,9 +299,9 @@ pub(crate) fn occurrences<'a>(project: &Project, runs: &[&'a Run]) -> Vec<Occurr
 }
 
 /// Failed attempts of these runs that said nothing.
-pub(crate) fn speechless(project: &Project, runs: &[&Run]) -> usize {
+pub(crate) fn speechless(runs: &[&Run]) -> usize {
     runs.iter()
-        .flat_map(|run| run.tests(project))
+        .flat_map(|run| run.tests())
         .flat_map(|test| test.attempts)
         .filter(|attempt| is_failure(attempt.status) && attempt.faults.is_empty())
         .count()

@@ -174,14 +174,14 @@ fn arrive(
             tally.matches(
                 "the row of a sharded run",
                 &answer["runs"][0],
-                &oracle::run_row(project, &run),
+                &oracle::run_row(&run),
             );
         }
     }
-    for test in run.tests(project) {
+    for test in run.tests() {
         let path = scene.path(&["tests", &test.name]);
         let answer = scene.get(tally, &path);
-        let expected = oracle::history(project, &[&run], &test.name, test.file.as_deref());
+        let expected = oracle::history(&[&run], &test.name, test.file.as_deref());
         tally.matches(
             &format!("GET {path}"),
             &answer["occurrences"],
@@ -215,7 +215,7 @@ fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: 
         .flatten()
         .filter_map(|e| e["occurrenceCount"].as_u64())
         .sum();
-    let wanted = oracle::occurrences(project, &[&project.runs[0]]).len() as u64;
+    let wanted = oracle::occurrences(&[&project.runs[0]]).len() as u64;
     tally.same("occurrences after a replacement", &hits, &wanted);
 }
 

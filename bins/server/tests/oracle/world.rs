@@ -167,7 +167,7 @@ pub(crate) struct Stored {
     pub(crate) shard: usize,
 }
 
-/// Where every report's checkout lies.
+/// Where every report's checkout lies. GitHub's runners check out there, so an importer knows it without being told.
 pub(crate) const CHECKOUT: &str = "/home/runner/work/shop/shop";
 /// Where the tests lie in it.
 pub(crate) const TEST_DIR: &str = "tests";
@@ -245,16 +245,11 @@ pub(crate) fn is_failure(status: &str) -> bool {
 }
 
 impl Project {
-    /// Whether an importer can know the checkout.
-    pub(crate) fn root_known(&self) -> bool {
-        self.way != Way::Flags
-    }
-
     /// A path as it is to be stored.
     pub(crate) fn stored_path(&self, absolute: &str) -> String {
         match absolute.strip_prefix(CHECKOUT) {
-            Some(rest) if self.root_known() => rest.trim_start_matches('/').to_owned(),
-            _ => absolute.to_owned(),
+            Some(rest) => rest.trim_start_matches('/').to_owned(),
+            None => absolute.to_owned(),
         }
     }
 }
@@ -270,12 +265,8 @@ impl Case {
     }
 
     /// What the importer is to store of it.
-    pub(crate) fn stored(&self, project: &Project, shard: usize) -> Stored {
-        let file = if project.root_known() {
-            format!("{TEST_DIR}/{}", self.suite)
-        } else {
-            self.suite.clone()
-        };
+    pub(crate) fn stored(&self, shard: usize) -> Stored {
+        let file = format!("{TEST_DIR}/{}", self.suite);
         let executions = self.presented();
         Stored {
             name: self.name(),
@@ -361,11 +352,11 @@ impl Run {
             .expect("at least one shard")
     }
 
-    pub(crate) fn tests(&self, project: &Project) -> Vec<Stored> {
+    pub(crate) fn tests(&self) -> Vec<Stored> {
         self.shards
             .iter()
             .enumerate()
-            .flat_map(|(place, shard)| shard.cases.iter().map(move |case| case.stored(project, place)))
+            .flat_map(|(place, shard)| shard.cases.iter().map(move |case| case.stored(place)))
             .collect()
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
         .iter()
         .enumerate()
     {
-        for (place, test) in run.tests(scene.project).iter().enumerate() {
+        for (place, test) in run.tests().iter().enumerate() {
             if test.attempts.len() > 1 || test.status() != "passed" || (place + number) % 12 == 0 {
                 one(tally, scene, run, test);
             }
@@ -178,7 +178,7 @@ fn ticks(text: &str) -> usize {
 }
 
 fn refusals(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
-    let test = &run.tests(scene.project)[0];
+    let test = &run.tests()[0];
     let absent = "01920000-0000-7000-8000-000000000000";
     for (parts, query, code) in [
         (["runs", absent, "tests", test.name.as_str()], "", "run_not_found"),

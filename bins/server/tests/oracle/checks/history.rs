@@ -8,7 +8,7 @@ use crate::{http::form, oracle, tally::Tally};
 /// The history of every visible test.
 pub(crate) fn history(tally: &mut Tally, scene: &Scene<'_>) {
     let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
-    let tests = oracle::tests_of(scene.project, &visible);
+    let tests = oracle::tests_of(&visible);
     for (number, (name, file)) in tests.iter().enumerate() {
         let mut periods: Vec<Option<i64>> = vec![None];
         if number % 4 == 0 {
@@ -32,7 +32,7 @@ pub(crate) fn history(tally: &mut Tally, scene: &Scene<'_>) {
                 &json!({
                     "project": {"id": scene.project.id, "name": scene.project.name},
                     "test": {"name": name, "filePath": file},
-                    "occurrences": oracle::history(scene.project, &runs, name, file.as_deref()),
+                    "occurrences": oracle::history(&runs, name, file.as_deref()),
                 }),
             );
             window(tally, &path, &answer, days.unwrap_or(30));

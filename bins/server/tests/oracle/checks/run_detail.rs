@@ -37,7 +37,7 @@ pub(crate) fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
         &body,
         &oracle::run_detail(scene.project, run),
     );
-    let tests = run.tests(scene.project);
+    let tests = run.tests();
     let got: BTreeMap<(String, Option<String>), &Value> = body["tests"]
         .as_array()
         .into_iter()

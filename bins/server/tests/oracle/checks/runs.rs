@@ -191,10 +191,7 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
     let mut backwards = None;
     for (number, page) in pages.iter().enumerate() {
         let answer = scene.get(tally, &path);
-        let rows: Vec<Value> = page
-            .iter()
-            .map(|run| oracle::run_row(scene.project, run))
-            .collect();
+        let rows: Vec<Value> = page.iter().map(|run| oracle::run_row(run)).collect();
         tally.matches(
             &format!("GET {path}"),
             &answer,

@@ -27,7 +27,7 @@ pub(crate) fn signatures(tally: &mut Tally, scene: &mut Scene<'_>) {
     }
     let project = scene.project;
     let visible = oracle::visible(project, scene.organization.plan, scene.now);
-    let all = by_class(oracle::occurrences(project, &visible));
+    let all = by_class(oracle::occurrences(&visible));
     for (class, stored) in &all {
         let Some(fingerprint) = scene.fingerprints.get(class).cloned() else {
             // It occurred only in runs that no period of the list reaches.
@@ -63,8 +63,8 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     let (project, now) = (scene.project, scene.now);
     let runs = oracle::within(project, days, now);
     let visible = oracle::visible(project, scene.organization.plan, now);
-    let stored = by_class(oracle::occurrences(project, &visible));
-    let counted = by_class(oracle::occurrences(project, &runs));
+    let stored = by_class(oracle::occurrences(&visible));
+    let counted = by_class(oracle::occurrences(&runs));
     let base = scene.path(&["errors"]);
     let entries = everything(tally, scene, &format!("{base}?days={days}"), counted.len());
     // Each entry shows the beginning of its latest text, by which its class is known.
@@ -118,7 +118,7 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     tally.same(
         &format!("GET {base}?days={days}: unfingerprintedCount"),
         &answer["unfingerprintedCount"].as_u64(),
-        &Some(oracle::speechless(project, &runs) as u64),
+        &Some(oracle::speechless(&runs) as u64),
     );
     window(tally, &base, &answer, days);
     tally.same(
@@ -346,11 +346,7 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
     }
     let any_failed = oracle::visible(scene.project, scene.organization.plan, scene.now)
         .iter()
-        .any(|run| {
-            run.tests(scene.project)
-                .iter()
-                .any(|test| is_failure(test.status()))
-        });
+        .any(|run| run.tests().iter().any(|test| is_failure(test.status())));
     tally.that(!any_failed || !scene.fingerprints.is_empty(), || {
         format!("GET {base}: no signature at all")
     });

@@ -48,7 +48,7 @@ pub(crate) fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figure
     let project = scene.project;
     let window: Vec<(&Run, Stored)> = oracle::within(project, 14, scene.now)
         .into_iter()
-        .filter_map(|run| oracle::find(project, run, name, file).map(|test| (run, test)))
+        .filter_map(|run| oracle::find(run, name, file).map(|test| (run, test)))
         .filter(|(_, test)| !test.skipped())
         .collect();
     let stable: Vec<&(&Run, Stored)> = window
@@ -126,7 +126,7 @@ fn flip_rate(window: &[(&Run, Stored)]) -> Option<f64> {
 pub(crate) fn verdicts(tally: &mut Tally, scene: &Scene<'_>) -> Verdicts {
     let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
     let mut all = Verdicts::new();
-    for (name, file) in oracle::tests_of(scene.project, &visible) {
+    for (name, file) in oracle::tests_of(&visible) {
         let path = scene.path(&["tests", &name, "status"])
             + &format!("?filePath={}", escape(file.as_deref().unwrap_or_default()));
         let answer = scene.get(tally, &path);
@@ -152,7 +152,7 @@ fn verdict(
     let what = format!("GET {path}");
     let in_window = oracle::within(scene.project, 14, scene.now)
         .into_iter()
-        .any(|run| oracle::find(scene.project, run, name, file).is_some());
+        .any(|run| oracle::find(run, name, file).is_some());
     let figures = count(scene, name, file);
     let judged = !figures.runs.is_empty();
     tally.matches(
