@@ -213,7 +213,7 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
     ]);
     let here = format!("/projects/{}", escape(&project.id));
     let text = escape(name);
-    let in_run = ["apps/a, b/login.spec.ts", "apps/ü/login.spec.ts"];
+    let in_run = ["tests/apps/a, b/login.spec.ts", "tests/apps/ü/login.spec.ts"];
     let path = format!("{here}/runs/{id}/tests/{text}");
     ambiguous(tally, client, &path, &in_run);
     for path in [
@@ -224,7 +224,11 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
             tally,
             client,
             &path,
-            &["apps/a, b/login.spec.ts", "apps/ü/login.spec.ts", "\"\""],
+            &[
+                "tests/apps/a, b/login.spec.ts",
+                "tests/apps/ü/login.spec.ts",
+                "\"\"",
+            ],
         );
         for (file, stored) in [
             (in_run[0], json!(in_run[0])),

@@ -217,7 +217,7 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
             tally.same(
                 &format!("{what}: GET {path}"),
                 &answer.json()["test"]["filePath"],
-                &Value::from("small.spec.ts"),
+                &Value::from("tests/small.spec.ts"),
             );
         }
     }
