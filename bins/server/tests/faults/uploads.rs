@@ -21,6 +21,9 @@ use crate::{
 /// How many uploads are cut off. `ASSAY_KILLS` asks for more.
 const CUTS: u32 = 9;
 
+/// How long a machine that does much else may take for what happens at once.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A world whose server takes reports.
 struct Intake {
     world: World,
@@ -176,7 +179,7 @@ fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
             break;
         }
         assert_eq!(answer.status, 422, "{}", answer.text());
-        assert!(began.elapsed() < Duration::from_secs(5), "the room is never full");
+        assert!(began.elapsed() < PATIENCE, "the room is never full");
     }
     let report = Report::whole(1, 5, 60);
     let upload = intake.command(&report).spawn().unwrap();
@@ -196,15 +199,12 @@ fn is_clear(server: &Server) {
         let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
         let temporary = std::env::temp_dir();
         let is_body = |target: &Path| {
-            target.starts_with(&temporary) && target.display().to_string().ends_with("(deleted)")
+            target.parent() == Some(&temporary) && target.display().to_string().ends_with("(deleted)")
         };
         targets.filter(|target| is_body(target)).count() > 0
     };
     while holds_files() {
-        assert!(
-            began.elapsed() < Duration::from_secs(10),
-            "a temporary file is held"
-        );
+        assert!(began.elapsed() < PATIENCE, "a temporary file is held");
         thread::sleep(Duration::from_millis(20));
     }
     let metrics = server.admin().get("/metrics", None).text();
