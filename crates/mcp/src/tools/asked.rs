@@ -9,7 +9,7 @@ use assay_domain::{
     store::in_snapshot,
     test::{FileSelector, TestLookup, TestName, TestSelector},
     verdict::ENGINE_WINDOW_DAYS,
-    window::Days,
+    window::{Days, Window},
 };
 use serde_json::json;
 
@@ -40,6 +40,12 @@ impl Call<'_> {
                 "`days` must be 7, 30 or 90, and at most {longest} on this plan."
             ))
         })
+    }
+
+    /// The longest period that the caller's plan shows, until now.
+    pub(super) fn longest_window(&self) -> Window {
+        let days = Days::within(self.caller.plan, 90).unwrap_or(Days::Thirty);
+        Window::ending(self.now, days)
     }
 
     /// The run that the call names.

@@ -10,7 +10,6 @@ use assay_domain::{
     run::{RunQuery, RunRow},
     signature::Classifier as _,
     test::{FileSelector, TestSelector},
-    window::{Days, Window},
 };
 use assay_explain::failures::{
     ExplainedFailure, FailuresQuery, Gate, LocalFailure, LocalRun, Looked, RunFailures, combined,
@@ -159,10 +158,7 @@ fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<S
         return Ok(vec![(call.run_id()?, None)]);
     }
     let query = RunQuery {
-        window: Window::ending(
-            call.now,
-            Days::within(call.caller.plan, 90).unwrap_or(Days::Thirty),
-        ),
+        window: call.longest_window(),
         branch,
         sha,
         pull_request,

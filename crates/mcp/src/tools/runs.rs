@@ -4,7 +4,6 @@ use assay_domain::{
     page::{Direction, PerPage},
     project::ProjectEntry,
     run::{Outcome, RunQuery, RunRow, RunStatus},
-    window::{Days, Window},
 };
 use serde_json::{Value, json};
 
@@ -39,9 +38,8 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             return Ok(Draft::default().entries("projects", projects.into_iter().map(entry).collect()));
         }
     };
-    let days = Days::within(call.caller.plan, 90).unwrap_or(Days::Thirty);
     let query = RunQuery {
-        window: Window::ending(call.now, days),
+        window: call.longest_window(),
         branch: call.arguments.text("branch")?,
         sha: call.commit()?,
         pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
