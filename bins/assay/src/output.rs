@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use assay_domain::run::Counts;
 use serde::Serialize;
 
 pub(crate) use crate::table::table;
@@ -29,6 +30,21 @@ pub(crate) fn print(
 pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// How many tests ended how.
+pub(crate) fn counts(counts: &Counts) -> String {
+    let Counts {
+        total,
+        passed,
+        failed,
+        skipped,
+        recovered,
+    } = counts;
+    format!(
+        "{}, {passed} passed ({recovered} recovered), {failed} failed, {skipped} skipped",
+        count(*total, "test")
+    )
 }
 
 /// A name as a shell takes it: quoted where it must be.

@@ -14,8 +14,8 @@ use clap::{Args, builder::TypedValueParser as _};
 use crate::{environment, values};
 
 /// Headings of the help.
-const RUN: &str = "The run (told by CI's variables unless given)";
-const CODE: &str = "The code (told by CI's variables unless given)";
+const RUN: &str = "The run (from CI's variables unless given)";
+const CODE: &str = "The code (from CI's variables unless given)";
 
 /// What the user says of a report and its run.
 #[derive(Debug, Args)]

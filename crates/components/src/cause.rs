@@ -1,6 +1,6 @@
 //! Whose failure it is, in words and as a bar.
 
-use assay_domain::cause::{Action, Cause, EvidenceWord};
+use assay_domain::cause::{Action, Cause, EvidenceWord, band};
 use maud::{Markup, html};
 
 use crate::chart;
@@ -58,19 +58,6 @@ pub const fn evidence(word: EvidenceWord) -> &'static str {
     }
 }
 
-/// How probable something is, for people.
-pub const fn likelihood(probability: f64) -> &'static str {
-    if probability < 0.1 {
-        "unlikely"
-    } else if probability < 0.5 {
-        "possible"
-    } else if probability < 0.9 {
-        "likely"
-    } else {
-        "near certain"
-    }
-}
-
 /// The probabilities of the causes, as one bar that says them in words.
 pub fn bar(probabilities: &[(Cause, f64)]) -> Markup {
     let mut largest_first = probabilities.to_vec();
@@ -78,7 +65,7 @@ pub fn bar(probabilities: &[(Cause, f64)]) -> Markup {
     let spoken: Vec<String> = largest_first
         .iter()
         .filter(|(_, probability)| *probability >= 0.1)
-        .map(|(of, probability)| format!("{}: {}", cause(*of), likelihood(*probability)))
+        .map(|(of, probability)| format!("{}: {}", cause(*of), band(*probability)))
         .collect();
     let parts: Vec<(&str, u64)> = probabilities
         .iter()
@@ -115,12 +102,5 @@ mod tests {
             "{drawn}"
         );
         assert!(!drawn.contains('%'), "{drawn}");
-    }
-
-    #[test]
-    fn bands_begin_where_they_are_said_to() {
-        let bands = [0.0, 0.1, 0.5, 0.9].map(likelihood);
-        assert_eq!(bands, ["unlikely", "possible", "likely", "near certain"]);
-        assert_eq!(likelihood(0.099), "unlikely");
     }
 }

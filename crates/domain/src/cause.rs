@@ -6,6 +6,7 @@ use crate::{
     attempt::AttemptStatus,
     id::RunId,
     run::RunStatus,
+    signature::ErrorClass,
     test::TestOrdinal,
     timestamp::Timestamp,
     verdict::{Signal, VerdictStatus},
@@ -70,6 +71,16 @@ vocabulary!(
     }
 );
 
+/// The band of a probability. People read it instead of the number.
+pub const fn band(probability: f64) -> &'static str {
+    match probability {
+        ..0.1 => "unlikely",
+        0.1..0.5 => "possible",
+        0.5..0.9 => "likely",
+        _ => "near certain",
+    }
+}
+
 /// A run whose failures are explained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -131,4 +142,25 @@ pub struct ErrorName {
     pub fingerprint: String,
     /// Its title.
     pub title: String,
+}
+
+impl From<&ErrorClass> for ErrorName {
+    fn from(class: &ErrorClass) -> Self {
+        Self {
+            fingerprint: class.fingerprint.clone(),
+            title: class.title.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_begin_where_they_are_said_to() {
+        let bands = [0.0, 0.1, 0.5, 0.9].map(band);
+        assert_eq!(bands, ["unlikely", "possible", "likely", "near certain"]);
+        assert_eq!(band(0.099), "unlikely");
+    }
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, StoredAttempt, TestAttempts},
+    cause::band,
     execution::TestOutcome,
     timestamp::{DAY_MS, Timestamp},
     verdict::StoredVerdict,
@@ -168,19 +169,6 @@ fn cause(explained: &ExplainedFailure) -> [(&'static str, String); 3] {
             ),
         ),
     ]
-}
-
-/// A probability in words.
-fn band(probability: f64) -> &'static str {
-    if probability < 0.1 {
-        "unlikely"
-    } else if probability < 0.5 {
-        "possible"
-    } else if probability < 0.9 {
-        "likely"
-    } else {
-        "near certain"
-    }
 }
 
 /// The stored verdict: how old it is, and the counts that it rests on.

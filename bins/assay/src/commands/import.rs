@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use assay_domain::{
     recording::{Effect, Imported},
     rules::RecordingRules,
-    run::{Counts, Outcome},
+    run::Outcome,
     store::{Administration, RecordError, StoreError},
     timestamp::Timestamp,
 };
@@ -90,7 +90,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let mut opened = database::open_for_import(global, retry_for)?;
     let store: &dyn Administration = &opened.database;
     let project = lookup::project(store, &project)?;
-    let storing = progress::spinner(global, format!("storing {}", in_words(&prepared.counts())));
+    let storing = progress::spinner(global, format!("storing {}", output::counts(&prepared.counts())));
     let (bar, name) = (storing.clone(), project.name.clone());
     opened
         .database
@@ -126,7 +126,8 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     accept(&unread, lenient)
 }
 
-/// Says on standard error what the import waits for, also where nobody watches: a CI job that waits must not look stuck.
+/// Prints on standard error what the import waits for, also without a terminal, so that a waiting CI job does not look
+/// stuck.
 fn say_waiting(bar: &ProgressBar, project: &str, what: WaitingFor, waited: Duration) {
     let what = match what {
         WaitingFor::OtherImport => format!("another import into {project}"),
@@ -243,22 +244,8 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
     };
     format!(
         "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}{}",
-        in_words(counts),
+        output::counts(counts),
         changes::in_words(verdicts_changed)
-    )
-}
-
-fn in_words(counts: &Counts) -> String {
-    let Counts {
-        total,
-        passed,
-        failed,
-        skipped,
-        recovered,
-    } = counts;
-    format!(
-        "{}, {passed} passed ({recovered} recovered), {failed} failed, {skipped} skipped",
-        output::count(*total, "test")
     )
 }
 
@@ -282,7 +269,7 @@ fn show(global: &Global, prepared: &Prepared, unread: &[String]) -> anyhow::Resu
         format!(
             "{}\nWould store {}; nothing was stored",
             output::table(&["VALUE", "", "FROM"], rows),
-            in_words(&counts)
+            output::counts(&counts)
         )
     })
 }

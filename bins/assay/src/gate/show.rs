@@ -2,13 +2,11 @@
 //!
 //! Names and sentences come from reports and branches, so that each form is safe against what they may hold.
 
+use assay_domain::cause::band;
 use serde_json::{Value, json};
 
 use super::policy::{Decision, Outcome, Refusal};
-use crate::{
-    commands::analyze::causes::{band, words},
-    output,
-};
+use crate::{commands::analyze::causes::words, output};
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
 const MARKER: &str = "<!-- assay-gate -->";

@@ -2,6 +2,7 @@
 
 use assay_domain::{
     recording::{VerdictChange, VerdictChanges},
+    run::Counts,
     verdict::VerdictStatus,
 };
 use assay_reports::shown_name;
@@ -19,6 +20,7 @@ struct Stored {
     run_number: Option<i64>,
     shard_id: Option<String>,
     status: Option<String>,
+    #[serde(with = "ReadCounts")]
     counts: Counts,
     effect: String,
     values: Vec<Value>,
@@ -33,14 +35,20 @@ struct Project {
     name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Counts {
-    total: u64,
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-    recovered: u64,
+/// How [`Counts`] are read.
+#[derive(Deserialize)]
+#[serde(remote = "Counts")]
+struct ReadCounts {
+    #[serde(default)]
+    total: u32,
+    #[serde(default)]
+    passed: u32,
+    #[serde(default)]
+    failed: u32,
+    #[serde(default)]
+    skipped: u32,
+    #[serde(default)]
+    recovered: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,7 +109,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
     format!(
         "Run {} of {project:?} {ended}: {}\nrun {}{shard}{unchanged}{}",
         stored.run_number.unwrap_or_default(),
-        counts(&stored.counts),
+        output::counts(&stored.counts),
         text(&stored.run_id),
         changes::in_words(&changes)
     )
@@ -123,21 +131,7 @@ pub(crate) fn of_dry_run(answer: &Value) -> String {
     format!(
         "{}\nWould store {} in {:?}; nothing was stored",
         output::table(&["VALUE", "", "FROM"], rows),
-        counts(&stored.counts),
+        output::counts(&stored.counts),
         shown_name(&stored.project.name)
-    )
-}
-
-fn counts(counts: &Counts) -> String {
-    let Counts {
-        total,
-        passed,
-        failed,
-        skipped,
-        recovered,
-    } = counts;
-    format!(
-        "{}, {passed} passed ({recovered} recovered), {failed} failed, {skipped} skipped",
-        output::count(*total, "test")
     )
 }

@@ -1,5 +1,5 @@
-//! A listener that answers as it is told to and records what it was sent: for answers that a real server gives only when it is
-//! busy, gone or wrong.
+//! A listener that gives the answers of a script and records the requests. For answers that a real server gives only
+//! when it is busy, gone or wrong.
 
 use std::{
     collections::VecDeque,

@@ -363,7 +363,7 @@ fn wrong_usage_is_2_and_sends_nothing() {
         &mut job.command(&["upload", "--key-file", "absent", "out"]),
         "--key-file absent",
     );
-    // Without a key a build of a fork goes on where it is told so.
+    // A fork has no key. With --best-effort its build goes on.
     let mut command = job.command(&["upload", "--best-effort", "out"]);
     let fork = command.env("ASSAY_INGEST_KEY", "").output().unwrap();
     assert_eq!(fork.status.code(), Some(0));

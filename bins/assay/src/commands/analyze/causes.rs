@@ -2,7 +2,7 @@
 
 use assay_analysis::{CausedFailure, Causes, Collector, Wanted};
 use assay_domain::{
-    cause::{Action, Cause, Knowledge},
+    cause::{Action, Cause, Knowledge, band},
     timestamp::Timestamp,
 };
 
@@ -111,16 +111,6 @@ pub(crate) const fn words(cause: Cause) -> &'static str {
         Cause::EarlierOnBranch => "earlier on the branch",
         Cause::ThisChange => "this change",
         Cause::Unclear => "unclear",
-    }
-}
-
-/// A probability as people read it.
-pub(crate) const fn band(probability: f64) -> &'static str {
-    match probability {
-        ..0.1 => "unlikely",
-        0.1..0.5 => "possible",
-        0.5..0.9 => "likely",
-        _ => "near certain",
     }
 }
 

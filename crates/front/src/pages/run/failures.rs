@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use assay_components::{cause, figures, name, words};
 use assay_domain::{
-    cause::{Cause, Knowledge},
+    cause::{Cause, Knowledge, band},
     id::{ProjectId, RunId},
     project::Project,
     run::{RunDetail, TestEntry},
@@ -120,7 +120,7 @@ impl Causes {
                                 div.whose {
                                     (cause::bar(&probabilities(failure)))
                                     @if test.status.is_failure() {
-                                        p { "yours: " b { (cause::likelihood(failure.mine)) } }
+                                        p { "yours: " b { (band(failure.mine)) } }
                                         p { (cause::action(failure.action)) }
                                     }
                                 }
