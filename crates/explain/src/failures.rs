@@ -6,7 +6,7 @@ mod local;
 mod report;
 mod sentence;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
@@ -44,7 +44,7 @@ pub fn run_failures(
             return Ok(None);
         };
         let explained = Explained::read(snapshot, engine, &run, query.knowledge, now)?;
-        let gate = gate(&explained.causes);
+        let gate = gate(explained.causes());
         let (page, failures) = explained.entries(snapshot, query.knowledge, (query.page, query.per_page))?;
         Ok(Some(RunFailures {
             project: project.tag(),
@@ -77,7 +77,7 @@ pub fn failure_of(
             return Ok(None);
         };
         let mut explained = Explained::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
-        explained.keep(&attempts.test);
+        explained.failures.retain(|(_, _, name)| *name == attempts.test);
         let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, 1))?;
         Ok(failures.into_iter().next())
     })
@@ -312,9 +312,7 @@ impl StableState {
 /// The failures of a run before they are paged.
 struct Explained {
     history: Arc<History>,
-    causes: Vec<FailureCause>,
-    statuses: Vec<FinalStatus>,
-    names: Vec<TestName>,
+    failures: Vec<(FailureCause, FinalStatus, TestName)>,
     errors: WindowErrors,
 }
 
@@ -339,9 +337,7 @@ impl Explained {
         if failed.is_empty() {
             return Ok(Self {
                 history,
-                causes: Vec::new(),
-                statuses: Vec::new(),
-                names: Vec::new(),
+                failures: Vec::new(),
                 errors: WindowErrors::default(),
             });
         }
@@ -350,67 +346,98 @@ impl Explained {
         let causes = engine.causes_of_run(&history, &texts, run.run_number, knowledge, now);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let statuses = snapshot.final_statuses(run, &tests)?;
+        Self::new(snapshot, history, errors, causes, statuses)
+    }
+
+    /// `statuses` are those of the causes, in their order.
+    fn new(
+        snapshot: &mut dyn Snapshot,
+        history: Arc<History>,
+        errors: WindowErrors,
+        causes: Vec<FailureCause>,
+        statuses: Vec<FinalStatus>,
+    ) -> Result<Self, StoreError> {
+        let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let names = snapshot.test_names(&tests)?;
+        let failures = causes.into_iter().zip(statuses).zip(names);
         Ok(Self {
             history,
-            causes,
-            statuses,
-            names,
+            failures: failures
+                .map(|((cause, status), name)| (cause, status, name))
+                .collect(),
             errors,
         })
     }
 
-    /// Drops the failures of all other tests.
-    fn keep(&mut self, test: &TestName) {
-        let kept: Vec<bool> = self.names.iter().map(|name| name == test).collect();
-        retain(&mut self.causes, &kept);
-        retain(&mut self.statuses, &kept);
-        retain(&mut self.names, &kept);
+    fn causes(&self) -> impl Iterator<Item = &FailureCause> {
+        self.failures.iter().map(|(cause, _, _)| cause)
     }
 
-    /// One page of the failures, those most probably of this branch first.
+    /// One page of the failures in the order of [`listed_before`].
     fn entries(
-        self,
+        mut self,
         snapshot: &mut dyn Snapshot,
         knowledge: Knowledge,
         (page, per_page): (u64, u32),
     ) -> Result<(Page, Vec<ExplainedFailure>), StoreError> {
-        let mut failures: Vec<(FailureCause, (FinalStatus, TestName))> = self
-            .causes
-            .into_iter()
-            .zip(self.statuses.into_iter().zip(self.names))
-            .collect();
-        failures.sort_by(|(left, (_, left_name)), (right, (_, right_name))| {
-            let mine = |cause: &FailureCause| cause.probabilities.mine();
-            left.recovered
-                .cmp(&right.recovered)
-                .then_with(|| mine(right).total_cmp(&mine(left)))
-                .then_with(|| left_name.cmp(right_name))
-        });
-        let total = u64::try_from(failures.len()).unwrap_or(u64::MAX);
+        self.failures
+            .sort_by(|(left, _, left_name), (right, _, right_name)| {
+                listed_before(left, right).then_with(|| left_name.cmp(right_name))
+            });
+        let total = u64::try_from(self.failures.len()).unwrap_or(u64::MAX);
         let page = Page::of_size(page, per_page, total);
         let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
         let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
-        let shown: Vec<_> = failures.into_iter().skip(offset).take(per_page).collect();
-        let tests: Vec<TestOrdinal> = shown.iter().map(|(cause, _)| cause.test).collect();
+        let shown: Vec<_> = self.failures.into_iter().skip(offset).take(per_page).collect();
+        let tests: Vec<TestOrdinal> = shown.iter().map(|(cause, _, _)| cause.test).collect();
         let verdicts = if tests.is_empty() {
             Vec::new()
         } else {
             snapshot.verdict_tags(&tests)?
         };
         let titles: HashMap<_, _> = self.errors.names.into_iter().collect();
-        let entry = |((cause, (status, name)), verdict): ((FailureCause, (FinalStatus, TestName)), _)| {
-            let error = cause.text.and_then(|text| titles.get(&text));
-            ExplainedFailure::of(&self.history, &cause, knowledge, (status, name), verdict, error)
-        };
-        Ok((page, shown.into_iter().zip(verdicts).map(entry).collect()))
+        let entries = shown
+            .into_iter()
+            .zip(verdicts)
+            .map(|((cause, status, name), verdict)| {
+                let error = cause.text.and_then(|text| titles.get(&text));
+                ExplainedFailure::of(&self.history, &cause, knowledge, (status, name), verdict, error)
+            });
+        Ok((page, entries.collect()))
     }
 }
 
-/// Keeps the items whose place is marked.
-fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
-    let mut kept = kept.iter();
-    items.retain(|_| kept.next().is_some_and(|kept| *kept));
+/// The order of a list of failures: failed before recovered, then those most probably of the branch first. Names settle
+/// what is left.
+fn listed_before(left: &FailureCause, right: &FailureCause) -> Ordering {
+    let mine = |cause: &FailureCause| cause.probabilities.mine();
+    left.recovered
+        .cmp(&right.recovered)
+        .then_with(|| mine(right).total_cmp(&mine(left)))
+}
+
+/// The numbers of error signatures. One that is not stored gets a number that no stored one has.
+struct SignatureNumbers {
+    numbers: HashMap<String, u32>,
+    unused: u32,
+}
+
+impl SignatureNumbers {
+    fn new(stored: HashMap<String, u32>) -> Self {
+        Self {
+            numbers: stored,
+            unused: u32::MAX,
+        }
+    }
+
+    fn number(&mut self, fingerprint: &str) -> u32 {
+        if let Some(number) = self.numbers.get(fingerprint) {
+            return *number;
+        }
+        self.unused -= 1;
+        self.numbers.insert(fingerprint.to_owned(), self.unused);
+        self.unused
+    }
 }
 
 /// The errors of a window as the engine reads them.

@@ -7,7 +7,7 @@ use std::{
 
 use assay_domain::{
     attempt::AttemptStatus,
-    cause::{ErrorName, FinalStatus, Knowledge, WindowErrors},
+    cause::{FinalStatus, Knowledge, WindowErrors},
     observation::{Failure, History, RunFacts, RunObservations},
     project::Project,
     signature::ErrorClass,
@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use assay_flakiness::Engine;
 
-use super::{Explained, ExplainedFailure, Gate, gate, texts};
+use super::{Explained, ExplainedFailure, Gate, SignatureNumbers, gate, texts};
 
 /// The number of the run that is not stored. Stored runs have smaller ones.
 const NUMBER: i32 = i32::MAX;
@@ -80,7 +80,7 @@ pub fn local_failures(
             }
         }
         let explained = explained(snapshot, engine, local.branch.as_deref(), &known, now)?;
-        let gate = gate(&explained.causes);
+        let gate = gate(explained.causes());
         let all = u32::try_from(known.len().max(1)).unwrap_or(u32::MAX);
         let (_, mut failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, all))?;
         for failure in &mut failures {
@@ -120,41 +120,26 @@ fn explained(
         status: AttemptStatus::Failed,
         attempts: known.get(&cause.test).map_or(1, |failure| failure.attempts),
     });
-    let names = snapshot.test_names(&causes.iter().map(|cause| cause.test).collect::<Vec<_>>())?;
-    Ok(Explained {
-        statuses: statuses.collect(),
-        history: Arc::new(history),
-        causes,
-        names,
-        errors,
-    })
+    let statuses = statuses.collect();
+    Explained::new(snapshot, Arc::new(history), errors, causes, statuses)
 }
 
 /// Adds the errors of the run to those of the window. An error that was never stored gets an unused number.
 fn add_texts(
     errors: &mut WindowErrors,
     known: &BTreeMap<TestOrdinal, &LocalFailure>,
-    mut numbers: HashMap<String, u32>,
+    stored: HashMap<String, u32>,
 ) {
-    let mut unused = u32::MAX;
+    let mut numbers = SignatureNumbers::new(stored);
     let mut tests: HashMap<u32, u32> = HashMap::new();
     for (test, failure) in known {
         let Some(error) = &failure.error else {
             continue;
         };
-        let number = *numbers.entry(error.fingerprint.clone()).or_insert_with(|| {
-            unused -= 1;
-            unused
-        });
+        let number = numbers.number(&error.fingerprint);
         errors.failures.push((NUMBER, *test, number));
         *tests.entry(number).or_default() += 1;
-        errors.names.push((
-            number,
-            ErrorName {
-                fingerprint: error.fingerprint.clone(),
-                title: error.title.clone(),
-            },
-        ));
+        errors.names.push((number, error.into()));
     }
     for (number, _) in &errors.tests {
         tests.remove(number);

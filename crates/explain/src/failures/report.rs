@@ -21,7 +21,7 @@ use assay_domain::{
 use assay_flakiness::{Engine, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use super::{ExplainedFailure, Gate, gate, runs_elsewhere};
+use super::{ExplainedFailure, Gate, SignatureNumbers, gate, listed_before, runs_elsewhere};
 
 /// Failures that an answer lists at most.
 const LISTED: usize = 200;
@@ -165,12 +165,8 @@ impl<'r> Overlay<'r> {
         causes.retain(|cause| tests.contains_key(&cause.test) && cause.execution == self.place);
         let gate = gate(&causes);
         causes.sort_by(|left, right| {
-            let mine = |cause: &FailureCause| cause.probabilities.mine();
             let name = |cause: &FailureCause| tests.get(&cause.test).map(|test| &test.test);
-            left.recovered
-                .cmp(&right.recovered)
-                .then_with(|| mine(right).total_cmp(&mine(left)))
-                .then_with(|| name(left).cmp(&name(right)))
+            listed_before(left, right).then_with(|| name(left).cmp(&name(right)))
         });
         let total = causes.len();
         causes.truncate(LISTED);
@@ -225,9 +221,7 @@ impl<'r> Overlay<'r> {
     ) -> Result<(ErrorTexts, HashMap<u32, ErrorName>), StoreError> {
         let mut shown: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
         let mut names: HashMap<u32, ErrorName> = HashMap::new();
-        let mut numbers = self.known.signatures.clone();
-        // Signatures that are not stored get numbers that no stored one has.
-        let mut unused = u32::MAX;
+        let mut numbers = SignatureNumbers::new(self.known.signatures.clone());
         for (ordinal, test) in self.ordinals.iter().zip(&self.recording.tests) {
             let Some(class) = test
                 .attempts
@@ -237,15 +231,9 @@ impl<'r> Overlay<'r> {
             else {
                 continue;
             };
-            let number = *numbers.entry(class.fingerprint.clone()).or_insert_with(|| {
-                unused -= 1;
-                unused
-            });
+            let number = numbers.number(&class.fingerprint);
             shown.insert(*ordinal, number);
-            names.entry(number).or_insert_with(|| ErrorName {
-                fingerprint: class.fingerprint.clone(),
-                title: class.title.clone(),
-            });
+            names.entry(number).or_insert_with(|| class.into());
         }
         let stored: HashSet<TestOrdinal> = self.known.tests.iter().flatten().copied().collect();
         let known: Vec<TestOrdinal> = shown
