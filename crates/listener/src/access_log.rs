@@ -1,4 +1,4 @@
-//! The access log: one line a request.
+//! The access log: one line per request.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use actix_web::http::{Method, StatusCode};
 
 use crate::RequestId;
 
-/// The target of the access log, by which it can be switched off: `RUST_LOG=info,access=off`.
+/// The log target of the access log. `RUST_LOG=info,access=off` switches it off.
 const TARGET: &str = "access";
-/// The code of a request that was answered.
+/// The code of a successful request.
 pub const SUCCESS: &str = "ok";
-/// The code of a request over the limit, whose response has no body to carry one.
+/// The code of a request over the rate limit. Its response has no body that could carry a code.
 pub const RATE_LIMITED: &str = "rate_limited";
 
-/// What the access log says of one request, as fields that text and JSON logs both show.
+/// The fields of an access-log line, for the text and the JSON format.
 ///
-/// Nothing in it is a client's own text: no path, query, key or body, but the route's pattern, words of ours,
-/// numbers, and an id that was checked. So nobody can forge a line.
+/// No field holds text of the client: no path, query, key or body. The fields are the route's pattern, fixed words,
+/// numbers and a validated id. So a client cannot forge a log line.
 pub(crate) struct AccessLine<'a> {
     pub(crate) method: &'a Method,
     pub(crate) route: &'static str,
@@ -40,7 +40,7 @@ impl AccessLine<'_> {
         );
     }
 
-    /// The method where it is a usual one: a method may be any word, of any length.
+    /// The method if it is a standard one, because a client may send any word of any length.
     fn method(&self) -> &str {
         const USUAL: [Method; 7] = [
             Method::GET,
@@ -59,7 +59,7 @@ impl AccessLine<'_> {
     }
 }
 
-/// To the microsecond.
+/// Rounds to microseconds.
 fn milliseconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1_000_000.0).round() / 1_000.0
 }

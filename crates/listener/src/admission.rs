@@ -1,14 +1,14 @@
-//! Admission control for work that blocks: queueing, time limits and load shedding.
+//! Admission control for blocking work: queueing, time limits and load shedding.
 //!
-//! A fixed number of requests may block a thread at a time, one fewer than there are connections to the database. All
-//! workers share them. A request that finds all threads busy waits in a bounded queue for a bounded time. Beyond either
-//! bound it is rejected before any work is done, which keeps the server quick for the requests that it admitted.
+//! A fixed number of requests may block a thread at a time, one fewer than there are database connections. All workers
+//! share this number. A request that finds all threads busy waits in a bounded queue for a bounded time. A request
+//! beyond either bound is rejected before any work is done, so that admitted requests stay fast.
 //!
-//! A key holds at most half of the threads and a quarter of the queue, so that one key's slow requests leave room for
-//! those of all others.
+//! A key holds at most half of the threads and a quarter of the queue, so that slow requests of one key leave room for
+//! other keys.
 //!
-//! A thread that waits for a database that never answers cannot be freed. Its request is answered all the same, and once
-//! all threads have been held for a while, further requests are rejected at once.
+//! A thread that waits for a hanging database cannot be freed. Its request still gets an answer. When all threads have
+//! been held for a while, further requests are rejected at once.
 
 use std::{
     collections::HashMap,
@@ -20,27 +20,26 @@ use std::{
 use actix_web::{rt::time::timeout, web};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many requests may wait for each thread. The quarter of one thread's queue is about what the rate limit admits in half
-/// a minute.
+/// The length of the queue for each thread. A quarter of it is about what the rate limit admits in half a minute.
 const QUEUE_PER_THREAD: usize = 128;
-/// How often rejections are logged.
+/// The shortest time between two log lines about rejections.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// How long a request may take.
+/// The time limits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     /// In the queue.
     pub waiting: Duration,
-    /// Altogether, the queue included.
+    /// In total, the queue included.
     pub answering: Duration,
 }
 
-/// How many requests may run and wait, in all and of each key.
+/// The numbers of requests that may run and wait, in total and for each key.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
-    /// Threads that may block.
+    /// Threads that blocking work may use.
     pub threads: usize,
-    /// Threads of one key.
+    /// Threads that one key may use.
     pub threads_of_key: usize,
     /// Requests that may run or wait.
     pub places: usize,
@@ -48,27 +47,27 @@ pub struct Shares {
     pub places_of_key: usize,
 }
 
-/// Why work was not done, or its outcome is not known.
+/// Why work was not done, or why its result is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejected {
-    /// The queue was full, or no thread came free in time. Nothing was done.
+    /// The queue was full, or no thread became free in time. The work did not start.
     Overloaded,
-    /// It did not end in time. Its thread is still held.
+    /// The work did not end in time and still holds its thread.
     TimedOut,
-    /// It panicked.
+    /// The work panicked.
     Panicked,
 }
 
-/// Admits work to a number of threads that may block, in fair shares by key.
+/// Admits work to a fixed number of blocking threads, with fair shares by key.
 pub struct AdmissionControl<K: Key>(Arc<Shared<K>>);
 
-/// What shares are counted by.
+/// The unit of a share.
 pub trait Key: Hash + Eq + Copy + Send + 'static {}
 
 impl<K: Hash + Eq + Copy + Send + 'static> Key for K {}
 
 impl<K: Key> AdmissionControl<K> {
-    /// Admission to this many threads, at least one.
+    /// Creates an admission to this many threads, at least one.
     pub fn new(threads: usize, limits: TimeLimits) -> Self {
         let threads = threads.max(1);
         let queue = threads.saturating_mul(QUEUE_PER_THREAD);
@@ -81,7 +80,7 @@ impl<K: Key> AdmissionControl<K> {
         Self::with_shares(shares, limits)
     }
 
-    /// Admission with these shares of keys.
+    /// Creates an admission with these shares.
     pub fn with_shares(shares: Shares, limits: TimeLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -99,14 +98,14 @@ impl<K: Key> AdmissionControl<K> {
         }))
     }
 
-    /// How much work of this key runs or waits.
+    /// The number of requests of this key that run or wait.
     pub fn places_taken(&self, key: &K) -> usize {
         let state = self.0.state();
         state.lanes.get(key).map_or(0, |lane| lane.places_taken)
     }
 
-    /// Runs work on a thread that may block, once there is one for this key. The work is not done where the returned future is
-    /// dropped while it waits, as it is when the client hangs up.
+    /// Runs blocking work once a thread is free for this key. If the returned future is dropped while it waits, because
+    /// the client has disconnected, the work does not start.
     pub async fn run<T: Send + 'static>(
         &self,
         key: K,
@@ -120,7 +119,7 @@ impl<K: Key> AdmissionControl<K> {
             return Err(Rejected::Overloaded);
         }
         let done = web::block(move || {
-            // Given back when the work ends, though nothing waits for its answer any more.
+            // The permit is returned when the work ends, even if the client no longer waits.
             let _place = place;
             work()
         });
@@ -143,29 +142,29 @@ struct Shared<K: Key> {
 }
 
 struct State<K> {
-    /// The keys that have requests which run or wait.
+    /// The keys whose requests run or wait.
     lanes: HashMap<K, Lane>,
     places_taken: usize,
-    /// When a request last got a thread.
+    /// The time at which a request last got a thread.
     last_start: Instant,
-    /// Rejections since they were last logged.
+    /// Rejections since the last log line.
     rejections: u64,
     logged_at: Option<Instant>,
 }
 
-/// The requests of one key.
+/// The counts of one key.
 struct Lane {
     threads: Arc<Semaphore>,
     places_taken: usize,
     last_start: Instant,
 }
 
-/// A request's place among those that run or wait, given up on drop.
+/// A request's place among those that run or wait; dropping it frees the place.
 struct Place<K: Key> {
     shared: Arc<Shared<K>>,
     key: K,
     threads_of_key: Arc<Semaphore>,
-    /// The key's thread and one of all, once the request has both.
+    /// The permit of the key's share and the permit of all threads, once the request has both.
     permits: Option<[OwnedSemaphorePermit; 2]>,
 }
 
@@ -199,7 +198,7 @@ impl<K: Key> Shared<K> {
         })
     }
 
-    /// Whether all threads are held and none has come free for as long as a request would wait: the database hangs.
+    /// Whether all threads have been held for longer than a request would wait, which means that the database hangs.
     fn is_stalled(&self, threads: &Semaphore, last_start: Instant, now: Instant) -> bool {
         threads.available_permits() == 0 && now.saturating_duration_since(last_start) > self.limits.waiting
     }
@@ -210,11 +209,11 @@ impl<K: Key> Shared<K> {
 }
 
 impl<K: Key> Place<K> {
-    /// Waits for one of the key's threads, then for one of all. Both semaphores are fair.
+    /// Waits for one of the key's threads, then for one of all threads. Both semaphores are fair.
     async fn wait_for_thread(&mut self) {
         let of_key = Arc::clone(&self.threads_of_key).acquire_owned().await;
         let of_all = Arc::clone(&self.shared.threads).acquire_owned().await;
-        // They fail only where a semaphore is closed, which these never are.
+        // An error means that a semaphore is closed, and these are never closed.
         if let (Ok(of_key), Ok(of_all)) = (of_key, of_all) {
             self.permits = Some([of_key, of_all]);
         }

@@ -1,4 +1,4 @@
-//! Sockets that listen.
+//! Listening sockets.
 
 #[cfg(target_os = "linux")]
 use std::time::Duration;
@@ -8,27 +8,27 @@ use std::{io, net};
 use socket2::SockRef;
 use tokio::net::TcpSocket;
 
-/// How long a client may leave what was sent to it unread.
+/// How long sent data may stay unacknowledged.
 #[cfg(target_os = "linux")]
 const UNREAD_FOR: Duration = Duration::from_secs(30);
-/// How much of an answer the system takes over beyond what is on its way. Without a bound, megabytes would seem to be taken by a
-/// client that reads nothing, and no progress of one that reads slowly would be seen for minutes.
+/// The size of the kernel's send buffer. With a larger one, the kernel would accept megabytes for a client that reads
+/// nothing, and the server could not see the progress of a slow reader for minutes.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 * 1_024;
-/// How many connections wait to be accepted.
+/// The length of the accept queue.
 const BACKLOG: u32 = 2_048;
 
-/// Listens on an address. Call it within an actix or tokio runtime.
+/// Binds a listening socket. Call it within an actix or tokio runtime.
 pub fn bind(address: net::SocketAddr) -> io::Result<net::TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()
     } else {
         TcpSocket::new_v6()
     }?;
-    // A server started again at once must not wait for the former one's closed connections.
+    // A restarted server must not wait for connections in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    // Its connections inherit both.
+    // Accepted connections inherit both options.
     #[cfg(target_os = "linux")]
     {
         let options = SockRef::from(&socket);

@@ -1,8 +1,8 @@
-//! A client's connection that ends where the client does not move on.
+//! A client's connection, closed when the client makes no progress.
 //!
-//! actix-http waits five seconds for the first head of a connection and for the begin of every further one. It waits without end
-//! for the rest of a further head, for the end of a body that nobody reads, and for a client to take its answer; and a client that
-//! sends more and more without taking an answer keeps it running in circles. Here each of them has a bound.
+//! actix-http waits five seconds for the first head of a connection and for the start of each further head. It waits
+//! without a limit for the rest of a further head, for the end of an unread body, and for a slow reader. A client that
+//! keeps sending without reading answers makes it loop without waiting. This module bounds each of these.
 
 use std::{
     cell::Cell,
@@ -21,70 +21,72 @@ use tokio::{
 
 use crate::refusal::Refusal;
 
-/// How long a request may take to arrive, counted from the first byte that came after the last answer.
+/// How long a request may take to arrive, from the first byte after the last answer.
 pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long a client may take none of its answer.
+/// How long a client may read nothing of its answer.
 const TAKEN_WITHIN: Duration = Duration::from_secs(30);
-/// What each byte that it took adds to that: ten kilobytes a second are quick enough.
+/// The extra time for each byte that the client has read: ten kilobytes a second are fast enough.
 const PER_BYTE: Duration = Duration::from_micros(100);
-/// How long a client that was refused may take to read its answer before the connection is closed.
+/// How long a refused client may take to read its answer before the connection is closed.
 const LINGER_FOR: Duration = Duration::from_secs(1);
-/// How long a client may keep the server waiting to take one answer, all pauses together.
+/// How long a client may keep the server waiting for one answer, all pauses together.
 const TAKEN_IN_ALL: Duration = Duration::from_secs(120);
-/// How much is read beyond a request that is being answered, in bytes. actix-http runs in circles from twice as much on.
+/// How many bytes are read ahead while a request is being answered. From twice this number on, actix-http loops without
+/// waiting.
 const AHEAD_BYTES: usize = 64 * 1_024;
-/// How much of a body is read and dropped after the request was refused, so that the client reads the answer.
+/// How much of a refused request's body is read and dropped, so that the client reads the answer.
 const REFUSED_BYTES: usize = 1 << 20;
-/// For how long.
+/// How long that lasts at most.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
-/// A stream to a client, of which a pending operation fails with [`io::ErrorKind::TimedOut`] once the client is too late.
+/// A stream to a client. A pending operation fails with [`io::ErrorKind::TimedOut`] when the client exceeds a time
+/// limit.
 ///
-/// It knows nothing of HTTP: only what was read and written, and when, and from [`Answering`] whose turn it is. All its operations
-/// belong to one task.
+/// The stream does not parse HTTP. It knows what was read and written and when, and [`Answering`] says whether the
+/// server or the client has to act. One task owns all its operations.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     stream: S,
     socket: fn(&S) -> &TcpStream,
     answering: Answering,
     due: Due,
-    /// Rings when something is due, or before; made when something is waited for.
+    /// Fires when a limit ends, or earlier. Created when an operation first has to wait.
     alarm: Option<Pin<Box<Sleep>>>,
-    /// How many bytes were read since there was nothing to answer.
+    /// Bytes read since the last answer was complete.
     ahead: usize,
-    /// Whether reading waits for an answer to be given.
+    /// Whether reading waits until an answer is written.
     is_held: bool,
     refusing: Refusing,
     patience: Patience,
-    /// How much of a refused body was dropped, and until when more of it is.
+    /// How much of a refused body was dropped, and when dropping ends.
     dropped: (usize, Option<Instant>),
 }
 
-/// How far a refusal of the protocol layer has come.
+/// The progress of a refusal by the protocol layer.
 #[derive(Debug)]
 enum Refusing {
-    /// There is none.
+    /// No refusal.
     No,
     /// The answer, and how much of it is written.
     Writing(Vec<u8>, usize),
-    /// The answer is written. What the client still sends is read and dropped for a moment: a connection that is closed with
-    /// unread data is reset, and the client might lose the answer.
+    /// The answer is written. What the client still sends is read and dropped for a moment: closing a connection with
+    /// unread data resets it, and the client might lose the answer.
     Lingering(Pin<Box<Sleep>>),
 }
 
-/// How long a client has kept the server waiting to take an answer.
+/// How long a client has kept the server waiting during an answer.
 #[derive(Debug, Default)]
 struct Patience {
     /// The number of the answer.
     answer: u64,
-    /// In pauses that are over.
+    /// The sum of the finished pauses.
     waited: Duration,
-    /// When the present pause began.
+    /// The start of the current pause.
     since: Option<Instant>,
 }
 
 impl Patience {
-    /// The client does not take more of the answer of this number now. Returns when it is given up.
+    /// The client reads nothing of the answer with this number. Returns the time at which the connection is given up.
     fn waits(&mut self, answer: u64, now: Instant) -> Instant {
         if self.answer != answer {
             *self = Self {
@@ -96,7 +98,7 @@ impl Patience {
         since + TAKEN_IN_ALL.saturating_sub(self.waited)
     }
 
-    /// The client took some of it.
+    /// The client has read a part of it.
     fn took(&mut self, now: Instant) {
         if let Some(since) = self.since.take() {
             self.waited += now.saturating_duration_since(since);
@@ -104,7 +106,7 @@ impl Patience {
     }
 }
 
-/// Whether the server is at work on a request of a connection, and what becomes of the request's body. A handler finds it
+/// Whether the server works on a request of a connection, and what happens to the request's body. A handler gets it
 /// with `HttpRequest::conn_data`.
 #[derive(Debug, Clone, Default)]
 pub struct Answering(Rc<Cell<Turn>>);
@@ -112,25 +114,25 @@ pub struct Answering(Rc<Cell<Turn>>);
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
     is_answering: bool,
-    /// Counts the answers.
+    /// The number of answers so far.
     number: u64,
     body: Body,
 }
 
-/// What becomes of a request's body.
+/// What happens to a request's body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Body {
-    /// The request has none, or its handler does not read it.
+    /// There is none, or the handler does not read it.
     #[default]
     Ignored,
-    /// The handler reads it and bounds its time.
+    /// The handler reads it and limits its time.
     Read,
-    /// The handler answered without reading all of it. The connection ends soon.
+    /// The handler answered without reading all of it. The connection is closed soon.
     Refused,
 }
 
 impl Answering {
-    /// The server begins its work, or ends it.
+    /// The server starts or ends its work on a request.
     pub(crate) fn set(&self, is_answering: bool) {
         let mut turn = self.0.get();
         turn.is_answering = is_answering;
@@ -143,8 +145,8 @@ impl Answering {
         self.0.set(turn);
     }
 
-    /// The handler reads the body, or refuses it. It says so before its first wait, and bounds the time of the body itself.
-    /// Where it answers before [`body_is_read`](Self::body_is_read), the connection is closed after the answer.
+    /// The handler reads the body or refuses it. It says so before its first wait, and limits the time of the body
+    /// itself. If it answers before [`body_is_read`](Self::body_is_read), the connection is closed after the answer.
     pub fn reads_body(&self) {
         self.set_body(Body::Read);
     }
@@ -154,7 +156,7 @@ impl Answering {
         self.set_body(Body::Ignored);
     }
 
-    /// The request is refused before its handler is called. The connection ends soon.
+    /// The request is refused before its handler runs. The connection is closed soon.
     pub fn refuse_body(&self) {
         self.set_body(Body::Refused);
     }
@@ -177,25 +179,25 @@ impl Answering {
         self.0.get().is_answering
     }
 
-    /// The number of the present answer, or of the last one.
+    /// The number of the current answer, or of the last one.
     fn number(&self) -> u64 {
         self.0.get().number
     }
 }
 
-/// What the client owes, and until when.
+/// What the client has to do, and until when.
 #[derive(Debug, Clone, Copy)]
 enum Due {
-    /// Nothing: all that came is answered, and the answers are taken.
+    /// Nothing: all requests are answered and all answers are read.
     Nothing,
-    /// The rest of what it began to send, while the server is not at work on it.
+    /// Send the rest of a request, while the server does not work on one.
     Rest(Instant),
-    /// To take the rest of an answer.
+    /// Read the rest of an answer.
     Taking(Instant),
 }
 
 impl<S> Connection<S> {
-    /// A connection of which nothing is due, over a stream that ends in this socket.
+    /// Wraps `stream`, which writes to this socket.
     pub(crate) fn new(stream: S, socket: fn(&S) -> &TcpStream) -> Self {
         Self {
             stream,
@@ -211,7 +213,7 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Where the server says that it is at work on a request of this connection.
+    /// Where the server reports that it works on a request of this connection.
     pub(crate) fn answering(&self) -> Answering {
         self.answering.clone()
     }
@@ -220,7 +222,7 @@ impl<S> Connection<S> {
         self.answering.is_answering() || matches!(self.due, Due::Taking(_))
     }
 
-    /// Whether a client whose body was refused had its chance to read the answer.
+    /// Whether a client whose body was refused had enough time to read the answer.
     fn has_dropped_enough(&mut self) -> bool {
         let now = Instant::now();
         let by = *self.dropped.1.get_or_insert(now + REFUSED_FOR);
@@ -244,7 +246,7 @@ impl<S> Connection<S> {
         self.due = Due::Taking(by + PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// The client takes nothing at the moment.
+    /// The client reads nothing at the moment.
     fn takes_nothing(&mut self) {
         let now = Instant::now();
         let by = match self.due {
@@ -265,7 +267,8 @@ impl<S> Connection<S> {
         }
     }
 
-    /// What a pending operation answers: an error once the client is too late, of which the task is told.
+    /// The result of a pending operation: an error after the time limit, otherwise pending with a timer that wakes the
+    /// task.
     fn pending<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let by = match self.due {
             Due::Nothing => return Poll::Pending,
@@ -273,7 +276,7 @@ impl<S> Connection<S> {
             Due::Rest(by) | Due::Taking(by) => by,
         };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(by)));
-        // Nearly always all is there long before: an alarm that rings too early is cheaper than one set for each request.
+        // Requests nearly always arrive long before: a timer that fires too early is cheaper than one for each request.
         if alarm.deadline() > by {
             alarm.as_mut().reset(by);
         }
@@ -288,7 +291,7 @@ impl<S> Connection<S> {
 
     fn too_late(&self) -> io::Error {
         if let Due::Taking(_) = self.due
-            // Else the system would go on for this client with what it took over.
+            // Otherwise the kernel would go on sending what it has buffered for this client.
             && let Err(error) = (self.socket)(&self.stream).set_zero_linger()
         {
             return error;
@@ -298,7 +301,7 @@ impl<S> Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Writes the answer of a refusal, and lets the client read it. Nothing is written after it.
+    /// Writes the answer of a refusal and lets the client read it. Nothing is written after it.
     fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Refusing::Writing(answer, written) = &mut self.refusing {
             let rest = answer.get(*written..).unwrap_or_default();
@@ -346,7 +349,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     ) -> Poll<io::Result<()>> {
         let body = self.answering.body();
         if body == Body::Refused && self.has_dropped_enough() {
-            // As if the client had ended the connection, which ends it here too.
+            // Reads as if the client had closed the connection, which closes it on this side too.
             return Poll::Ready(Ok(()));
         }
         if !self.is_busy() || body == Body::Read {
@@ -378,7 +381,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
             && let Some(refusal) = Refusal::at_the_end_of(bytes)
         {
             match bytes.get(..refusal.place) {
-                // What comes before it first.
+                // What was written before the refusal goes first.
                 Some(before) if !before.is_empty() => bytes = before,
                 _ => self.refusing = Refusing::Writing(refusal.answer, 0),
             }
@@ -431,11 +434,11 @@ mod tests {
         assert_eq!(patience.waits(1, at(0)), at(120));
         assert_eq!(patience.waits(1, at(5)), at(120), "the same pause");
         patience.took(at(20));
-        // The server was at work in between.
+        // The server worked in between.
         assert_eq!(patience.waits(1, at(100)), at(200));
         patience.took(at(199));
         assert_eq!(patience.waits(1, at(300)), at(301));
-        // Each answer begins anew.
+        // Each answer has its own count of pauses.
         assert_eq!(patience.waits(2, at(300)), at(420));
     }
 }

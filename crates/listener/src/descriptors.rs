@@ -1,19 +1,20 @@
-//! How many files this process may hold open, which bounds its connections.
+//! The limit on open files, which bounds the number of connections.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Connections of clients at most, however many descriptors there are: an idle one costs some twenty kilobytes.
+/// The maximum number of client connections, whatever the limit on files: an idle connection takes about twenty
+/// kilobytes.
 const MOST_CONNECTIONS: u64 = 20_000;
-/// Descriptors of the process's own: listeners, operators' connections, files, and what a library opens.
+/// Descriptors for the process itself: listeners, operators' connections, files, and what libraries open.
 const OWN: u64 = 128;
 
-/// Raises the limit as far as the system allows, and says how many clients may be connected at once. A client beyond
-/// them waits to be accepted; without this bound, accepting would fail for operators too.
+/// Raises the limit on open files as far as the system allows and returns how many clients may be connected. Further
+/// clients wait in the accept queue. Without this bound, accepting operators' connections would fail too.
 pub fn room_for_connections(pool: u32) -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // Where this is refused, the limit stays what it was and is told below.
+        // If this fails, the limit stays as it was, and the log line below says so.
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             log::warn!("the limit of open files could not be raised: {error}");
         }
@@ -25,7 +26,7 @@ pub fn room_for_connections(pool: u32) -> u64 {
     room
 }
 
-/// What is left of the descriptors, none meaning without limit.
+/// The number of descriptors left; `None` means no limit.
 fn connections(descriptors: Option<u64>, pool: u32) -> u64 {
     let own = OWN + u64::from(pool);
     descriptors

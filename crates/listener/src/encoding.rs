@@ -1,6 +1,6 @@
 //! Content codings of a response.
 //!
-//! A body is compressed whole, on the thread that made it: its length is then known and nothing is chunked.
+//! A body is compressed as a whole on the thread that made it, so that its length is known and it is not chunked.
 
 use std::{
     io::{self, Write},
@@ -9,10 +9,10 @@ use std::{
 
 use actix_web::http::header::{AcceptEncoding, Encoding, HeaderValue};
 
-/// How a body is coded.
+/// The coding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
-    /// As it is.
+    /// Identity.
     Identity,
     /// gzip.
     Gzip,
@@ -22,16 +22,17 @@ pub enum Coding {
     Zstd,
 }
 
-/// The window of 2^20 bytes holds the repetitions of our largest bodies at a fraction of the default's memory.
+/// A window of 2^20 bytes covers the repetitions of the largest bodies with a fraction of the default's memory.
 const BROTLI_WINDOW: i32 = 20;
-/// Of a body that is coded piece by piece, because the coder's memory is held until the client has taken the last piece.
+/// The window for a body that is coded in pieces. It is smaller because the coder's memory is held until the client has
+/// read the last piece.
 const PIECES_WINDOW: i32 = 18;
 const BROTLI_QUALITY: i32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 
 impl Coding {
-    /// What the client likes best of what we offer. One that accepts nothing of it is sent the body as it is,
-    /// which serves it better than a refusal.
+    /// The coding that the client prefers among the supported ones. A client that accepts none of them gets the body
+    /// uncoded, which is more useful than an error.
     pub fn negotiate(accepted: &AcceptEncoding) -> Self {
         let offered = [
             Encoding::identity(),
@@ -50,7 +51,7 @@ impl Coding {
             .unwrap_or(Self::Identity)
     }
 
-    /// The value of `Content-Encoding`, if there is to be one.
+    /// The value of `Content-Encoding`; `None` for identity.
     pub const fn header(self) -> Option<HeaderValue> {
         match self {
             Self::Identity => None,
@@ -58,7 +59,7 @@ impl Coding {
         }
     }
 
-    /// What tells this coding's entity tag from the others'.
+    /// The suffix that separates this coding's entity tag from those of other codings.
     pub const fn tag_suffix(self) -> &'static str {
         match self {
             Self::Identity => "",
@@ -92,7 +93,7 @@ impl Coding {
         }
     }
 
-    /// Begins to code a body piece by piece.
+    /// Starts to code a body in pieces.
     pub fn encoder(self) -> io::Result<Encoder> {
         Ok(match self {
             Self::Identity => Encoder::Identity,
@@ -132,9 +133,9 @@ impl Coding {
     }
 }
 
-/// Codes a body piece by piece.
+/// Codes a body in pieces.
 pub enum Encoder {
-    /// As it is.
+    /// Identity.
     Identity,
     /// gzip.
     Gzip(flate2::write::GzEncoder<Vec<u8>>),
@@ -145,7 +146,7 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// A piece as it is sent. All of it can be decoded once that has arrived.
+    /// Codes a piece. The client can decode all of it once it has arrived.
     pub fn piece(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         fn coded<W: Write>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
             writer.write_all(bytes)?;
@@ -159,7 +160,7 @@ impl Encoder {
         }
     }
 
-    /// The last piece as it is sent.
+    /// Codes the last piece.
     pub fn end(self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         match self {
             Self::Identity => Ok(bytes),

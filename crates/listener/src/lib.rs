@@ -1,9 +1,9 @@
-//! What every listener shares: HTTP/1.1 connections that end in time, TLS, admission control, request ids, the access log,
-//! content codings and the metrics of requests.
+//! The shared parts of every listener: HTTP/1.1 connections with time limits, TLS, admission control, request ids, the
+//! access log, content codings and request metrics.
 //!
 //! A program binds a socket with [`bind()`], describes the listener with [`Listener`] and starts it with a closure that
-//! mounts routes on an actix application. The routes answer through [`observe()`], so that every request is measured, has an
-//! id and a line in the log.
+//! mounts routes on an actix application. The routes answer through [`observe()`], which measures each request, gives
+//! it an id and writes its line in the access log.
 
 mod access_log;
 mod admission;

@@ -1,7 +1,7 @@
-//! The metrics of requests, and the registry that all listeners of a process write theirs into.
+//! Request metrics, and the registry that all listeners of a process share.
 //!
-//! Names and units follow Prometheus' conventions: base units, `_total` on counters, one prefix. No label ever holds a
-//! client's own text, which has no end of values.
+//! Names and units follow Prometheus' conventions: base units, `_total` on counters, one prefix. A label never holds
+//! text of a client, because its number of values would be unlimited.
 
 use std::{
     fmt,
@@ -16,17 +16,17 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// Upper bounds in seconds: from a cached status to a live flaky list of a large project.
+/// Bucket bounds in seconds, from a cached status to the live flaky list of a large project.
 const BUCKETS: [f64; 13] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
 
-/// All metrics of a process, each named `assay_…`; its clones are the same registry.
+/// All metrics of a process, each named `assay_…`. Clones share one registry.
 #[derive(Clone)]
 pub struct MetricsRegistry(Arc<Mutex<Registry>>);
 
 impl MetricsRegistry {
-    /// The registry for writing, for the start of a program.
+    /// Locks the registry for registration at the start of a program.
     pub fn lock(&self) -> MutexGuard<'_, Registry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,7 +51,7 @@ impl Default for MetricsRegistry {
     }
 }
 
-/// The metrics of one listener's requests; its clones share them.
+/// The metrics of one listener's requests. Clones share them.
 #[derive(Clone)]
 pub struct HttpMetrics {
     requests: Family<Answered, Counter>,
@@ -59,7 +59,7 @@ pub struct HttpMetrics {
     in_flight: Gauge,
 }
 
-/// A route by its pattern.
+/// A route, by its pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Asked {
     route: &'static str,
@@ -78,7 +78,8 @@ impl HttpMetrics {
         Self::registered(&mut registry.lock())
     }
 
-    /// Registers the metrics of another listener's requests: those of `front` are `front_http_requests` and so on.
+    /// Registers the metrics of another listener's requests. For `front` they are named `front_http_requests` and so
+    /// on.
     pub fn of_listener(name: &'static str, registry: &MetricsRegistry) -> Self {
         Self::registered(registry.lock().sub_registry_with_prefix(name))
     }
@@ -108,7 +109,7 @@ impl HttpMetrics {
         metrics
     }
 
-    /// Counts one answered request; `code` is the error's, or a word for a success.
+    /// Counts an answered request. `code` is the error's code, or a word for success.
     pub(crate) fn observe(
         &self,
         route: &'static str,
@@ -127,14 +128,14 @@ impl HttpMetrics {
             .observe(took.as_secs_f64());
     }
 
-    /// Counts a request as under way until what is returned is dropped, as it also is when the client goes away.
+    /// Counts a request as in progress until the returned guard is dropped, also when the client disconnects.
     pub(crate) fn under_way(&self) -> UnderWay<'_> {
         self.in_flight.inc();
         UnderWay(self)
     }
 }
 
-/// A request under way.
+/// A request in progress.
 pub(crate) struct UnderWay<'a>(&'a HttpMetrics);
 
 impl Drop for UnderWay<'_> {

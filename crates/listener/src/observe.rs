@@ -1,4 +1,4 @@
-//! What happens around every answer: its request gets an id, is measured and has a line in the access log.
+//! Observation of every answer: request id, metrics and access log.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use crate::{RequestId, access_log::AccessLine, metrics::HttpMetrics};
 
-/// A response, and what the access log and the metrics say of it.
+/// A response with its labels for the access log and the metrics.
 pub struct Outcome {
     /// The response.
     pub response: HttpResponse,
@@ -16,7 +16,7 @@ pub struct Outcome {
     pub code: &'static str,
 }
 
-/// Answers one request with `respond`, which gets the request's id.
+/// Answers a request with `respond`, which gets the request's id.
 pub async fn observe(
     metrics: &HttpMetrics,
     request: &HttpRequest,
@@ -31,7 +31,8 @@ pub async fn observe(
         code,
     } = respond(&id).await;
     if id.is_the_clients() || !response.status().is_client_error() {
-        // Not on a refusal of ours: what does not exist and what is another's must answer the same bytes.
+        // Refusals get no such header: the answers for a missing project and for another customer's must be equal
+        // bytes.
         response.headers_mut().insert(RequestId::HEADER, id.value());
     }
     let took = started.elapsed();

@@ -1,4 +1,4 @@
-//! The level at which a panic is logged: whose fault it is depends on the layer that panics.
+//! The log level of a panic, which depends on the layer that panics.
 
 use std::{cell::Cell, future::poll_fn, pin::pin};
 
@@ -9,28 +9,29 @@ thread_local! {
     static PANIC_LEVEL: Cell<Level> = const { Cell::new(Level::Error) };
 }
 
-/// Until it is dropped, a panic on this thread is logged at another level.
+/// While it lives, a panic on this thread is logged at another level.
 ///
-/// The protocol layer panics on a header whose name is longer than 65,535 bytes, which ends the client's own connection and
-/// nothing else. Its panics are warnings, so that clients cannot fill the log with errors. Those of the application are errors.
+/// The protocol layer panics on a header name longer than 65,535 bytes, which closes the client's own connection and
+/// nothing else. Such panics are logged as warnings, so that clients cannot fill the log with errors. Panics of the
+/// application are errors.
 pub struct PanicLevel {
     before: Level,
 }
 
 impl PanicLevel {
-    /// The level at which a panic on this thread is logged now.
+    /// The current level for panics on this thread.
     pub fn current() -> Level {
         PANIC_LEVEL.get()
     }
 
-    /// Sets the level until what is returned is dropped.
+    /// Sets the level until the returned guard is dropped.
     pub fn set(level: Level) -> Self {
         Self {
             before: PANIC_LEVEL.replace(level),
         }
     }
 
-    /// Completes the future, with this level for panics whenever it is polled.
+    /// Runs the future with this level for panics during each poll.
     pub async fn during<F: Future>(level: Level, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|cx| {

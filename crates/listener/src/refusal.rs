@@ -1,12 +1,12 @@
 //! JSON bodies for requests that the protocol layer refuses.
 //!
-//! actix-http answers a head that it cannot read (and one that does not arrive in time) by itself, without a body and without
-//! a hook for one, and then closes the connection. Here the bare answer is recognised where it is written to the client, and
-//! replaced by one with the body of every other error.
+//! actix-http answers an unreadable or late head by itself, without a body and without a hook, and then closes the
+//! connection. This module recognises that bare answer in the bytes written to the client and replaces it by one with
+//! the body of every other error.
 
 use serde::Serialize;
 
-/// What is wrong with a head that the protocol layer refuses, before it is known what the request asks for.
+/// The fault of a refused head. The requested route is not known at that point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeadFault {
     /// It is not HTTP, or its target is not a URI.
@@ -17,7 +17,7 @@ enum HeadFault {
     TooSlow,
 }
 
-/// The body of the answer, which has the form of every other error.
+/// The body of the answer, in the form of every other error.
 #[derive(Serialize)]
 struct Body {
     error: &'static str,
@@ -25,7 +25,7 @@ struct Body {
 }
 
 impl HeadFault {
-    /// The fault that the protocol layer refuses with this status.
+    /// The fault for which the protocol layer uses this status.
     const fn of_status(status: u16) -> Option<Self> {
         match status {
             400 => Some(Self::Malformed),
@@ -58,23 +58,23 @@ impl HeadFault {
     }
 }
 
-/// The only fields of a bare answer. Every answer of the API has others.
+/// The only header fields of a bare answer. Every answer of the application has others.
 const BARE_FIELDS: [&str; 3] = ["content-length", "connection", "date"];
-/// Longer than a bare answer.
+/// An upper bound for the length of a bare answer.
 const LONGEST: usize = 256;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
-/// A bare refusal at the end of what is written to a client.
+/// A bare refusal at the end of the written bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// Where it begins.
+    /// Its offset.
     pub(crate) place: usize,
-    /// What to write instead.
+    /// The replacement.
     pub(crate) answer: Vec<u8>,
 }
 
 impl Refusal {
-    /// Finds the refusal that `written` ends with, if it does. It is always the last answer of a connection.
+    /// Finds the refusal that `written` ends with. A refusal is always the last answer of a connection.
     pub(crate) fn at_the_end_of(written: &[u8]) -> Option<Self> {
         if !written.ends_with(END_OF_HEAD) {
             return None;
@@ -142,10 +142,10 @@ mod tests {
     #[test]
     fn answers_of_the_api_are_no_refusals() {
         for answer in [
-            // The rate limit's, which has no body either.
+            // The answer of the rate limit, which has no body either.
             BARE.replace("400 Bad Request", "429 Too Many Requests"),
             BARE.replace("content-length: 0", "content-length: 0\r\nx-request-id: a"),
-            // To HEAD.
+            // The answer to HEAD.
             BARE.replace("content-length: 0", "content-length: 99"),
             BARE.replace("400 Bad Request", "200 OK"),
             format!("{BARE}{{}}"),

@@ -1,4 +1,4 @@
-//! The id by which a request is found in the log.
+//! Request ids, which connect a response with its log lines.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use actix_web::{
 };
 use assay_access::key;
 
-/// What every key begins with.
+/// The prefix of every key.
 const KEY_PREFIX: &[u8] = key::INGEST_PREFIX.as_bytes();
 
-/// A request's id: the client's own where it sent a sane one, else a random one.
+/// A request's id: the client's own if it is valid, else a random one.
 #[derive(Clone)]
 pub struct RequestId {
     value: HeaderValue,
@@ -19,7 +19,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// The header that carries it.
+    /// The header of the id.
     pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
     /// The id of a request.
@@ -58,7 +58,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Short, nothing that a log would have to quote, and no key that was put into the wrong header.
+/// A valid id is short, needs no quoting in a log, and is not a key that was put into the wrong header.
 fn is_sane(id: &[u8]) -> bool {
     (1..=64).contains(&id.len())
         && !id
@@ -71,7 +71,7 @@ fn is_sane(id: &[u8]) -> bool {
 }
 
 fn random() -> HeaderValue {
-    // Unreachable fallback: hexadecimal digits are a header's value.
+    // This fallback is unreachable: hexadecimal digits are always a valid header value.
     HeaderValue::from_str(&format!("{:032x}", rand::random::<u128>()))
         .unwrap_or_else(|_| HeaderValue::from_static("none"))
 }

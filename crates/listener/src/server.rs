@@ -1,6 +1,7 @@
-//! A listener's server: HTTP/1.1 on connections that end in time, over TLS where there is a certificate.
+//! A listener's server: HTTP/1.1 with time limits, over TLS if there is a certificate.
 //!
-//! It is what `actix_web::HttpServer` builds, with a [`Connection`] around each stream, for which that has no place.
+//! It builds what `actix_web::HttpServer` builds, with a [`Connection`] around each stream, which `HttpServer` cannot
+//! do.
 
 use std::{io, net, pin::Pin, sync::Arc, time::Duration};
 
@@ -25,36 +26,36 @@ use crate::{
 
 /// How long a connection stays open without a request.
 const IDLE_FOR: Duration = Duration::from_secs(5);
-/// How long a client may take to close a connection that is over.
+/// How long a client may take to close a finished connection.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Decides whether a client that waits for `100 Continue` may send its body: returns the request, or the answer that refuses
-/// it. What it inserts into the request's extensions reaches the handler.
+/// Decides whether a client that sent `Expect: 100-continue` may send its body: returns the request, or the refusal.
+/// What it inserts into the request's extensions reaches the handler.
 pub type Continue =
     Arc<dyn Fn(Request) -> Pin<Box<dyn Future<Output = Result<Request, Response<BoxBody>>>>> + Send + Sync>;
 
-/// How a listener serves its clients.
+/// The configuration of a listener.
 pub struct Listener {
-    /// What its threads are named by.
+    /// The prefix of its threads' names.
     pub name: &'static str,
-    /// Where it listens; see [`bind`](crate::bind()).
+    /// The bound socket; see [`bind`](crate::bind()).
     pub socket: net::TcpListener,
-    /// Threads that answer requests.
+    /// The number of threads that answer requests.
     pub workers: usize,
-    /// How many clients may be connected at once, those of all workers together.
+    /// The maximum number of connected clients, over all workers.
     pub connections: u64,
-    /// How long requests under way may take to end once the server stops, in seconds.
+    /// How long requests in progress may take after a stop, in seconds.
     pub shutdown_within_s: u64,
-    /// How it greets clients over TLS; without it, HTTP is served in plain.
+    /// The TLS configuration; without it, the listener serves plain HTTP.
     pub tls: Option<ServerConfig>,
-    /// What it asks before a client sends a body that it announced; without it, every client may.
+    /// The check before an announced body is sent; without it, every client may send one.
     pub on_continue: Option<Continue>,
-    /// Whether a client that ends its half of the connection still gets its answer, rather than to be given up.
+    /// Whether a client that closes its sending side still gets its answer.
     pub answers_half_closed: bool,
 }
 
 impl Listener {
-    /// Begins to serve what `configure` mounts, HTTP/1.1 only. `configure` is called once for each worker.
+    /// Starts to serve what `configure` mounts, over HTTP/1.1 only. `configure` runs once for each worker.
     pub fn start<C>(self, configure: C) -> io::Result<Server>
     where
         C: Fn(&mut ServiceConfig) + Clone + Send + 'static,
@@ -85,7 +86,7 @@ impl Listener {
             })?,
             Some(mut tls) => {
                 tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-                // A slow handshake must not delay those of other clients. The bound on connections holds all the same.
+                // A slow handshake must not delay other clients. The bound on connections still holds.
                 max_concurrent_tls_connect(connections);
                 server.listen(self.name, self.socket, move || {
                     Acceptor::new(tls.clone())
@@ -106,19 +107,19 @@ impl Listener {
     }
 }
 
-/// How many connections each worker accepts: its share of the room, and at least one, since the server takes 0 as no limit.
+/// The number of connections for each worker: its share, but at least one, because the server reads 0 as no limit.
 fn per_worker(room: u64, workers: usize) -> usize {
     (usize::try_from(room).unwrap_or(usize::MAX) / workers.max(1)).max(1)
 }
 
-/// Readies a stream that was accepted, and tells who is at its other end.
+/// Prepares an accepted stream and returns the peer's address.
 fn prepare(stream: &TcpStream) -> io::Result<net::SocketAddr> {
-    // Compressed answers are written in several parts, which must not wait for each other's receipt.
+    // A compressed answer is written in several parts, which must not wait for acknowledgements.
     stream.set_nodelay(true)?;
     stream.peer_addr()
 }
 
-/// HTTP on accepted streams.
+/// Serves HTTP on accepted streams.
 #[derive(Clone)]
 struct Http<C> {
     configure: C,
@@ -172,7 +173,7 @@ impl<C: Fn(&mut ServiceConfig) + Clone + Send + 'static> Http<C> {
     }
 }
 
-/// Answers a request, and tells its connection so meanwhile.
+/// Answers a request and marks its connection as busy meanwhile.
 fn answer<A: Service<Request>>(
     request: Request,
     app: &A,

@@ -1,4 +1,4 @@
-//! TLS: the certificate and its key, read again when they are renewed.
+//! TLS: the certificate and its key, reloaded when they are renewed.
 
 use std::{
     fs, io,
@@ -19,19 +19,19 @@ use rustls::{
 };
 use tokio::signal::unix::Signal;
 
-/// How often the files are looked at. A renewal leaves the former certificate weeks to live.
+/// How often the files are checked. After a renewal the old certificate stays valid for weeks.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// Where the certificate chain and its key lie.
+/// The paths of the certificate chain and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate, then those that lead to its root, as PEM.
+    /// The server's certificate followed by its intermediates, as PEM.
     pub certificate: PathBuf,
     /// The certificate's private key, as PEM.
     pub key: PathBuf,
 }
 
-/// The certificate in use. Connections begun with a former one go on with it.
+/// The current certificate. Open connections keep the one that they started with.
 #[derive(Debug)]
 pub struct Certificate {
     files: Files,
@@ -40,7 +40,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads the files, which must be sound.
+    /// Reads the files. Both must be valid.
     pub fn read(files: Files) -> Result<Arc<Self>, CertificateError> {
         let provider = Arc::new(ring::default_provider());
         let current = RwLock::new(files.read(&provider)?);
@@ -51,7 +51,7 @@ impl Certificate {
         }))
     }
 
-    /// How a listener with this certificate greets its clients: TLS 1.2 and 1.3, without client certificates.
+    /// The TLS configuration: TLS 1.2 and 1.3, without client certificates.
     pub fn config(self: &Arc<Self>) -> Result<ServerConfig, CertificateError> {
         Ok(ServerConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()?
@@ -59,9 +59,9 @@ impl Certificate {
             .with_cert_resolver(self.clone()))
     }
 
-    /// Reads the files again on SIGHUP, and once a minute where one of them changed; for ever.
+    /// Reloads the files on SIGHUP, and within a minute after one of them changed. Never returns.
     ///
-    /// Files that are not sound, as while they are being written, change nothing but the log.
+    /// Invalid files, for example half-written ones, only cause a log line.
     pub async fn renew_on(self: Arc<Self>, mut hangups: Signal) {
         let mut seen = self.files.changed();
         loop {
@@ -116,7 +116,7 @@ impl Files {
         Ok(Arc::new(pair))
     }
 
-    /// When the files were last written; nothing where that cannot be read.
+    /// The modification times of the files; `None` if they cannot be read.
     fn changed(&self) -> [Option<SystemTime>; 2] {
         [&self.certificate, &self.key].map(|file| fs::metadata(file).and_then(|file| file.modified()).ok())
     }
@@ -125,40 +125,40 @@ impl Files {
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// One of the files is not what it should be.
+    /// One of the files is invalid.
     #[error("{setting}: {}: {fault}", file.display())]
     File {
         /// The setting that names the file.
         setting: &'static str,
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: FileFault,
     },
-    /// The key is that of another certificate.
+    /// The key belongs to another certificate.
     #[error("ASSAY_TLS_KEY: {} is not the key of the first certificate in {} ({error})", key.display(), certificate.display())]
     NoPair {
         /// The key's file.
         key: PathBuf,
         /// The certificate's file.
         certificate: PathBuf,
-        /// What rustls says.
+        /// The error of rustls.
         error: rustls::Error,
     },
-    /// TLS cannot be set up.
+    /// TLS could not be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// What is wrong with a file.
+/// The fault of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFault {
     /// It cannot be read.
     #[error("cannot be read; expected a PEM file with {expected}: {error}")]
     Unreadable {
-        /// What it should hold.
+        /// The expected content.
         expected: &'static str,
-        /// Why it cannot be read.
+        /// The cause.
         error: io::Error,
     },
     /// It is not PEM.
@@ -167,7 +167,7 @@ pub enum FileFault {
     /// It is PEM without a certificate.
     #[error("holds no certificate; expected PEM with BEGIN CERTIFICATE, the server's own first")]
     NoCertificate,
-    /// It holds no key. The error of the PEM reader is left out: it may quote what it read.
+    /// It holds no key. The error of the PEM reader is omitted because it may quote the file.
     #[error("holds no private key; expected PEM with BEGIN PRIVATE KEY, without a passphrase")]
     NoKey,
 }
