@@ -1,4 +1,4 @@
-//! What to do next, where an error does not say it by itself.
+//! Advice on what to do next, for errors whose message has none.
 
 use assay_domain::store::StoreError;
 use assay_local_postgres::ClusterError;
@@ -9,7 +9,7 @@ const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or 
 const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections or the role's CONNECTION LIMIT in Postgres; `assay import --retry-for` waits longer";
 const UNENCRYPTED: &str = "this build speaks to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md says how to build one that can do both";
 
-/// What to do about an error and its causes; none where they say it, or nobody knows.
+/// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
 pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
     error.chain().find_map(|cause| {
         if let Some(StoreError::Unreachable(why)) = cause.downcast_ref() {
@@ -22,9 +22,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
     })
 }
 
-/// What to do about a database that cannot be reached.
+/// Advice for an unreachable database.
 pub(crate) fn of_unreachable(why: &(dyn std::error::Error + 'static)) -> &'static str {
-    // What libpq says where it was built without OpenSSL and `sslmode` asks for it.
+    // The message of a libpq without OpenSSL when `sslmode` requires it.
     if why.to_string().contains("SSL support is not compiled in") {
         UNENCRYPTED
     } else if assay_repository::is_passing(why) {

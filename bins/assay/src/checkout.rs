@@ -1,4 +1,4 @@
-//! The checkout that a report's files lie in.
+//! The checkout of the tested sources.
 
 use std::{
     fs,
@@ -9,22 +9,22 @@ use anyhow::Context as _;
 use assay_reports::{Format, KnownFiles, Options, SourceFile, ci::CiContext};
 use walkdir::WalkDir;
 
-/// Most files of a checkout that are looked at.
+/// The maximum number of files of a checkout that are read.
 const MOST_FILES: usize = 500_000;
-/// Folders that hold no sources of the project.
+/// Folders without sources of the project.
 const FOREIGN: &[&str] = &["node_modules", "target", "build", "dist", "vendor", "__pycache__"];
 
-/// The checkout's root, where it is known.
+/// The checkout's root, if it is known.
 pub(crate) struct Checkout {
     /// As reports write it: absolute.
     root: Option<String>,
-    /// The folder to look for sources in, where it is there.
+    /// The folder of the sources, if it exists on this machine.
     folder: Option<PathBuf>,
 }
 
 impl Checkout {
-    /// The checkout that the flag names, else CI's workspace. The flag may name a folder of another machine, as it
-    /// stands in a report that was made there.
+    /// The checkout from the flag, else CI's workspace. The flag may name a folder of another machine, as a report that
+    /// was written there contains it.
     pub(crate) fn of(flag: Option<&Path>, ci: &CiContext) -> anyhow::Result<Self> {
         let named = match flag {
             Some(root) if root.is_dir() => {
@@ -40,7 +40,7 @@ impl Checkout {
         })
     }
 
-    /// How to read these files.
+    /// The read options for these files.
     pub(crate) fn options<'a>(
         &'a self,
         format: Option<Format>,
@@ -53,12 +53,12 @@ impl Checkout {
         }
     }
 
-    /// Its root as reports write it, where it is known.
+    /// Its root as reports write it, if it is known.
     pub(crate) fn root(&self) -> Option<&str> {
         self.root.as_deref()
     }
 
-    /// The checkout's files, where a report needs them: one that names classes in place of files.
+    /// The checkout's files, if a report needs them because it names classes instead of files.
     pub(crate) fn known_files(&self, format: Option<Format>, files: &[SourceFile]) -> Option<KnownFiles> {
         Some(self.file_names(format, files)?.into_iter().collect())
     }
@@ -83,7 +83,7 @@ fn sources(folder: &Path) -> Vec<String> {
             let name = entry.file_name().to_string_lossy();
             entry.depth() == 0 || !(name.starts_with('.') || FOREIGN.contains(&name.as_ref()))
         })
-        // A folder that may not be read holds no source that a report could mean.
+        // A folder without read permission has no source that a report could name.
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_file())
         .take(MOST_FILES)

@@ -1,4 +1,4 @@
-//! The command line as a whole; each group's own arguments stand beside its command.
+//! The command line as a whole. Each group's arguments are defined beside its command.
 
 use std::path::PathBuf;
 
@@ -36,21 +36,21 @@ Something is wrong:
 
 `assay COMMAND --help` shows a command's options and examples. Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
 
-/// Keeps CI test results: organizations, projects, keys, reports.
+/// Store and judge CI test results: organizations, projects, keys, reports
 ///
-/// The results are read over HTTP from `assay-server`; this program fills and administers the same database.
+/// `assay-server` answers questions about the results over HTTP. This program fills and administers the same database.
 #[derive(Debug, Parser)]
 #[command(name = "assay", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub(crate) global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -58,7 +58,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// The Postgres database; without it a private one in the data directory is started as needed
+    /// The Postgres database; without it, a private one in the data directory is started when needed
     #[arg(
         long,
         global = true,
@@ -68,7 +68,7 @@ pub(crate) struct Global {
     )]
     database_url: Option<String>,
 
-    /// Where the private database lives; by default .assay, here or in the nearest folder above that has one
+    /// The directory of the private database; by default .assay, in this folder or the nearest one above
     #[arg(
         long,
         global = true,
@@ -80,12 +80,12 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    /// The database that was named; an empty variable names none.
+    /// The named database; an empty variable counts as unset.
     pub(crate) fn database_url(&self) -> Option<&str> {
         self.database_url.as_deref().filter(|url| !url.trim().is_empty())
     }
 
-    /// The folder of the private database; an empty variable names none.
+    /// The folder of the private database; an empty variable counts as unset.
     pub(crate) fn data_dir(&self) -> PathBuf {
         match &self.data_dir {
             Some(dir) if !dir.as_os_str().is_empty() => dir.clone(),
@@ -94,13 +94,13 @@ impl Global {
     }
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Bring the database's schema up to date
     ///
-    /// Safe to run from several places at once: one does it, the others wait. A private database is brought up to date by
-    /// every command by itself.
+    /// Safe to run from several places at once: one run migrates and the others wait. Every command migrates a private
+    /// database by itself.
     #[command(after_help = "\
 Examples:
   assay migrate
@@ -115,32 +115,18 @@ Examples:
     /// Read keys of organizations and ingest keys of projects
     #[command(subcommand)]
     Key(KeyCommand),
-    // Its text stands at the arguments.
     Run(Box<RunArgs>),
-    // Its text stands at the arguments.
     Gate(Box<GateArgs>),
-    // Its text stands at the arguments.
     Upload(Box<UploadArgs>),
-    // Its text stands at the arguments.
     Uploads(UploadsArgs),
-    // Its text stands at the arguments.
     Import(Box<ImportArgs>),
-    // Its text stands at the arguments.
     Analyze(Box<AnalyzeArgs>),
-    // Its text stands at the arguments.
     Quarantine(QuarantineArgs),
-    // Its text stands at the arguments.
     Mcp(McpArgs),
-    // Its text stands at the arguments.
     Doctor(DoctorArgs),
-    // Its text stands at the arguments.
     Prune(PruneArgs),
-    // Its text stands at the arguments.
     Rebuild(RebuildArgs),
-    // Its text stands at the arguments.
     Refingerprint(RefingerprintArgs),
-    // Its text stands at the arguments.
     Completions(CompletionsArgs),
-    // Its text stands at the arguments.
     Man(ManArgs),
 }

@@ -1,4 +1,4 @@
-//! Asking before something is gone for good.
+//! Confirmation before data is deleted for good.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -6,8 +6,8 @@ use anyhow::{bail, ensure};
 
 use crate::terminal;
 
-/// Asks `question` on a terminal before a deletion that cannot be undone. An error where the answer is not yes. Without a
-/// terminal (a pipe, cron, CI), `--yes` is required.
+/// Asks `question` on a terminal before a deletion that cannot be undone. Returns an error unless the answer is yes.
+/// Without a terminal (a pipe, cron, CI), `--yes` is required.
 pub(crate) fn confirm_deletion(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<()> {
     ensure!(
         yes || terminal::can_ask(),
@@ -16,8 +16,8 @@ pub(crate) fn confirm_deletion(yes: bool, question: impl FnOnce() -> String) -> 
     confirm(yes, question)
 }
 
-/// Asks `question` on a terminal; an error where the answer is not yes. Does not ask with `--yes`, and without a terminal (a
-/// pipe, cron, CI).
+/// Asks `question` on a terminal. Returns an error unless the answer is yes. Does not ask with `--yes`, or without a
+/// terminal (a pipe, cron, CI).
 pub(crate) fn confirm(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<()> {
     if yes || !terminal::can_ask() {
         return Ok(());

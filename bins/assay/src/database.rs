@@ -1,4 +1,4 @@
-//! Finding the database: the one that is named, else the private cluster.
+//! Opens the database: the named one, else the private cluster.
 
 use std::{
     thread,
@@ -12,26 +12,25 @@ use assay_repository::{Database, PoolOptions};
 
 use crate::{cli::Global, environment, upload::retry::Backoff};
 
-/// How many connections a command needs.
+/// The number of connections of a command.
 const CONNECTIONS: u32 = 1;
-/// How long one statement may take; importing a large report, or pruning, is no request that someone waits for.
+/// The time limit of a statement. It is long because importing a large report and pruning are not interactive requests.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// An open database. Dropping it closes the connections, then leaves the private cluster.
 pub(crate) struct Opened {
-    /// The database.
+    /// The connection pool.
     pub(crate) database: Database,
-    /// The private cluster, kept running as long as it is used.
+    /// The private cluster, which runs as long as this value lives.
     _cluster: Option<Cluster>,
 }
 
-/// Opens the database, whose schema must be up to date; a private one is brought up to date on the way.
+/// Opens the database. Its schema must be current; a private database is migrated first.
 pub(crate) fn open(global: &Global) -> anyhow::Result<Opened> {
     open_with(global, options())
 }
 
-/// The same for an import. Where all connections are in use, one is waited for, and a database that is lost meanwhile is
-/// tried again, each for this long.
+/// The same for an import. Waits this long for a free connection, and retries for this long when the database is lost.
 pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::Result<Opened> {
     let options = PoolOptions {
         reconnect_for: retry_for,
@@ -77,7 +76,7 @@ fn open_with(global: &Global, options: PoolOptions) -> anyhow::Result<Opened> {
     })
 }
 
-/// How a command connects.
+/// The connection options of a command.
 pub(crate) fn options() -> PoolOptions {
     PoolOptions {
         size: CONNECTIONS,
@@ -86,20 +85,20 @@ pub(crate) fn options() -> PoolOptions {
     }
 }
 
-/// How the private cluster is run.
+/// The options of the private cluster.
 pub(crate) fn private_settings() -> Settings {
     Settings::new(environment::pg_bin(), environment::path())
 }
 
-/// What migrating came to.
+/// The result of a migration.
 pub(crate) struct Migrated {
-    /// The migrations that were applied.
+    /// The applied migrations.
     pub(crate) applied: Vec<String>,
-    /// What somebody with more rights is to run, so that the roles for server and importer exist.
+    /// The statement that a more privileged user has to run, so that the roles for server and importer exist.
     pub(crate) roles: Option<String>,
 }
 
-/// Brings the schema up to date, grants the roles, and says what was done.
+/// Migrates the schema, grants the roles, and prints what was done.
 pub(crate) fn migrate(global: &Global) -> anyhow::Result<Migrated> {
     let (url, _cluster) = locate(global)?;
     let applied = assay_repository::migrate(&url).map_err(|error| match error {
@@ -111,7 +110,7 @@ pub(crate) fn migrate(global: &Global) -> anyhow::Result<Migrated> {
     Ok(Migrated { applied, roles })
 }
 
-/// The address of the database, and the private cluster where that is it.
+/// The address of the database, and the private cluster if that is the database.
 fn locate(global: &Global) -> anyhow::Result<(String, Option<Cluster>)> {
     if let Some(url) = global.database_url() {
         return Ok((url.to_owned(), None));

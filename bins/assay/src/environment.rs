@@ -1,4 +1,4 @@
-//! The one place that reads the environment beside what the flags' definitions name.
+//! Reads the environment. Only the definitions of flags name further variables.
 
 use std::{
     ffi::OsString,
@@ -10,45 +10,45 @@ use std::{
 use assay_domain::timestamp::Timestamp;
 use assay_reports::ci::CiContext;
 
-/// Largest event file that is read, in bytes; the services write some hundred kilobytes.
+/// The maximum size of an event file, in bytes. The services write some hundred kilobytes.
 const LARGEST_EVENT: u64 = 32 << 20;
 
-/// The folder of Postgres' programs, where one is named.
+/// The folder of Postgres' programs, if the variable is set.
 pub(crate) fn pg_bin() -> Option<PathBuf> {
     std::env::var_os("PG_BIN").map(PathBuf::from)
 }
 
-/// The folder that the program was started in.
+/// The folder in which the program was started.
 pub(crate) fn current_folder() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }
 
-/// Where programs are looked for.
+/// The search path for programs.
 pub(crate) fn path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
-/// What CI's variables tell.
+/// The context from CI's variables.
 pub(crate) fn ci_context() -> CiContext {
     assay_reports::ci::detect(&variable, &event_file)
 }
 
-/// When CI says that the job started.
+/// The start of the job according to CI.
 pub(crate) fn job_started_at() -> Option<Timestamp> {
     variable("CI_JOB_STARTED_AT")?.parse().ok()
 }
 
-/// The ingest key. No flag holds it: the command line of a process can be read by others.
+/// The ingest key. It has no flag because other users can read the command line of a process.
 pub(crate) fn ingest_key() -> Option<String> {
     variable("ASSAY_INGEST_KEY")
 }
 
-/// The read key. No flag holds it either.
+/// The read key. It has no flag either.
 pub(crate) fn read_key() -> Option<String> {
     variable("ASSAY_READ_KEY")
 }
 
-/// A variable's value; one that is no UTF-8 tells nothing.
+/// A variable's value; one that is not UTF-8 counts as unset.
 /// The file whose Markdown GitHub Actions shows with the job.
 pub(crate) fn step_summary() -> Option<PathBuf> {
     variable("GITHUB_STEP_SUMMARY").map(PathBuf::from)
@@ -58,7 +58,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var_os(name)?.into_string().ok()
 }
 
-/// The file that describes the event a CI run was started by.
+/// The file with the event that started the CI run.
 fn event_file(path: &str) -> Option<Vec<u8>> {
     match read_event(Path::new(path)) {
         Ok(bytes) => Some(bytes),
@@ -71,7 +71,7 @@ fn event_file(path: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Reads a regular file of bounded size: a device or a named pipe may have no end.
+/// Reads a regular file of bounded size. Other files, such as devices and named pipes, may have no end.
 fn read_event(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));

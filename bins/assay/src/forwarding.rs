@@ -1,4 +1,4 @@
-//! Signals that this program gets while another one runs for it.
+//! Forwards signals to a command that runs on behalf of this program.
 
 use std::{
     process::Child,
@@ -17,7 +17,7 @@ use signal_hook::{
     },
 };
 
-/// The signals by which CI services, shells and people end or ask a command.
+/// The signals with which CI services, shells and people end or query a command.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
 /// Forwards signals to a command from its start to its end.
@@ -25,18 +25,18 @@ pub(crate) struct Forwarding {
     phase: Arc<Mutex<Phase>>,
 }
 
-/// What a signal does.
+/// The effect of a signal.
 enum Phase {
-    /// The command is about to start: the signals are forwarded then.
+    /// The command is about to start: signals are forwarded once it runs.
     Starting(Vec<i32>),
-    /// They are forwarded to this process, which has not been waited for.
+    /// Signals are forwarded to this process, which has not been waited for.
     Running(Pid),
-    /// They do what they do in a program that knows nothing of them.
+    /// Signals have their default effect.
     Ended,
 }
 
 impl Forwarding {
-    /// Takes the signals from now on.
+    /// Starts to handle the signals.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let mut signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
         let phase = Arc::new(Mutex::new(Phase::Starting(Vec::new())));
@@ -52,7 +52,7 @@ impl Forwarding {
         Ok(Self { phase })
     }
 
-    /// Forwards them to this process until it has ended. It still has to be waited for.
+    /// Forwards signals to this process until it has ended. The caller still has to wait for it.
     pub(crate) fn until_ended(self, child: &Child) -> anyhow::Result<()> {
         let pid = i32::try_from(child.id())
             .ok()
@@ -64,7 +64,7 @@ impl Forwarding {
                 forward(pid, signal);
             }
         }
-        // Without taking its status, so that its id stays its own until no signal is forwarded to it any longer.
+        // The status is not taken here, so that the process id cannot be reused while signals are forwarded to it.
         let ended = loop {
             match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -88,14 +88,14 @@ impl Drop for Forwarding {
 }
 
 fn handle(phase: &mut Phase, origin: &Origin) {
-    // A terminal sends Ctrl-C and the like to the command as well, which would get it twice.
+    // A terminal also sends Ctrl-C and similar signals to the command, which would get them twice.
     let is_of_the_terminal = matches!(origin.cause, Cause::Kernel);
     match phase {
         Phase::Starting(signals) => signals.push(origin.signal),
         Phase::Running(_) if is_of_the_terminal => {}
         Phase::Running(pid) => forward(*pid, origin.signal),
         Phase::Ended => {
-            // Where this fails the program goes on to its end.
+            // If this fails, the program runs to its end.
             let _ = emulate_default_handler(origin.signal);
         }
     }

@@ -1,4 +1,4 @@
-//! How the program's own help lists the commands: by what they are for.
+//! The layout of the program's help: commands grouped by purpose.
 
 use std::{fmt::Write as _, iter};
 
@@ -10,7 +10,7 @@ use clap::{
 
 use crate::cli::Cli;
 
-/// The commands by what they are for, in the order of their first use.
+/// The commands by purpose, in the order of first use.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Reports", &["run", "upload", "import", "analyze"]),
     ("Answers", &["gate", "quarantine", "mcp"]),
@@ -22,15 +22,15 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("This program", &["completions", "man", "help"]),
 ];
 
-/// The command line with its help.
+/// Adds the help to the command line.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let template = template(&command);
     command.help_template(template)
 }
 
-/// The usage error with the usage line of the command's help. Clap's own line lists every option that has a value, even from
-/// a variable, as if it were required.
+/// Replaces the usage line of a usage error by that of the command's help. Clap's own line lists every option that has
+/// a value, even one from a variable, as if it were required.
 pub(crate) fn with_usage(mut error: Error) -> Error {
     let mut command = command();
     if let Ok(matches) = command.clone().ignore_errors(true).try_get_matches()
@@ -49,7 +49,7 @@ pub(crate) fn with_usage(mut error: Error) -> Error {
     error
 }
 
-/// The help's layout. Clap lists commands under one heading only; everything else it writes itself.
+/// The help's layout. Clap supports only one heading for commands; it writes everything else.
 fn template(command: &Command) -> StyledStr {
     let (heading, word) = (
         command.get_styles().get_header(),
@@ -57,7 +57,7 @@ fn template(command: &Command) -> StyledStr {
     );
     let mut text = String::from("{before-help}{about-with-newline}\n{usage-heading} {usage}\n");
     let (mut built, names) = (command.clone(), names(command));
-    // Adds `help`, which is no command of ours.
+    // Adds clap's own command `help`.
     built.build();
     let width = names.iter().map(String::len).max().unwrap_or_default();
     for (title, members) in GROUPS {

@@ -9,7 +9,7 @@ use assay_domain::{
 
 use crate::suggest::closest;
 
-/// The organization of this id, else of this name.
+/// The organization with this id, else with this name.
 pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Result<Organization> {
     let mut all = store.organizations()?;
     let id = text.parse::<OrganizationId>().ok();
@@ -19,7 +19,7 @@ pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Re
     Ok(all.swap_remove(place))
 }
 
-/// The project of this id, else of this name in any organization.
+/// The project with this id, else with this name in any organization.
 pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<ProjectEntry> {
     let mut all = store.all_projects()?;
     let id = text.parse::<ProjectId>().ok();
@@ -29,7 +29,7 @@ pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<
     Ok(all.swap_remove(place))
 }
 
-/// The organization to delete: of this id, else of this name. One whose deletion was ended halfway is found, too.
+/// The organization to delete, by id or name. An organization whose deletion was interrupted is found too.
 pub(crate) fn organization_to_delete(store: &dyn Administration, text: &str) -> anyhow::Result<Organization> {
     let hidden = store.unfinished_deletions()?.organizations;
     let is_meant =
@@ -37,21 +37,21 @@ pub(crate) fn organization_to_delete(store: &dyn Administration, text: &str) -> 
     organization(store, text).or_else(|error| hidden.into_iter().find(is_meant).ok_or(error))
 }
 
-/// The project to delete: of this id, else of this name. One whose deletion was ended halfway is found, too.
+/// The project to delete, by id or name. A project whose deletion was interrupted is found too.
 pub(crate) fn project_to_delete(store: &dyn Administration, text: &str) -> anyhow::Result<ProjectEntry> {
     let hidden = store.unfinished_deletions()?.projects;
     let is_meant = |project: &ProjectEntry| project.name == text || text.parse().ok() == Some(project.id);
     project(store, text).or_else(|error| hidden.into_iter().find(is_meant).ok_or(error))
 }
 
-/// The error that no key has this id, with the one that may be meant.
+/// The error for an unknown key id. It suggests the id that was probably meant.
 pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<anyhow::Error> {
     let mut ids = Vec::new();
     for organization in store.organizations()? {
         ids.extend(store.keys(organization.id)?.iter().map(|key| key.id.to_string()));
     }
     let id = id.to_string();
-    // Ids of one day are alike anyhow: only a slip of a few characters counts.
+    // Ids of one day are similar, so only a difference of a few characters counts as a slip.
     let slip = ids.iter().find(|other| strsim::levenshtein(&id, other) <= 3);
     let meant = slip.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
     Ok(anyhow!(
@@ -59,7 +59,7 @@ pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<an
     ))
 }
 
-/// The place of the only one with this id, else of this name. What is asked for is an id and a name each.
+/// The index of the entry with this id, else of the only one with this name. Each entry is an id and a name.
 fn only(
     text: &str,
     id: Option<String>,

@@ -1,6 +1,6 @@
-//! `assay`: administration of the service, import and upload of reports, pruning.
+//! `assay`: stores and judges test reports, and administers the service.
 //!
-//! Reads top-down: the command line is parsed, the command runs, its error becomes the exit status.
+//! Top-down: parse the command line, run the command, turn its error into the exit status.
 
 mod advice;
 mod changes;
@@ -37,7 +37,7 @@ use clap::FromArgMatches as _;
 
 use crate::cli::Cli;
 
-/// The exit status of wrong usage, as clap's.
+/// The exit status of wrong usage, the same as clap's.
 const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says on standard error what went wrong, and what to do.
+/// Prints the error and the advice on standard error.
 fn complain(error: &anyhow::Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
     let reason = format!("{error:#}");
@@ -69,11 +69,11 @@ fn complain(error: &anyhow::Error) {
     if let Some(advice) = advice::of(error) {
         told += &format!("\n  -> {advice}");
     }
-    // Nothing is left to tell it to where standard error is gone, too; the exit status still says it.
+    // If standard error is closed, the exit status is the only message.
     let _ = writeln!(terminal::err(), "{told}");
 }
 
-/// Whether the reader of our output has gone, as `head` does once it has seen enough.
+/// Whether the reader of the output has closed it, as `head` does.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<io::Error>()

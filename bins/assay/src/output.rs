@@ -1,4 +1,4 @@
-//! What a command prints: one JSON object, or text for people.
+//! The output of a command: one JSON object, or text for people.
 
 use std::io::{self, Write as _};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) use crate::table::table;
 use crate::terminal;
 
-/// Prints one JSON object, or what `human` makes for people.
+/// Prints one JSON object, or the text that `human` makes.
 pub(crate) fn print(
     json: bool,
     value: &impl Serialize,
@@ -32,7 +32,7 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// How many tests ended how.
+/// The numbers of tests by outcome.
 pub(crate) fn counts(counts: &Counts) -> String {
     let Counts {
         total,
@@ -47,7 +47,7 @@ pub(crate) fn counts(counts: &Counts) -> String {
     )
 }
 
-/// A name as a shell takes it: quoted where it must be.
+/// A name in the syntax of a shell: quoted if necessary.
 pub(crate) fn shell_word(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! How far long work has come: a bar with rate and time left, for somebody who watches.
+//! The progress of long work: a bar with rate and time left.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 
 use crate::{cli::Global, terminal};
 
-/// How often a bar moves.
+/// The interval between two updates of a bar.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is counted.
+/// The unit of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Files, runs and the like, in the plural.
@@ -18,7 +18,7 @@ pub(crate) enum Unit {
     Bytes,
 }
 
-/// A bar over so much work; invisible with `--json` and where standard error is no terminal.
+/// A bar for a known amount of work. Invisible with `--json` and if standard error is not a terminal.
 pub(crate) fn bar(global: &Global, doing: &'static str, length: u64, unit: Unit) -> ProgressBar {
     if !is_shown(global) {
         return ProgressBar::hidden();
@@ -37,7 +37,7 @@ pub(crate) fn bar(global: &Global, doing: &'static str, length: u64, unit: Unit)
     bar
 }
 
-/// Something that moves while work of unknown length goes on.
+/// A spinner for work of unknown length.
 pub(crate) fn spinner(global: &Global, doing: impl Into<String>) -> ProgressBar {
     if !is_shown(global) {
         return ProgressBar::hidden();
@@ -48,7 +48,7 @@ pub(crate) fn spinner(global: &Global, doing: impl Into<String>) -> ProgressBar 
     bar
 }
 
-/// Says how fast so many files were parsed, for somebody who watches: where there were enough to wait for.
+/// Prints how fast the files were parsed, if there were enough of them.
 pub(crate) fn rate(global: &Global, files: usize, tests: usize, took: Duration) {
     if !is_shown(global) || files < ENOUGH {
         return;
@@ -69,23 +69,23 @@ pub(crate) fn rate(global: &Global, files: usize, tests: usize, took: Duration) 
     );
 }
 
-/// How many files are worth telling the rate of.
+/// The smallest number of files whose rate is printed.
 const ENOUGH: usize = 20;
 
 fn is_shown(global: &Global) -> bool {
     !global.json && terminal::is_watched()
 }
 
-/// Things a second without a fraction, which nobody reads.
+/// Items a second, without a fraction.
 fn whole_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
-    // What is written here cannot be refused: it is a string.
+    // Writing to a string cannot fail.
     let _ = write!(text, "{:.0}", state.per_sec());
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style.with_key("rate", whole_rate)),
-        // Unreachable: the templates are the ones above. Indicatif's own style would do.
+        // Unreachable: the templates above are valid. Indicatif's default style would do.
         Err(_) => bar,
     }
 }

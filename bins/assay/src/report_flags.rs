@@ -1,4 +1,4 @@
-//! The flags that say what a report is and which run it belongs to: those of every command that stores reports.
+//! The flags that describe a report and its run, for every command that stores reports.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::{environment, values};
 const RUN: &str = "The run (from CI's variables unless given)";
 const CODE: &str = "The code (from CI's variables unless given)";
 
-/// What the user says of a report and its run.
+/// The user's description of a report and its run.
 #[derive(Debug, Args)]
 pub(crate) struct ReportFlags {
     /// Ignore CI's environment variables
@@ -31,7 +31,7 @@ pub(crate) struct ReportFlags {
         help_heading = "The report"
     )]
     pub(crate) format: FormatChoice,
-    /// The checkout that the report's files lie in, to store their paths relative to it
+    /// The checkout of the tested sources, to store file paths relative to it
     #[arg(long, value_name = "DIR", help_heading = "The report")]
     pub(crate) root: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct ReportFlags {
 }
 
 impl ReportFlags {
-    /// What CI's variables say, and when they say that the job started.
+    /// The context from CI's variables, and the start of the job.
     pub(crate) fn ci(&self) -> (CiContext, Option<Timestamp>) {
         match self.no_ci {
             true => (CiContext::default(), None),
@@ -48,16 +48,16 @@ impl ReportFlags {
     }
 }
 
-/// What the user says of the run.
+/// The user's description of the run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunFlags {
-    /// What all shards of one run share; without it CI's build, else the content
+    /// The key that all shards of one run share; without it, CI's build, else the content
     #[arg(long, value_name = "KEY", value_parser = values::run_key, help_heading = RUN)]
     pub(crate) run_key: Option<String>,
     /// Which shard this is, such as 2/5
     #[arg(long, value_name = "I/N", value_parser = values::shard, help_heading = RUN)]
     pub(crate) shard: Option<ShardIndex>,
-    /// The suite, where several share one build: each is a run of its own; without it CI's job
+    /// The suite, if several suites share one build: each is a run of its own; without it, CI's job
     #[arg(long, value_parser = values::line, help_heading = RUN)]
     pub(crate) suite: Option<String>,
     /// The branch
@@ -84,7 +84,7 @@ pub(crate) struct RunFlags {
     /// The CI service
     #[arg(long, value_name = "PROVIDER", value_parser = values::provider(), help_heading = RUN)]
     pub(crate) ci: Option<CiProvider>,
-    /// When the run started (RFC 3339); every time of the report moves with it
+    /// When the run started (RFC 3339); all times of the report are shifted with it
     #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
     pub(crate) started_at: Option<Timestamp>,
     /// How long the run took, in milliseconds
@@ -115,7 +115,7 @@ impl From<&RunFlags> for Flags {
     }
 }
 
-/// A format that was asked for; none to look at the content.
+/// The requested format; `None` if the content decides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FormatChoice(pub(crate) Option<Format>);
 

@@ -18,28 +18,29 @@ use crate::{
     progress::{self, Unit},
 };
 
-/// Most files that one import looks at.
+/// The maximum number of files of an import.
 const MOST_FILES: usize = 50_000;
-/// Largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 const LARGEST_FILE: u64 = 512 << 20;
-/// Most bytes that the files of one import hold together.
+/// The maximum size of all files of an import, in bytes.
 const LARGEST_IMPORT: u64 = 1 << 30;
-/// Bytes of a file by which it is recognised: enough for the configuration that Playwright writes before its results.
+/// The number of bytes by which a file is recognised: enough for the configuration that Playwright writes before its
+/// results.
 const BEGINNING: u64 = 4 << 20;
-/// How many skipped files are named before the rest is only counted.
+/// The number of skipped files that are named; the rest is only counted.
 const MOST_NAMED: usize = 10;
-/// Suffixes of files that a walk looks into; others cannot be reports.
+/// Suffixes of the files that a walk reads; other files cannot be reports.
 const SUFFIXES: &[&str] = &["xml", "json", "jsonl", "ndjson", "trx", "tap", "zip", "gz"];
-/// What the names of other files that a walk looks into end with: Karate's own.
+/// Further endings of file names that a walk reads: Karate's own.
 const NAMES: &[&str] = &[
     assay_reports::KARATE_FEATURE_SUFFIX,
     assay_reports::KARATE_SUMMARY,
 ];
-/// Folders that a walk does not enter: what they hold was not written by the run.
+/// Folders that a walk does not enter, because no run writes its reports there.
 const FOREIGN: &[&str] = &["node_modules", "__pycache__"];
 
-/// Reads the reports that `paths` name. What a folder holds beside reports is skipped with a word on standard
-/// error; a file that was named must be a report.
+/// Reads the reports that `paths` name. Other files of a folder are skipped with a message on standard error. A file
+/// that was named must be a report.
 pub(crate) fn read(
     global: &Global,
     paths: &[PathBuf],
@@ -48,7 +49,7 @@ pub(crate) fn read(
     read_candidates(global, &candidates(paths, &[])?, paths, format)
 }
 
-/// Reads the reports among these files, which `paths` named.
+/// Reads the reports among these files.
 pub(crate) fn read_candidates(
     global: &Global,
     candidates: &[Candidate],
@@ -93,28 +94,28 @@ pub(crate) fn read_candidates(
     Ok(files)
 }
 
-/// A file of a folder that is no report.
+/// A file of a folder that is not a report.
 pub(crate) struct Skipped {
     pub(crate) name: String,
-    /// What it is instead, where its content says so.
+    /// What it is instead, if its content shows that.
     pub(crate) reason: Option<String>,
 }
 
-/// A file to look at.
+/// A candidate file.
 pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
-    /// Whether a walk found it, rather than the user naming it.
+    /// Whether a walk found it; otherwise the user named it.
     pub(crate) found: bool,
 }
 
 impl Candidate {
-    /// Its name for messages.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> String {
         shown(&self.path)
     }
 
-    /// Reads the file where its beginning is that of a report. Only regular files are read: a device or a named pipe
-    /// may have no end.
+    /// Reads the file if it begins like a report. Only regular files are read, because a device or a named pipe may
+    /// have no end.
     pub(crate) fn read_if(
         &self,
         is_recognised: impl FnOnce(&[u8]) -> bool,
@@ -131,7 +132,7 @@ impl Candidate {
             }));
         }
         let name = self.name();
-        // Opening a named pipe would wait for its writer.
+        // Opening a named pipe would block until something writes to it.
         let is_regular = fs::metadata(&self.path).with_context(|| name.clone())?.is_file();
         ensure!(
             is_regular,
@@ -158,7 +159,7 @@ impl Candidate {
     }
 }
 
-/// How many bytes the files read so far hold together.
+/// The bytes read so far, over all files.
 #[derive(Debug, Default)]
 pub(crate) struct Room(AtomicU64);
 
@@ -198,17 +199,17 @@ pub(crate) fn shown(path: &Path) -> String {
     assay_reports::shown_name(&path.display().to_string())
 }
 
-/// Every file that the paths name, each once, in a fixed order. A walk also looks into files with these suffixes.
+/// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes.
 pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result<Vec<Candidate>> {
     look_up(paths, suffixes, Absent::IsAnError)
 }
 
-/// The files that the paths name and that may be reports. A path or pattern without a file is no error.
+/// The candidate files that the paths name. A path or pattern without a file is not an error.
 pub(crate) fn existing(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
     look_up(paths, &[], Absent::IsSkipped)
 }
 
-/// What a path or a pattern is for which there is no file.
+/// The description of a path or pattern without a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     IsAnError,
@@ -226,7 +227,7 @@ fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Resu
         } else if path.is_dir() {
             walk(path, suffixes, &mut all)?;
         } else if path.exists() {
-            // Refused when it is read, with what to do instead.
+            // It is refused when it is read, with advice.
             all.push(Candidate {
                 path: path.clone(),
                 found: false,
@@ -244,7 +245,7 @@ fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Resu
     Ok(all)
 }
 
-/// The files of a folder that may be reports, by name.
+/// The candidate files of a folder, by name.
 fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::Result<()> {
     let entries = WalkDir::new(folder)
         .sort_by_file_name()
@@ -282,12 +283,12 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
     Ok(())
 }
 
-/// The error of a path that cannot be looked at; the libraries' own messages show it as it is.
+/// The error for a path that cannot be read. The libraries' own messages would show the path unescaped.
 fn unreadable(path: &Path, problem: &io::Error) -> anyhow::Error {
     anyhow::anyhow!("{}: {problem}", shown(path))
 }
 
-/// The files that a pattern matches, folders walked.
+/// The files that a pattern matches. Matched folders are walked.
 fn matching(
     pattern: &Path,
     suffixes: &[&str],

@@ -30,7 +30,7 @@ pub(crate) fn lifetime() -> impl TypedValueParser<Value = Lifetime> {
     PossibleValuesParser::new(["30", "60", "90", "180"]).try_map(|word| word.parse::<Lifetime>())
 }
 
-/// What people call a key.
+/// The display name of a key.
 pub(crate) fn key_name(text: &str) -> Result<String, BadText> {
     assay_ingest::one_line(text, LONGEST_KEY_NAME)
 }
@@ -41,13 +41,13 @@ pub(crate) fn provider() -> impl TypedValueParser<Value = CiProvider> {
         .try_map(|word| word.parse::<CiProvider>())
 }
 
-/// An event that the chat integration tells of.
+/// An event of the chat integration.
 pub(crate) fn chat_event() -> impl TypedValueParser<Value = ChatEvent> {
     PossibleValuesParser::new(ChatEvent::ALL.iter().map(|word| word.as_str()))
         .try_map(|word| word.parse::<ChatEvent>())
 }
 
-/// The words for a report's format, with `auto` and `more` before them.
+/// The names of report formats, with `auto` and `more` before them.
 pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
     let help = |format: Format| match format {
         Format::Playwright => "Playwright's JSON reporter",

@@ -1,4 +1,4 @@
-//! Points in time for people: the day, and how far it is from now.
+//! Points in time for people: the day and the distance from now.
 
 use assay_domain::timestamp::Timestamp;
 use time::{Date, OffsetDateTime, macros::format_description};
@@ -8,7 +8,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// `2026-11-20, 3 d ago`; all of it is UTC.
+/// `2026-11-20, 3 d ago`, in UTC.
 pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     format!("{}, {}", day(at), distance(at, now))
 }
@@ -32,7 +32,7 @@ pub(crate) fn distance(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// The day of a key's latest use, as the store tells it: `2026-11-20, today`.
+/// The day of a key's latest use: `2026-11-20, today`.
 pub(crate) fn on_day(text: &str, now: Timestamp) -> String {
     let parsed = Date::parse(text, format_description!("[year]-[month]-[day]"));
     let Ok(date) = parsed else {
@@ -46,7 +46,7 @@ pub(crate) fn on_day(text: &str, now: Timestamp) -> String {
     }
 }
 
-/// `3 d`, `5 h`, `20 min`, `7 s`, `12 ms`: in the largest unit that there is a whole one of, rounded.
+/// `3 d`, `5 h`, `20 min`, `7 s`, `12 ms`: rounded, in the largest unit whose value is at least one.
 pub(crate) fn length(ms: i64) -> String {
     let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")];
     units.iter().find(|(unit, _)| ms >= *unit).map_or_else(

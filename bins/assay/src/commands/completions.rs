@@ -1,4 +1,4 @@
-//! `assay completions`: what a shell completes the command line with.
+//! `assay completions`: the completion script for a shell.
 
 use std::io::{self, Write as _};
 
@@ -19,7 +19,7 @@ Examples, each for the shells that are started from then on:
 For the one that runs now, in bash:
   source <(assay completions bash)";
 
-/// Print what a shell completes the command line with
+/// Print the completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {

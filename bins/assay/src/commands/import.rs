@@ -45,11 +45,10 @@ Examples:
 
 /// Store the test report of a run
 ///
-/// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and Allure
-/// results, and the own formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, RSpec, pytest-json-report, TAP,
-/// Dart, libtest and CTest. What CI's environment variables tell is the default of the flags; flags go before variables, and those
-/// before what the report says of itself. The same report under the same run key again changes nothing; a changed
-/// one replaces the earlier.
+/// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and
+/// Allure results, and the own formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, RSpec,
+/// pytest-json-report, TAP, Dart, libtest and CTest. Flags take precedence over CI's environment variables, and those
+/// over the report. The same report under the same run key changes nothing; a changed report replaces the earlier one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
@@ -59,13 +58,13 @@ pub(crate) struct ImportArgs {
     /// The project's id or name
     #[arg(long)]
     project: String,
-    /// Show what would be stored and where each value comes from; store nothing
+    /// Show what would be stored and the source of each value; store nothing
     #[arg(long)]
     dry_run: bool,
-    /// Exit with status 0 although some of the files could not be read
+    /// Exit with status 0 even if some of the files could not be read
     #[arg(long, help_heading = "The report")]
     lenient: bool,
-    /// How long to try again where the database has no free connection or is lost: 90s, 5m, 1h, or 0 for a single attempt
+    /// How long to retry when the database has no free connection or is lost: 90s, 5m, 1h, or 0 for a single attempt
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration)]
     retry_for: Duration,
     #[command(flatten)]
@@ -95,7 +94,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     opened
         .database
         .on_waiting(move |what, waited| say_waiting(&bar, &name, what, waited));
-    // Parsing and waiting for a connection take time, in which runs of other imports may have started.
+    // Parsing and waiting for a connection take time, in which other imports may have created runs.
     let imported = assay_ingest::import(
         &opened.database,
         &Engine::default(),
@@ -136,7 +135,7 @@ fn say_waiting(bar: &ProgressBar, project: &str, what: WaitingFor, waited: Durat
     bar.suspend(|| eprintln!("assay: waiting for {what}, {} s", waited.as_secs()));
 }
 
-/// Fails where files could not be read, unless the user accepts that.
+/// Returns an error if files could not be read, unless the user accepts that.
 fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
     ensure!(
         unread.is_empty() || lenient,
@@ -146,7 +145,7 @@ fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The error of a report that was not stored, as far as that is known.
+/// The error for a report that was probably not stored.
 fn not_stored(error: RecordError) -> anyhow::Error {
     let context = match &error {
         // The connection may have been lost between the commit and its answer.
@@ -158,7 +157,7 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         | RecordError::ShardingDiffers { .. }
         | RecordError::SlotTaken { .. }
         | RecordError::NotAllowed(_) => "nothing was stored",
-        // The next import would do, too.
+        // The next import judges too.
         RecordError::NotJudged(_) => {
             "the verdicts are behind; import the same report again, which updates them"
         }
@@ -166,14 +165,14 @@ fn not_stored(error: RecordError) -> anyhow::Error {
     anyhow::Error::new(error).context(context)
 }
 
-/// Says the warnings on standard error.
+/// Prints the warnings on standard error.
 fn warn<'a>(warnings: impl IntoIterator<Item = &'a String>) {
     for warning in warnings {
         eprintln!("assay: warning: {warning}");
     }
 }
 
-/// What to say where an earlier report made room: the jobs of one CI build share its run key, and should not.
+/// The note for a report that replaced an earlier one: jobs of one CI build share its run key by mistake.
 fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
     (imported.effect == Effect::Replaced).then(|| {
         format!(
@@ -184,8 +183,8 @@ fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
     })
 }
 
-/// Reads the reports and decides between flags, variables and what the reports say. Beside the result: why each file
-/// that could not be read was left out.
+/// Reads the reports and merges flags, variables and the reports' own values. Also returns each unreadable file with
+/// its reason.
 fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<(Prepared, Vec<String>)> {
     let ReportFlags {
         format, root, run, ..
@@ -219,7 +218,7 @@ fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<
     Ok((prepared, unread.iter().map(ToString::to_string).collect()))
 }
 
-/// The import in words.
+/// The import as text.
 fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
     let Imported {
         run_id,
@@ -249,7 +248,7 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
     )
 }
 
-/// Shows what would be stored.
+/// Prints what would be stored.
 fn show(global: &Global, prepared: &Prepared, unread: &[String]) -> anyhow::Result<()> {
     let recording = &prepared.recording;
     let counts = prepared.counts();

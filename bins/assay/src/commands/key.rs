@@ -28,7 +28,7 @@ use crate::{
 /// `assay key`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a read key; it is shown this once
+    /// Create a read key; it is shown only once
     ///
     /// A read key reads every project of its organization over HTTP. `assay key rotate` replaces it before it expires.
     #[command(after_help = "\
@@ -40,17 +40,16 @@ Examples:
         /// The organization's id or name
         #[arg(long)]
         org: String,
-        /// How many days it works
+        /// Days until it expires
         #[arg(long, value_parser = values::lifetime())]
         days: Lifetime,
     },
-    /// Make a key that sends reports to one project; it is shown this once
+    /// Create a key that sends reports to one project; it is shown only once
     ///
-    /// No route accepts reports over HTTP yet, so nothing accepts this key today: use `assay import`. The read API refuses
-    /// ingest keys.
+    /// `assay upload` and `assay run` send reports with it (ASSAY_INGEST_KEY). The read API rejects it.
     ///
-    /// A key for forks accepts only reports of pull requests (`--pull-requests-only`). It may be public: its runs are shown and
-    /// do not count in verdicts.
+    /// A key for forks accepts only reports of pull requests (`--pull-requests-only`). It may be public: its runs are
+    /// shown and do not count in verdicts.
     #[command(after_help = "\
 Examples:
   assay key create-ingest --project storefront --name \"CI of storefront\"
@@ -59,10 +58,10 @@ Examples:
   A key for a week, to send the runs of last year:
     assay key create-ingest --project storefront --backfill --days 7")]
     CreateIngest(CreateIngest),
-    /// Replace a key by a new one, which is shown this once
+    /// Replace a key by a new one, which is shown only once
     ///
-    /// The new key has the same owner, rights and lifetime. The old one works for a while, so that CI and clients can be
-    /// changed without a gap.
+    /// The new key has the same owner, rights and lifetime. The old one works for a while, so that CI and clients can
+    /// be changed without a gap.
     #[command(after_help = "\
 Examples:
   assay key rotate 019aa3f4-5b1c-7def-8a3b-0123456789ab
@@ -77,7 +76,7 @@ Examples:
     },
     /// List keys, oldest first
     ///
-    /// Only how a key begins is known, never the whole.
+    /// Only the first characters of a key are stored and shown.
     #[command(after_help = "\
 Examples:
   assay key list
@@ -89,7 +88,7 @@ Examples:
     },
     /// Revoke a key, at once and on every server
     ///
-    /// It cannot be undone. On a terminal the command asks first; elsewhere it does not ask.
+    /// This cannot be undone. On a terminal the command asks first; elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay key revoke 019aa3f4-5b1c-7def-8a3b-0123456789ab
@@ -103,8 +102,8 @@ Examples:
     },
     /// Delete a key that is revoked or expired
     ///
-    /// `assay key list` shows it no longer. A key that still works must be revoked first. On a terminal the
-    /// command asks first; elsewhere it does not ask.
+    /// It no longer appears in `assay key list`. A valid key must be revoked first. On a terminal the command asks
+    /// first; elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
   assay key delete 019aa3f4-5b1c-7def-8a3b-0123456789ab
@@ -119,19 +118,19 @@ Examples:
     },
 }
 
-/// What an ingest key may send.
+/// The rights of an ingest key.
 #[derive(Debug, Args)]
 pub(crate) struct CreateIngest {
     /// The project's id or name
     #[arg(long)]
     project: String,
-    /// What to call the key in lists
+    /// The key's name in lists
     #[arg(long, value_parser = values::key_name)]
     name: Option<String>,
-    /// How many days it works; without it until it is revoked
+    /// Days until it expires; without it, the key works until it is revoked
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=3_650))]
     days: Option<i64>,
-    /// Accept runs that started more than 7 days ago, too
+    /// Accept runs that started more than 7 days ago too
     #[arg(long)]
     backfill: bool,
     /// Accept only reports of pull requests, not of the stable branch; they do not count in verdicts
@@ -251,7 +250,7 @@ fn create_ingest(
     output::print(global.json, &value, || {
         format!(
             "{}\n\nThis ingest key of {:?} is shown only now. Its id is {}; it works until {}.\n\
-             Reports over HTTP are not accepted yet: until they are, use `assay import`.",
+             Give it to the CI job as ASSAY_INGEST_KEY, for `assay upload` or `assay run`.",
             secret.reveal(),
             project.name,
             new.id,
@@ -260,7 +259,7 @@ fn create_ingest(
     })
 }
 
-/// When a key ceases to work, in words.
+/// The expiry of a key as text.
 fn until(expires_at: Option<Timestamp>, now: Timestamp) -> String {
     expires_at.map_or_else(|| "it is revoked".to_owned(), |at| when(at, now))
 }
@@ -272,7 +271,7 @@ fn rotate(
     overlap: Duration,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    // The new key's text depends on the kind of the old one.
+    // The new key has the kind of the old one.
     let mut kind = None;
     for organization in store.organizations()? {
         let keys = store.keys(organization.id)?;
@@ -347,7 +346,7 @@ fn list(
     })
 }
 
-/// What sets an ingest key apart, in words.
+/// The special rights of an ingest key as text.
 fn limits(key: &KeyEntry) -> String {
     let pull_requests = key.pull_requests_only.then_some(", pull requests only");
     let backfill = key.backfill.then_some(", old runs too");

@@ -1,4 +1,4 @@
-//! `assay man`: the manual's pages.
+//! `assay man`: the manual pages.
 
 use std::{
     fs,
@@ -21,11 +21,11 @@ Examples:
     assay man --output ~/.local/share/man/man1
     man assay-import";
 
-/// Print the manual's page, or write the pages of all commands into a folder
+/// Print the manual page, or write the pages of all commands into a folder
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Write a page a command into this folder, which is made where it is not there
+    /// Write one page per command into this folder, which is created if it is missing
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -74,7 +74,7 @@ fn write(global: &Global, command: &Command, folder: &Path) -> anyhow::Result<()
     })
 }
 
-/// A command and all below it.
+/// The page of a command and those of its subcommands.
 fn all(command: &Command) -> Vec<Command> {
     let below = command.get_subcommands().flat_map(all);
     [command.clone()].into_iter().chain(below).collect()
@@ -82,7 +82,7 @@ fn all(command: &Command) -> Vec<Command> {
 
 fn page(command: Command) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
-    // Nobody's date: the same program writes the same page.
+    // Without a date, so that the same program writes the same page.
     Man::new(command).render(&mut page)?;
     Ok(page)
 }

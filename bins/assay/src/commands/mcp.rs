@@ -1,4 +1,4 @@
-//! `assay mcp`: the tools of a server for an agent that talks to a program over standard input and output.
+//! `assay mcp`: connects an agent's standard input and output with a server's tools.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
@@ -13,9 +13,9 @@ use crate::{
     upload::{address::Address, server},
 };
 
-/// Largest message in either direction, in bytes.
+/// The maximum size of a message, in bytes.
 const LARGEST: u64 = 4 << 20;
-/// The field of a message that names the version of the protocol, since the version that has no opening handshake.
+/// The field with the protocol's version in a message, for versions without a handshake.
 const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
 /// JSON-RPC's code of an internal error.
 const INTERNAL_ERROR: i64 = -32_603;
@@ -26,10 +26,10 @@ Example: add it to an agent, as its documentation says for a server over stdio
 
 An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with the header Authorization: Bearer KEY.";
 
-/// Give a coding agent the tools of a server over standard input and output
+/// Offer a server's tools to a coding agent over standard input and output
 ///
-/// Forwards each message to the server's listener for pages (ASSAY_FRONT_LISTEN of assay-server). ASSAY_READ_KEY holds a read
-/// key (`assay key create`).
+/// Forwards each message to the server's listener for pages (ASSAY_FRONT_LISTEN of assay-server). ASSAY_READ_KEY holds
+/// a read key (`assay key create`).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {
@@ -37,7 +37,7 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "URL", env = "ASSAY_URL", hide_env_values = true)]
     url: Option<String>,
 
-    /// Allow plain http:// to another machine, which shows the key to the network
+    /// Allow plain http:// to another machine, which sends the key unencrypted
     #[arg(long)]
     insecure_http: bool,
 }
@@ -82,12 +82,12 @@ struct Forwarder {
     agent: Agent,
     endpoint: String,
     authorization: String,
-    /// The version that client and server agreed on in their handshake.
+    /// The version from the handshake.
     version: Option<String>,
 }
 
 impl Forwarder {
-    /// The answer to a message, in one line; none for a notification.
+    /// The answer to a message, in one line; `None` for a notification.
     fn forward(&mut self, line: &[u8]) -> Option<String> {
         let message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,

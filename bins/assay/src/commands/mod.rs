@@ -1,4 +1,4 @@
-//! The commands, one file a group.
+//! The commands, one file for each group.
 
 pub(crate) mod analyze;
 pub(crate) mod completions;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 
-/// Runs the command that was asked for.
+/// Runs the requested command.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { global, command } = cli;
     let done = match command {

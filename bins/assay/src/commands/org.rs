@@ -16,10 +16,11 @@ use crate::{
 /// `assay org`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OrgCommand {
-    /// Make an organization
+    /// Create an organization
     ///
-    /// The organization's read keys cover all of its projects. The retention tier (plan) decides how many days of results
-    /// are visible: 90 under pro, 60 under standard. The tier free keeps results for 60 days and closes the read API.
+    /// The organization's read keys cover all of its projects. The retention tier (plan) decides how many days of
+    /// results are visible: 90 under pro, 60 under standard. The tier free keeps results for 60 days and closes the
+    /// read API.
     #[command(after_help = "\
 Examples:
   assay org create \"Example Shop\"
@@ -40,8 +41,8 @@ Examples:
     List,
     /// Change an organization's retention tier (plan), at once and on every server
     ///
-    /// A shorter retention hides older results at once. The next `assay prune` deletes them; until then a longer retention
-    /// shows them again.
+    /// A shorter retention hides older results at once. The next `assay prune` deletes them; until then a longer
+    /// retention shows them again.
     #[command(after_help = "Example:\n  assay org set-plan \"Example Shop\" standard")]
     SetPlan {
         /// The organization's id or name
@@ -52,7 +53,7 @@ Examples:
     },
     /// Change an organization's name
     ///
-    /// Commands that name it need the new name. Its id and its keys stay. On a terminal the command asks first;
+    /// Commands with the old name need the new one. The id and the keys stay. On a terminal the command asks first;
     /// elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
@@ -61,7 +62,7 @@ Examples:
     Rename {
         /// The organization's id or name
         org: String,
-        /// The new name, 1 to 200 characters, which no other organization has
+        /// The new name, 1 to 200 characters, unique among organizations
         #[arg(value_parser = values::name)]
         name: String,
         /// Do not ask
@@ -70,9 +71,9 @@ Examples:
     },
     /// Delete an organization with all of its projects, results and keys
     ///
-    /// It cannot be undone. Its keys are refused and its projects are hidden within a second; then the results are deleted
-    /// in batches that do not hold up other projects. Ended halfway, it is finished by the same command or by `assay prune`.
-    /// On a terminal the command asks first; elsewhere it requires --yes.
+    /// This cannot be undone. Its keys are rejected and its projects are hidden within a second. Then the results are
+    /// deleted in batches that do not block other projects. If the command is interrupted, the same command or `assay
+    /// prune` finishes it. On a terminal the command asks first; elsewhere it requires --yes.
     #[command(after_help = "\
 Examples:
   assay org delete \"Example Shop\"

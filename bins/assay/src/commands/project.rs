@@ -21,7 +21,7 @@ use crate::{
 /// `assay project`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProjectCommand {
-    /// Make a project in an organization
+    /// Create a project in an organization
     #[command(after_help = "\
 Examples:
   assay project create --org \"Example Shop\" storefront
@@ -33,7 +33,7 @@ Examples:
         /// Its name, 1 to 200 characters
         #[arg(value_parser = values::name)]
         name: String,
-        /// The branch that releases are made from
+        /// The stable branch, from which releases are made
         #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
         stable_branch: String,
     },
@@ -47,7 +47,7 @@ Examples:
         #[arg(long)]
         org: Option<String>,
     },
-    /// Change a project's configuration; what is not named stays
+    /// Change a project's configuration; settings without a flag stay
     #[command(after_help = "\
 Examples:
   assay project set storefront --stable-branch release
@@ -55,7 +55,7 @@ Examples:
     Set(SetArgs),
     /// Change a project's name
     ///
-    /// Commands that name it, in CI too, need the new name. Its id, results and keys stay. On a terminal the
+    /// Commands with the old name, in CI too, need the new one. The id, results and keys stay. On a terminal the
     /// command asks first; elsewhere it does not ask.
     #[command(after_help = "\
 Examples:
@@ -64,7 +64,7 @@ Examples:
     Rename {
         /// The project's id or name
         project: String,
-        /// The new name, 1 to 200 characters, which no other project of the organization has
+        /// The new name, 1 to 200 characters, unique in the organization
         #[arg(value_parser = values::name)]
         name: String,
         /// Do not ask
@@ -73,9 +73,9 @@ Examples:
     },
     /// Move a project to another organization
     ///
-    /// Its results and ingest keys go with it. Read keys of the former organization no longer find it, those of the new one
-    /// do, and the new organization's retention holds. On a terminal the command asks first;
-    /// elsewhere it does not ask.
+    /// Its results and ingest keys move with it. Read keys of the old organization no longer see it, those of the new
+    /// one do, and the new organization's retention applies. On a terminal the command asks first; elsewhere it does
+    /// not ask.
     #[command(after_help = "\
 Examples:
   assay project move-to-org storefront \"Example Group\"
@@ -83,17 +83,17 @@ Examples:
     MoveToOrg {
         /// The project's id or name
         project: String,
-        /// The id or name of the organization that it is to belong to
+        /// The id or name of the new organization
         org: String,
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
     },
-    /// Delete a project with everything stored of it
+    /// Delete a project with all of its data
     ///
-    /// It cannot be undone. The project is hidden and its reports are refused within a second; then its results are deleted
-    /// in batches that do not hold up other projects. Ended halfway, it is finished by the same command or by `assay prune`.
-    /// On a terminal the command asks first; elsewhere it requires --yes.
+    /// This cannot be undone. The project is hidden and its reports are rejected within a second. Then its results are
+    /// deleted in batches that do not block other projects. If the command is interrupted, the same command or `assay
+    /// prune` finishes it. On a terminal the command asks first; elsewhere it requires --yes.
     #[command(after_help = "\
 Examples:
   assay project delete storefront
@@ -116,11 +116,11 @@ pub(crate) struct SetArgs {
     change: ChangeFlags,
 }
 
-/// What to change, at least one thing.
+/// The changes, at least one.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct ChangeFlags {
-    /// The branch that releases are made from
+    /// The stable branch, from which releases are made
     #[arg(long, value_name = "BRANCH", value_parser = values::name)]
     stable_branch: Option<String>,
     /// Events for chat messages, separated by commas. Stored and shown by the settings route; no message is sent yet

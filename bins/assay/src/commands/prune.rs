@@ -1,4 +1,4 @@
-//! `assay prune`: deletes what is past the retention.
+//! `assay prune`: deletes results past their retention.
 
 use anyhow::{bail, ensure};
 use assay_domain::{
@@ -18,13 +18,13 @@ use crate::{
     when::length,
 };
 
-/// Delete what is past each organization's retention
+/// Delete results past each organization's retention
 ///
-/// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route; this
-/// deletes them, in steps that hold up imports only briefly: whole weeks at once where they are past every plan's retention.
-/// Records of uploads are kept for 90 days. It may be ended at any time and run again. It also finishes deletions of projects and
-/// organizations that were ended halfway. It refuses where this machine's clock and the database's differ, and where everything
-/// that is stored would go. On a terminal it shows what would go and asks first.
+/// Results past an organization's retention (free and standard 60 days, pro 90) are visible on no route. This command
+/// deletes them, in steps that block imports only briefly: whole weeks at once if they are past every plan's retention.
+/// Records of uploads are kept for 90 days. It may be interrupted at any time and run again. It also finishes
+/// interrupted deletions of projects and organizations. It refuses to run if this machine's clock and the database's
+/// differ, or if it would delete everything that is stored. On a terminal it shows what it would delete and asks first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -79,8 +79,8 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
     output::print(global.json, &value, || text(args.dry_run, &report, results))
 }
 
-/// The time now, by this machine's clock, which must agree with the database's: a clock that is ahead would make runs due that
-/// are not.
+/// The time by this machine's clock, which must agree with the database's: with a clock that is ahead, runs would be
+/// deleted too early.
 fn checked_clock(store: &dyn Administration) -> anyhow::Result<Timestamp> {
     let before = clock::now();
     let database = store.clock()?;

@@ -33,33 +33,33 @@ Examples:
     assay quarantine --history reports/ --format pytest > assay_quarantine.py
     PYTHONPATH=. pytest -p assay_quarantine";
 
-/// List the flaky tests for a test runner, to leave them out or to run them apart
+/// List the flaky tests for a test runner, to skip them or to run them separately
 ///
-/// Judges the last 14 days of a project, or of reports and CSV histories, and prints what the runner takes.
+/// Judges the last 14 days of a project, or of reports and CSV histories, and prints a list in the runner's format.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("from").required(true))]
 pub(crate) struct QuarantineArgs {
     /// The project: its id or name
     #[arg(long, group = "from")]
     project: Option<String>,
-    /// Earlier runs: CSV histories, or reports of which each is a run; no database is needed
+    /// Earlier runs: CSV histories, or reports with one run each; no database is needed
     #[arg(long, value_name = "PATH", group = "from")]
     history: Vec<PathBuf>,
-    /// What takes the list
+    /// The format of the list
     #[arg(long, value_enum)]
     format: ListFormat,
-    /// Whether the runner leaves the tests out, or runs them and no others
+    /// Whether the runner skips the tests or runs only them
     #[arg(long = "as", value_name = "USE", value_enum, default_value_t = ListUse::Deselect)]
     list_use: ListUse,
-    /// How many tests may be listed: those with the highest flake score
+    /// The maximum number of tests: those with the highest flake score
     #[arg(long, value_name = "N", default_value_t = 50)]
     max: usize,
-    /// The branch that releases are made from, for --history
+    /// The stable branch, for --history
     #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
     stable_branch: String,
 }
 
-/// What takes a list.
+/// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ListFormat {
     /// --test-list-invert and --test-list of Playwright
@@ -68,7 +68,7 @@ enum ListFormat {
     Pytest,
     /// A filterset for cargo nextest -E
     Nextest,
-    /// A package, a tab and a pattern for go test a line
+    /// Lines of a package, a tab and a pattern for go test
     Go,
     /// --testNamePattern of Jest
     Jest,
@@ -78,18 +78,18 @@ enum ListFormat {
     Dotnet,
     /// -Dtest of Maven's Surefire
     Surefire,
-    /// A file, a tab and a name a line
+    /// Lines of a file, a tab and a name
     Txt,
     /// A JSON array
     Json,
 }
 
-/// What the runner does with the tests.
+/// The use of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ListUse {
-    /// It leaves them out
+    /// Skip them
     Deselect,
-    /// It runs them and no others
+    /// Run only them
     Select,
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Says what the list does not hold.
+/// Prints which tests the list leaves out.
 fn say(list: &RunnerList, all: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);

@@ -1,4 +1,4 @@
-//! `assay rebuild`: makes everything derived anew.
+//! `assay rebuild`: rebuilds all derived data.
 
 use anyhow::bail;
 use assay_flakiness::Engine;
@@ -12,18 +12,18 @@ use crate::{
     progress::{self, Unit},
 };
 
-/// Make everything that is derived from results anew
+/// Rebuild the data derived from results
 ///
-/// Counts of runs, what the engine reads, and verdicts are derived from the stored results with each import. This derives them
-/// again and says what differed: after a restored backup, a repaired disk, or a new version whose engine judges differently.
-/// Imports and reads go on meanwhile.
+/// Each import derives counts of runs, the engine's input and verdicts from the stored results. This command derives
+/// them again and reports what differed. Use it after a restored backup, a repaired disk, or an upgrade to an engine
+/// that judges differently. Imports and reads continue meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   assay rebuild
   assay rebuild --project storefront --json")]
 pub(crate) struct RebuildArgs {
-    /// The project's id or name; without it every project
+    /// The project's id or name; without it, every project
     #[arg(long)]
     project: Option<String>,
 }

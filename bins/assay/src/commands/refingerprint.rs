@@ -1,4 +1,4 @@
-//! `assay refingerprint`: groups stored errors anew.
+//! `assay refingerprint`: groups stored errors again.
 
 use anyhow::bail;
 use assay_domain::store::{Administration, Refingerprinted};
@@ -12,17 +12,17 @@ use crate::{
     progress::{self, Unit},
 };
 
-/// Group stored errors anew with this version's algorithm
+/// Group stored errors again with this version's algorithm
 ///
-/// A new version of Assay may recognise errors differently, but never regroups what is stored by itself. This does, from the
-/// stored errors, in one transaction a project. Former fingerprints keep answering.
+/// A new version of Assay may recognise errors differently, but does not regroup stored errors by itself. This command
+/// does, in one transaction per project. Old fingerprints keep working.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   assay refingerprint
   assay refingerprint --project storefront")]
 pub(crate) struct RefingerprintArgs {
-    /// The project's id or name; without it every project
+    /// The project's id or name; without it, every project
     #[arg(long)]
     project: Option<String>,
 }

@@ -234,12 +234,24 @@ fn a_command_whose_effect_is_still_missing_says_so() {
     for told in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
         assert!(!told.contains("yet"), "{told}");
     }
-    let ingest = ["key", "create-ingest", "--project", "web"];
-    for told in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
-        assert!(told.contains("yet") && told.contains("`assay import`"), "{told}");
-    }
     let help = shown(&["project", "set", "--help"]);
     assert_eq!(help.matches(" yet").count(), 2, "{help}");
+}
+
+#[test]
+fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
+    let world = World::new();
+    let create = ["key", "create-ingest", "--project", "web"];
+    for arguments in [&create[..], &["key", "create-ingest", "--help"]] {
+        let output = world.cli.run(arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains("ASSAY_INGEST_KEY") && text.contains("`assay upload`"),
+            "{text}"
+        );
+        assert!(!text.contains(" yet"), "{text}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whose failures those of a history are: the flag `--causes` and its table.
+//! The flag `--causes` and its table: the causes of a history's failures.
 
 use assay_analysis::{CausedFailure, Causes, Collector, Wanted};
 use assay_domain::{
@@ -13,12 +13,12 @@ use crate::{
     table::{Cell, Tone, table_with_notes},
 };
 
-/// What `--causes` asks for.
+/// The value of `--causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Every failure of the window.
     Window(Knowledge),
-    /// The failures of the run of this name, by the runs until it.
+    /// The failures of the run with this name, judged by the runs until it.
     Run(String),
 }
 
@@ -32,7 +32,7 @@ pub(super) fn asked(text: &str) -> Result<Asked, String> {
     }
 }
 
-/// Refuses what cannot be shown, before anything is read.
+/// Rejects combinations of flags that have no output, before anything is read.
 pub(super) fn check(asked: Option<&Asked>, output: Output) -> Result<(), Misuse> {
     match (asked, output) {
         (Some(_), Output::Html) => Err(Misuse(
@@ -55,7 +55,7 @@ impl Asked {
     }
 }
 
-/// The failures of one run, those most probably of its branch first, and what to do.
+/// The failures of one run with their causes and actions, the most probable breakages of its branch first.
 pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
     const HEADER: [&str; 4] = ["CAUSE", "ON THIS BRANCH", "TEST", "WHY"];
     let Some(gate) = found.gates.first() else {
@@ -102,7 +102,7 @@ pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
     )
 }
 
-/// A cause in words.
+/// The name of a cause for people.
 pub(crate) const fn words(cause: Cause) -> &'static str {
     match cause {
         Cause::Flake => "flake",

@@ -1,4 +1,4 @@
-//! The files of an analysis, read one folder's share at a time: what was judged of a file stays, its text does not.
+//! Reads the files of an analysis, a part of a folder at a time. Results are kept and texts are dropped.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -24,16 +24,16 @@ use crate::{
     sources::{self, Candidate, Room, Skipped},
 };
 
-/// How many files are held at a time, but for those that are one run.
+/// How many files are held at a time, except for files that form one run.
 const AT_A_TIME: usize = 32;
-/// The columns that a history must have, by which one on standard input is known.
+/// The columns by which a history on standard input is recognised.
 const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
 
-/// What is read.
+/// The input.
 pub(super) struct Inputs<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) format: Reading,
-    /// The checkout that the reports' files lie in.
+    /// The checkout of the tested sources.
     pub(super) root: Option<&'a Path>,
 }
 
@@ -75,13 +75,13 @@ pub(super) fn read(
     Ok(())
 }
 
-/// What is read together.
+/// Files that are read together.
 enum Share {
     /// A history.
     Csv(Candidate),
-    /// Reports, each slot a run; several files of a slot are the same run in several formats.
+    /// Reports, each slot a run. Several files of a slot are the same run in several formats.
     Reports(Vec<Vec<Candidate>>),
-    /// Files that together are one run.
+    /// Files that form one run.
     OneRun(Vec<Candidate>),
 }
 
@@ -114,7 +114,7 @@ fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
             match of_one_run(&file) {
                 Some(kind) => runs.entry(kind).or_default().push(file),
                 None => match slots.last_mut() {
-                    // The walk is by name, so that formats of one run follow each other.
+                    // The walk sorts by name, so that the formats of one run follow each other.
                     Some(slot) if slot.iter().all(|other| is_same_run(other, &file)) => slot.push(file),
                     Some(_) | None => slots.push(vec![file]),
                 },
@@ -129,7 +129,7 @@ fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
     shares
 }
 
-/// The files of a folder without those that Karate writes of a feature in the formats of other tools.
+/// The files of a folder without those that Karate writes for a feature in the formats of other tools.
 fn without_karates_copies(files: Vec<Candidate>) -> Vec<Candidate> {
     let stem = |file: &Candidate| {
         let name = file.path.file_name()?.to_str()?;
@@ -144,8 +144,8 @@ fn without_karates_copies(files: Vec<Candidate>) -> Vec<Candidate> {
     files.into_iter().filter(|file| !is_copy(file)).collect()
 }
 
-/// Whether a file is one of many that make up a run: Surefire writes one a class, Allure one an attempt, Karate one a
-/// feature.
+/// Whether a file is one of several that form a run: Surefire writes one per class, Allure one per attempt, Karate one
+/// per feature.
 fn of_one_run(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with("TEST-") && name.ends_with(".xml") {
@@ -172,7 +172,7 @@ fn is_csv(path: &Path) -> bool {
     name.ends_with(".csv") || name.ends_with(".csv.gz")
 }
 
-/// Whether text begins with a history's header.
+/// Whether text starts with the header of a history.
 fn is_history(bytes: &[u8]) -> bool {
     let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let first = String::from_utf8_lossy(first).to_lowercase();
@@ -183,13 +183,13 @@ fn is_history(bytes: &[u8]) -> bool {
     COLUMNS.iter().all(|column| titles.contains(column))
 }
 
-/// What a file said, or that it says nothing.
+/// The result of reading a file.
 enum Said {
-    /// The runs that it told, by name.
+    /// The runs in it, by name.
     Recordings(Vec<(String, Prepared)>),
     /// A history, read from standard input.
     History(Vec<u8>),
-    /// Nothing: it is no report.
+    /// It is not a report.
     Nothing(Skipped),
     /// It is a report that cannot be read, and why.
     Unreadable(anyhow::Error),
@@ -202,7 +202,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a history, which is never held as a whole.
+    /// Reads a history as a stream.
     fn csv(&self, collector: &mut Collector, candidate: &Candidate, bar: &ProgressBar) -> anyhow::Result<()> {
         let name = candidate.name();
         if candidate.path.as_os_str() == "-" {
@@ -230,7 +230,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the files of one run: those that make it up, or the same in several formats, of which the richest counts.
+    /// Reads the files of one run: its parts, or the same run in several formats, of which the most detailed counts.
     fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<Said> {
         let format = match self.reading {
             Reading::Report(format) => Some(format),
@@ -281,7 +281,7 @@ impl Reader {
         let files: Vec<SourceFile> = files.into_iter().map(|(_, file)| file).collect();
         match self.recordings(files, format) {
             Ok(recordings) => Ok(Said::Recordings(recordings)),
-            // One broken file in a folder of hundreds must not keep the others from being judged.
+            // A malformed file must not prevent the judgement of the others.
             Err(error) if found => Ok(Said::Unreadable(error)),
             Err(error) => Err(error),
         }
@@ -300,7 +300,7 @@ impl Reader {
         let (timed, empty): (Vec<_>, Vec<_>) = reports
             .into_iter()
             .partition(|NamedReport { report, .. }| tells_a_run(report));
-        // The file's time would make such a run the newest, and everything older might leave the window.
+        // With the file's own time such a run would be the newest, and older runs might leave the window.
         for NamedReport { name, .. } in empty {
             eprintln!("assay: skipped {name}: it holds neither tests nor a time");
         }
@@ -340,12 +340,12 @@ impl Reader {
     }
 }
 
-/// Whether a report says when its run was or what happened in it.
+/// Whether a report contains the time of its run or the times of its tests.
 fn tells_a_run(report: &Report) -> bool {
     report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
 }
 
-/// Which format tells the most of a run, the richest lowest.
+/// The rank of a format by the detail that it has of a run; the most detailed has the lowest.
 const fn richness(format: Format) -> u8 {
     match format {
         Format::Playwright => 0,

@@ -39,7 +39,7 @@ Examples:
 
 /// Judge the tests of reports or of a CSV history, without a database
 ///
-/// Reads every format of `assay import` and CSV, and tells which tests are broken or flaky, and why: as a table, as
+/// Reads every format of `assay import` and CSV, and reports which tests are broken or flaky, and why: as a table, as
 /// JSON, or as one HTML page that needs no network.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -63,14 +63,14 @@ pub(crate) struct AnalyzeArgs {
     /// How to judge runs that name no branch, where other runs name one
     #[arg(long, value_name = "AS", value_enum, default_value_t = WithoutBranch::Stable)]
     without_branch: WithoutBranch,
-    /// What to print; --json is the same as --output json
+    /// The output; --json is the same as --output json
     #[arg(long, value_name = "AS", value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// Say whose failures they are: at-the-time (by the runs until each failure) or hindsight (by later runs, too) for the
-    /// whole window, with --json; or the name of a run, whose failures are shown as a table
+    /// Show the causes of failures: at-the-time (by the runs until each failure) or hindsight (by later runs too) for
+    /// the whole window, with --json; or the name of a run, whose failures are shown as a table
     #[arg(long, value_name = "at-the-time|hindsight|RUN", value_parser = causes::asked)]
     causes: Option<causes::Asked>,
-    /// The checkout that the reports' files lie in, to show their paths relative to it
+    /// The checkout of the tested sources, to show file paths relative to it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
@@ -84,7 +84,7 @@ enum WithoutBranch {
     Unknown,
 }
 
-/// What to print.
+/// The output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     /// A table for a terminal
@@ -95,10 +95,10 @@ enum Output {
     Html,
 }
 
-/// How files are read.
+/// The format of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// By name and content.
+    /// Decided by name and content.
     Auto,
     /// As CSV.
     Csv,
@@ -152,7 +152,7 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     print(&analysis, output)
 }
 
-/// Reads reports and histories of any format into a collector, for a judgement of one more run.
+/// Reads reports and histories of any format into a collector, to judge one more run against them.
 pub(crate) fn collect(
     global: &Global,
     paths: &[PathBuf],
@@ -172,7 +172,7 @@ pub(crate) fn collect(
     Ok(collector)
 }
 
-/// Judges runs that name no branch as on the stable one, and says so: the reader may know better.
+/// Judges runs without a branch as runs of the stable branch, and prints a note, because the user may know better.
 fn assume_stable(collector: &mut Collector) {
     let assumed = collector.assume_stable();
     if assumed > 0 {
@@ -190,7 +190,7 @@ fn assume_stable(collector: &mut Collector) {
     }
 }
 
-/// Without runs on the stable branch no test can be broken, which is more often a misnamed branch than the truth.
+/// Without runs on the stable branch no test can be broken. A misnamed branch is the more likely reason.
 fn tell_branches(collector: &Collector) {
     let branches = collector.branches();
     if branches.is_empty() || branches.contains(&collector.stable_branch()) {

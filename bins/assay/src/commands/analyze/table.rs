@@ -1,4 +1,4 @@
-//! The analysis for a terminal.
+//! The analysis as a table for a terminal.
 
 use assay_analysis::{Analysis, Judged, Outcome};
 use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
@@ -8,13 +8,13 @@ use crate::{
     table::{Cell, Tone, table_with_notes},
 };
 
-/// How many of a test's newest runs are drawn.
+/// The number of a test's newest runs that are drawn.
 const DRAWN_RUNS: usize = 24;
 
-/// Stands for what all names share.
+/// Replaces the part that all names share.
 const SHARED: &str = "…";
 
-/// Broken and flaky tests, those that fail now, and how many others there are, for a terminal of this many columns.
+/// The broken, flaky and failing tests, and the number of others, for a terminal with this many columns.
 pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     let reported = analysis.reported();
     let count = |status| analysis.count(status);
@@ -56,11 +56,11 @@ pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     )
 }
 
-/// What is shown of a test.
+/// A row of the table.
 struct Row {
     verdict: Cell,
     name: String,
-    /// The score, the share of failed or retried runs, the time lost, the newest runs.
+    /// The score, the share of failed or retried runs, the lost time, the newest runs.
     figures: [Cell; 4],
     why: String,
 }
@@ -90,7 +90,7 @@ impl Row {
         }
     }
 
-    /// The row with this name, and without the reason.
+    /// The row with this name and without the reason.
     fn cells(&self, name: &str) -> Vec<Cell> {
         [self.verdict.clone(), name.into()]
             .into_iter()
@@ -99,7 +99,8 @@ impl Row {
     }
 }
 
-/// The widest layout that fits: a line a test; the reason below it; names without what they share; the name below, too.
+/// The widest layout that fits: one line per test; the reason on a second line; names without their shared part; the
+/// name on its own line too.
 fn drawn(rows: &[Row], columns: Option<usize>) -> String {
     const HEADER: [&str; 7] = [
         "VERDICT",
@@ -148,7 +149,8 @@ fn drawn(rows: &[Row], columns: Option<usize>) -> String {
     fitting.unwrap_or_else(|| output::table(&HEADER, in_lines().map(|(cells, _): (Vec<Cell>, _)| cells)))
 }
 
-/// Names without the beginning and the end that all of them share, at the bounds of words; none where they share nothing.
+/// The names without the beginning and the end that all of them share, cut at word boundaries; `None` if they share
+/// nothing.
 fn without_shared(names: &[String]) -> Option<Vec<String>> {
     let first = names.first()?;
     // A single name, or equal names, would lose everything that identifies them.
@@ -184,7 +186,7 @@ fn without_shared(names: &[String]) -> Option<Vec<String>> {
     Some(rests.iter().map(cut).collect())
 }
 
-/// The name, with its file where that tells more.
+/// The name, with its file if the name alone does not identify the test.
 fn name(entry: &VerdictEntry) -> String {
     let name = &entry.test_name;
     match &entry.file_path {
@@ -299,11 +301,11 @@ mod tests {
             "{text}"
         );
 
-        // Short names stay in the row; only the reason has a line of its own.
+        // Short names stay in the row; only the reason gets its own line.
         let short = shown(&[row("adds"), row("pays")], Some(80));
         assert!(short.starts_with("VERDICT  TEST  SCORE"), "{short}");
         assert!(short.contains("\n  Failed in 3 separate episodes"), "{short}");
-        // In a pipe a test is a line.
+        // In a pipe, a test is one line.
         assert_eq!(shown(&rows, None).lines().count(), 4);
         assert_eq!(shown(&rows, Some(400)).lines().count(), 4);
     }

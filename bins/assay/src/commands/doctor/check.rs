@@ -1,37 +1,37 @@
-//! One thing that was looked at.
+//! A check of `assay doctor` and its result.
 
 use anstyle::Style;
 use serde::Serialize;
 
 use crate::table::Tone;
 
-/// How a thing is.
+/// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Status {
-    /// As it should be.
+    /// Good.
     Ok,
-    /// It works, and somebody should look at it.
+    /// It works, but needs attention.
     Warn,
     /// It does not work.
     Fail,
 }
 
-/// One thing that was looked at.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Check {
-    /// What was looked at: a word of a fixed set.
+    /// The subject: one of a fixed set of words.
     check: &'static str,
     pub(super) status: Status,
-    /// What was found, a sentence each.
+    /// The findings, one sentence each.
     found: Vec<String>,
-    /// What to do next, a command or a sentence each.
+    /// The next steps, a command or a sentence each.
     advice: Vec<String>,
 }
 
 impl Check {
-    /// A thing that is as it should be.
+    /// A check without a fault.
     pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self {
             check,
@@ -41,17 +41,17 @@ impl Check {
         }
     }
 
-    /// A thing that somebody should look at.
+    /// A check that needs attention.
     pub(super) fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::ok(check, found).worse(Status::Warn, None, advice)
     }
 
-    /// A thing that does not work.
+    /// A check that failed.
     pub(super) fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::ok(check, found).worse(Status::Fail, None, advice)
     }
 
-    /// The same with another finding, which is at least so bad.
+    /// Adds a finding; the status becomes the worse of the two.
     #[must_use]
     pub(super) fn worse(
         mut self,
@@ -68,15 +68,15 @@ impl Check {
         self
     }
 
-    /// What could not be asked, and why.
+    /// A check that could not be made, and why.
     pub(super) fn unanswered(check: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
         let mut reasons: Vec<_> = chain(error).map(|error| one_line(&error.to_string())).collect();
-        // Some errors say what their cause says.
+        // Some errors repeat the message of their cause.
         reasons.dedup();
         Self::fail(check, reasons.join(": "), "")
     }
 
-    /// The check in lines: status, what was looked at, what was found, then what to do.
+    /// The check as lines: status, subject, findings, then next steps.
     pub(super) fn lines(&self) -> String {
         let (word, tone) = match self.status {
             Status::Ok => ("ok  ", Tone::Good),

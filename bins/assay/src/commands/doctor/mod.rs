@@ -1,4 +1,4 @@
-//! `assay doctor`: whether everything is as it should be, and what to do where it is not.
+//! `assay doctor`: checks the installation and gives advice.
 
 mod check;
 mod server;
@@ -24,15 +24,15 @@ Examples:
 
 Exit status: 0 where everything works, warnings included, else 1.";
 
-/// Look whether everything is as it should be, and say what to do
+/// Check the installation and say what to do
 ///
-/// Looks at the database and its version, the schema, the roles and what they may do, the clocks, keys that are about to
+/// Checks the database and its version, the schema, the roles and their rights, the clocks, keys that are about to
 /// expire, names, results past their retention, stale verdicts, sizes, the private database's state and disk, and Redis
-/// where it is used. Changes nothing. What the connected role may not look at is said, and is no failure.
+/// where it is used. Changes nothing. Checks that the connected role has no rights for are named and do not fail.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// The Redis that the servers share the rate limit in
+    /// The Redis server with the shared rate limit
     #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
     redis_url: Option<String>,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything about the database, as far as it can be reached.
+/// All checks of the database, as far as it can be reached.
 fn examine(global: &Global) -> Vec<Check> {
     let Some(url) = global.database_url() else {
         let (check, cluster) = surroundings::private(&global.data_dir(), &database::private_settings());
@@ -75,7 +75,7 @@ fn examine(global: &Global) -> Vec<Check> {
     connected(url, false)
 }
 
-/// Everything behind a connection string.
+/// All checks behind a connection string.
 fn connected(url: &str, is_private: bool) -> Vec<Check> {
     let mut inspection = match Inspection::connect(url) {
         Ok(inspection) => inspection,
@@ -107,17 +107,17 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
         let sizes = server::sizes(facts, &mut inspection);
         checks.push(answered("size", sizes.as_ref().map(Check::clone)));
     }
-    // What is stored can only be read in the form that this program knows.
+    // Stored data can only be read with the schema of this program.
     if standing.is_ok_and(|standing| standing.pending.is_empty()) {
         checks.extend(stored(&mut inspection, url, is_private));
     }
     checks
 }
 
-/// Looks at one thing that is stored.
+/// Makes one check of the stored data.
 type Question<'a> = &'a dyn Fn() -> Result<Check, StoreError>;
 
-/// What is stored.
+/// The stored data.
 fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check> {
     let rights = inspection.rights(server::known_roles());
     let mut checks = vec![answered(
@@ -163,8 +163,8 @@ fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check
     checks
 }
 
-/// The answer of a check whose tables the connected role may not read; none where it may. That is no fault: each program has a
-/// role with the rights that it needs, and no more.
+/// The result of a check whose tables the connected role may not read; `None` if it may. This is not a fault, because
+/// each program has a role with only the rights that it needs.
 fn if_unreadable(inspection: &mut Inspection, name: &'static str, tables: &[&str]) -> Option<Check> {
     match inspection.unreadable(tables) {
         Ok(unreadable) if unreadable.is_empty() => None,

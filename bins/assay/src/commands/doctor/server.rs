@@ -1,4 +1,4 @@
-//! Postgres itself: its version, our schema in it, roles, clocks and sizes.
+//! Postgres itself: its version, the schema, roles, clocks and sizes.
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use assay_repository::{Inspection, Rights, ServerFacts, Standing};
@@ -10,17 +10,17 @@ use crate::{
     when::length,
 };
 
-/// The oldest version that the schema is written for.
+/// The oldest supported version.
 const OLDEST: i32 = 15;
-/// The roles that the programs should connect as; the migrations make them.
+/// The roles that the programs should connect as. The migrations create them.
 pub(super) const SERVER_ROLE: &str = "assay_server";
 const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester"];
-/// Gives these roles their rights again, as the owner of the tables.
+/// The advice that restores the rights of these roles, for the owner of the tables.
 const GRANT: &str = "SELECT assay_grant_roles();";
-/// How far two clocks may differ before it is a warning, in milliseconds.
+/// The difference between two clocks from which a warning is given, in milliseconds.
 const SKEW_NOTED_MS: i64 = 2_000;
 
-/// The server's version, and who is connected to it.
+/// The server's version and the connected user.
 pub(super) fn version(facts: &ServerFacts) -> Check {
     let found = format!(
         "Postgres {}, database {} as role {}{}",
@@ -43,13 +43,13 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
             "its encoding is {}, in which not every test name can be stored",
             facts.encoding
         );
-        let advice = "make the database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
+        let advice = "create a new database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
         check = check.worse(Status::Fail, found, advice);
     }
     check
 }
 
-/// Whether the schema is this program's. A private database is brought up to date by every other command.
+/// Whether the schema is that of this program. Every other command migrates a private database.
 pub(super) fn schema(standing: &Standing, is_private: bool) -> Check {
     let newest = standing.newest.as_deref().unwrap_or("none");
     match (standing.pending.as_slice(), standing.unknown.as_slice()) {
@@ -75,7 +75,7 @@ pub(super) fn schema(standing: &Standing, is_private: bool) -> Check {
     }
 }
 
-/// What the connected role and the programs' own may do.
+/// The rights of the connected role and of the programs' roles.
 pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
     let mut check = Check::ok("roles", rights.iter().map(told).collect::<Vec<_>>().join("; "));
     for role in rights {
@@ -110,7 +110,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
     check
 }
 
-/// The roles that are asked for beside the connected one.
+/// The roles that are checked beside the connected one.
 pub(super) const fn known_roles() -> &'static [&'static str] {
     ROLES
 }
@@ -143,7 +143,7 @@ fn quoted(role: &str) -> String {
     format!("\"{}\"", role.replace('"', "\"\""))
 }
 
-/// How far this machine's clock and the database's differ: `before` and `after` were read around the question.
+/// The difference between this machine's clock and the database's. `before` and `after` were read around the query.
 pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) -> Check {
     let skew = skew_ms(before, database, after);
     let certain = skew.abs();
@@ -163,7 +163,7 @@ pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) ->
     }
 }
 
-/// What is taken on the disk.
+/// The sizes on disk.
 pub(super) fn sizes(facts: &ServerFacts, inspection: &mut Inspection) -> Result<Check, StoreError> {
     let largest: Vec<_> = inspection
         .largest_tables()?

@@ -1,4 +1,4 @@
-//! What is stored: keys, what is past its retention, verdicts and packs.
+//! The stored data: keys, results past their retention, names and verdicts.
 
 use std::collections::HashSet;
 
@@ -16,16 +16,16 @@ use crate::{
     when::{distance, when},
 };
 
-/// How long before its expiry a key is told of, in days.
+/// How many days before its expiry a key is reported.
 const SOON_DAYS: i64 = 14;
-/// How long results may lie past their retention before somebody forgot to prune, in days.
+/// How many days results may stay past their retention before the check says that pruning is missing.
 const PRUNED_WITHIN_DAYS: i64 = 2;
-/// After how many days without an import somebody should look whether CI still sends.
+/// After how many days without an import the check asks whether CI still sends reports.
 const SILENT_DAYS: i64 = 7;
 /// How many things of one kind are named.
 const NAMED: usize = 10;
 
-/// Whether each organization whose plan has the read API has a key for it, and which are about to expire.
+/// Whether each organization whose plan has the read API has a key for it, and which keys expire soon.
 pub(super) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
     let organizations = store.organizations()?;
     if organizations.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, 
     Ok(check)
 }
 
-/// What is to be said of an organization's read keys, none of them revoked, each with what to do.
+/// The findings about an organization's read keys, none of them revoked, each with its advice.
 fn of_organization(organization: &Organization, keys: &[KeyEntry], now: Timestamp) -> Vec<(String, String)> {
     if !organization.plan.has_read_api() {
         return Vec::new();
@@ -97,9 +97,9 @@ fn is_expired(key: &KeyEntry, now: Timestamp) -> bool {
     key.expires_at.is_some_and(|at| at <= now)
 }
 
-/// Whether what is past its retention is deleted regularly.
+/// Whether results past their retention are deleted regularly.
 pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
-    // A little later than the retention: somebody who prunes daily has nothing to do.
+    // The limit is later than the retention, so that daily pruning never triggers it.
     let due = store
         .prune(now.plus_days(-PRUNED_WITHIN_DAYS), true, &mut |_| ())?
         .projects;
@@ -134,7 +134,7 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
     }))
 }
 
-/// Whether each name of an organization, and of a project within one, is its own.
+/// Whether the names of organizations, and of the projects in each, are unique.
 pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
     let mut check = Check::ok("names", "each organization and project has a name of its own");
     let organizations = store.organizations()?;
@@ -157,7 +157,7 @@ pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
     Ok(check)
 }
 
-/// What has a name that an older one has, each with what to do.
+/// The entries whose name an older entry has, each with advice.
 fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut known = HashSet::new();
     named
@@ -166,7 +166,7 @@ fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(S
         .collect()
 }
 
-/// Whether every project's verdicts are of late.
+/// Whether every project's verdicts are current.
 pub(super) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
     let all = inspection.projects()?;
     Ok(vec![verdicts(&all, now), packs(&all)])

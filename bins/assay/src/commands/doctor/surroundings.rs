@@ -1,4 +1,4 @@
-//! What lies around the database: the private cluster, its disk, Redis.
+//! The surroundings of the database: the private cluster, its disk, Redis.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use assay_local_postgres::{Cluster, Found, Settings, look};
 use super::check::{Check, Status};
 use crate::output::bytes;
 
-/// The least that should be free on the private cluster's disk.
+/// The smallest free space on the private cluster's disk without a warning.
 const LEAST_FREE: u64 = 1 << 30;
 
-/// The private cluster, running, and how it was found; without one, why.
+/// The running private cluster with its check; without one, only the check.
 pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
     let shown = dir.display();
     match look(dir, settings) {
@@ -43,7 +43,7 @@ pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster
     }
 }
 
-/// How much is free where the private cluster lies.
+/// The free space on the private cluster's disk.
 pub(super) fn disk(base: &Path) -> Check {
     match rustix::fs::statvfs(base) {
         Ok(disk) => {
@@ -68,11 +68,11 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Whether the Redis of the rate limit answers.
+/// Whether the Redis server of the rate limit answers.
 pub(super) fn redis(url: &str) -> Check {
     match assay_access::limit::ping(url) {
         Ok(()) => Check::ok("redis", "answers"),
-        // The server counts in its own process then: it works, with a looser limit.
+        // The server then counts in its own process: it works, with a looser limit.
         Err(error) => {
             let mut check = Check::unanswered("redis", &error);
             check.status = Status::Warn;
