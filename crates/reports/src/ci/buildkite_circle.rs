@@ -1,6 +1,6 @@
 //! Buildkite and CircleCI.
 
-use super::Reading;
+use super::{Reading, owner_and_name};
 
 pub(super) fn circle(read: &mut Reading<'_>) {
     read.branch(&["CIRCLE_BRANCH"]);
@@ -38,6 +38,17 @@ pub(super) fn circle(read: &mut Reading<'_>) {
 
 pub(super) fn buildkite(read: &mut Reading<'_>) {
     read.branch(&["BUILDKITE_BRANCH"]);
+    let repository = |variable| read.get(variable).as_deref().and_then(owner_and_name);
+    let (source, target) = (
+        repository("BUILDKITE_PULL_REQUEST_REPO"),
+        repository("BUILDKITE_REPO"),
+    );
+    if let (Some(source), Some(target)) = (source, target)
+        && source != target
+    {
+        // A setting of the pipeline does the same.
+        read.branch_is_of_fork(&source.0);
+    }
     read.commit(&["BUILDKITE_COMMIT"]);
     // Reads `false` where there is none.
     read.pull_request(&["BUILDKITE_PULL_REQUEST"], &[]);

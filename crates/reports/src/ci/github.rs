@@ -46,7 +46,7 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
     const FILE: &str = "GITHUB_EVENT_PATH";
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(text::title);
     let context = &mut read.found.context;
-    let mut notes = Vec::new();
+    let (mut notes, mut fork) = (Vec::new(), None);
     if event.pointer("/pull_request/head/sha").is_some() {
         context.tested_revision = text("/pull_request/head/sha");
         context.pull_request_title = text("/pull_request/title");
@@ -54,6 +54,7 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
             .iter()
             .find_map(|path| event.pointer(path)?.as_i64());
         context.branch = context.branch.take().or_else(|| text("/pull_request/head/ref"));
+        fork = owner_of_fork(event, "/pull_request/head/repo", "/pull_request/base/repo");
         notes.extend(["testedRevision", "pullRequestTitle", "pullRequestNumber"]);
     } else if event.pointer("/workflow_run/head_sha").is_some() {
         // The variables are those of the default branch; what ran is in the event.
@@ -65,6 +66,7 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
         context.pull_request_number = event
             .pointer("/workflow_run/pull_requests/0/number")
             .and_then(Value::as_i64);
+        fork = owner_of_fork(event, "/workflow_run/head_repository", "/repository");
         notes.extend(["commitSha", "branch", "commitMessage"]);
     }
     if event.pointer("/merge_group/head_sha").is_some() {
@@ -80,5 +82,16 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
     for value in notes {
         read.note(value, FILE);
     }
+    if let Some(owner) = fork {
+        read.branch_is_of_fork(owner);
+    }
     // On `pull_request_target` the commit is the base's: what a checkout of the head tests is the tested revision.
+}
+
+/// The owner of the repository that the code is from, where it is another one than that of the workflow.
+fn owner_of_fork<'a>(event: &'a Value, head: &str, base: &str) -> Option<&'a str> {
+    let name = |path: &str| event.pointer(path)?.get("full_name")?.as_str();
+    let (head, base) = (name(head)?, name(base)?);
+    let (owner, _) = head.split_once('/')?;
+    (head != base).then_some(owner)
 }

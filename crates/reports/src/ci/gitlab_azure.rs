@@ -1,6 +1,6 @@
 //! GitLab CI and Azure Pipelines.
 
-use super::Reading;
+use super::{Reading, owner_and_name};
 
 pub(super) fn gitlab(read: &mut Reading<'_>) {
     read.branch(&[
@@ -8,6 +8,15 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
         "CI_COMMIT_BRANCH",
         "CI_COMMIT_REF_NAME",
     ]);
+    let (source, target) = (
+        read.get("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH"),
+        read.get("CI_MERGE_REQUEST_PROJECT_PATH"),
+    );
+    if let (Some(source), Some(target)) = (source, target)
+        && source != target
+    {
+        read.branch_is_of_fork(&source);
+    }
     read.commit(&["CI_COMMIT_SHA"]);
     read.pull_request(&["CI_MERGE_REQUEST_IID"], &["CI_MERGE_REQUEST_TITLE"]);
     if read.found.context.pull_request_number.is_some() {
@@ -52,6 +61,17 @@ fn group_name(job: &str) -> String {
 
 pub(super) fn azure(read: &mut Reading<'_>) {
     read.branch(&["SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH"]);
+    if read
+        .get("SYSTEM_PULLREQUEST_ISFORK")
+        .is_some_and(|is_fork| is_fork.eq_ignore_ascii_case("true"))
+    {
+        let address = read.get("SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI");
+        let owner = address
+            .as_deref()
+            .and_then(owner_and_name)
+            .map(|(owner, _)| owner);
+        read.branch_is_of_fork(owner.as_deref().unwrap_or("fork"));
+    }
     read.commit(&["BUILD_SOURCEVERSION"]);
     read.pull_request(
         &[

@@ -85,6 +85,15 @@ pub fn detect(
     read.finish()
 }
 
+/// Owner and repository of an address such as `https://host/owner/name.git` or `git@host:owner/name.git`.
+fn owner_and_name(address: &str) -> Option<(String, String)> {
+    let address = address.trim_end_matches('/');
+    let address = address.strip_suffix(".git").unwrap_or(address).to_lowercase();
+    let (rest, name) = address.rsplit_once('/')?;
+    let owner = rest.rsplit(['/', ':']).next().filter(|owner| !owner.is_empty())?;
+    Some((owner.to_owned(), name.to_owned()))
+}
+
 /// An environment while it is read.
 struct Reading<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,
@@ -145,6 +154,16 @@ impl Reading<'_> {
             let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
             branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
         });
+    }
+
+    /// Names the branch of a pull request's fork `owner:branch`, as the services show it. The fork's own `main` is not the
+    /// stable branch, and no branch may have a colon in its name.
+    fn branch_is_of_fork(&mut self, owner: &str) {
+        if let Some(branch) = self.found.context.branch.as_mut()
+            && !branch.contains(':')
+        {
+            *branch = format!("{owner}:{branch}");
+        }
     }
 
     fn commit(&mut self, variables: &[&'static str]) {

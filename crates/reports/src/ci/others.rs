@@ -4,6 +4,10 @@ use super::Reading;
 
 pub(super) fn jenkins(read: &mut Reading<'_>) {
     read.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_BRANCH"]);
+    // `owner`, or `owner/name` where the fork has another name.
+    if let Some(fork) = read.get("CHANGE_FORK") {
+        read.branch_is_of_fork(fork.split('/').next().unwrap_or(&fork));
+    }
     // Jenkins may be configured to build a merge of the pull request. No variable names its head.
     read.commit(&["GIT_COMMIT"]);
     read.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);

@@ -104,6 +104,83 @@ fn a_workflow_run_on_github_is_about_the_run_that_triggered_it() {
 }
 
 #[test]
+fn the_main_branch_of_a_fork_is_another_branch() {
+    let github =
+        "GITHUB_ACTIONS=true\nGITHUB_HEAD_REF=main\nGITHUB_REF=refs/pull/7/merge\nGITHUB_EVENT_PATH=/e.json";
+    let event = |head: &str| {
+        format!(
+            r#"{{"pull_request": {{"number": 7, "head": {{"sha": "a", "ref": "main", "repo": {{"full_name": "{head}"}}}}, "base": {{"repo": {{"full_name": "acme/shop"}}}}}}}}"#
+        )
+    };
+    let finished = |head: &str| {
+        format!(
+            r#"{{"repository": {{"full_name": "acme/shop"}}, "workflow_run": {{"head_sha": "a", "head_branch": "main", "head_repository": {{"full_name": "{head}"}}}}}}"#
+        )
+    };
+    let of_github = |event: &str| with_event(github, event).context.branch.unwrap();
+    for (branch, expected) in [
+        (of_github(&event("jo/shop")), "jo:main"),
+        (of_github(&event("acme/shop")), "main"),
+        (of_github(&finished("jo/shop")), "jo:main"),
+        (of_github(&finished("acme/shop")), "main"),
+        // The fork was deleted meanwhile.
+        (
+            of_github(r#"{"pull_request": {"head": {"sha": "a", "repo": null}}}"#),
+            "main",
+        ),
+    ] {
+        assert_eq!(branch, expected);
+    }
+    for (env, expected) in [
+        (
+            "GITLAB_CI=true\nCI_MERGE_REQUEST_SOURCE_BRANCH_NAME=main\nCI_MERGE_REQUEST_PROJECT_PATH=acme/shop\n\
+             CI_MERGE_REQUEST_SOURCE_PROJECT_PATH=jo/shop",
+            "jo/shop:main",
+        ),
+        (
+            "GITLAB_CI=true\nCI_MERGE_REQUEST_SOURCE_BRANCH_NAME=main\nCI_MERGE_REQUEST_PROJECT_PATH=acme/shop\n\
+             CI_MERGE_REQUEST_SOURCE_PROJECT_PATH=acme/shop",
+            "main",
+        ),
+        (
+            "TF_BUILD=True\nSYSTEM_PULLREQUEST_SOURCEBRANCH=refs/heads/main\nSYSTEM_PULLREQUEST_ISFORK=True\n\
+             SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI=https://github.com/jo/shop",
+            "jo:main",
+        ),
+        (
+            "TF_BUILD=True\nSYSTEM_PULLREQUEST_SOURCEBRANCH=refs/heads/main\nSYSTEM_PULLREQUEST_ISFORK=True",
+            "fork:main",
+        ),
+        (
+            "TF_BUILD=True\nSYSTEM_PULLREQUEST_SOURCEBRANCH=refs/heads/main\nSYSTEM_PULLREQUEST_ISFORK=False",
+            "main",
+        ),
+        (
+            "JENKINS_URL=u\nCHANGE_BRANCH=main\nCHANGE_FORK=jo/our-shop",
+            "jo:main",
+        ),
+        ("JENKINS_URL=u\nCHANGE_BRANCH=main\nCHANGE_FORK=jo", "jo:main"),
+        (
+            "BUILDKITE=true\nBUILDKITE_BRANCH=main\nBUILDKITE_REPO=git@github.com:acme/shop.git\n\
+             BUILDKITE_PULL_REQUEST_REPO=git://github.com/jo/shop.git",
+            "jo:main",
+        ),
+        (
+            "BUILDKITE=true\nBUILDKITE_BRANCH=jo:main\nBUILDKITE_REPO=git@github.com:acme/shop.git\n\
+             BUILDKITE_PULL_REQUEST_REPO=git://github.com/jo/shop.git",
+            "jo:main",
+        ),
+        (
+            "BUILDKITE=true\nBUILDKITE_BRANCH=main\nBUILDKITE_REPO=git@github.com:Acme/shop.git\n\
+             BUILDKITE_PULL_REQUEST_REPO=https://github.com/acme/shop",
+            "main",
+        ),
+    ] {
+        assert_eq!(detected(env).context.branch.as_deref(), Some(expected), "{env}");
+    }
+}
+
+#[test]
 fn gitlab_tells_merge_requests_from_branches() {
     let merged = detected(
         "GITLAB_CI=true\nCI_COMMIT_REF_NAME=refs/merge-requests/9/merge\nCI_COMMIT_SHA=merge\n\
