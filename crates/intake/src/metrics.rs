@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use assay_domain::{id::ProjectId, timestamp::Timestamp};
 use assay_listener::MetricsRegistry;
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -15,6 +16,7 @@ const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 
 /// Counters of this process.
 pub(crate) struct UploadMetrics {
     stored: Family<Stored, Counter>,
+    last: Family<OfProject, Gauge>,
     seconds: Family<InPhase, Histogram>,
     waiting: Gauge,
     memory: Gauge,
@@ -23,6 +25,12 @@ pub(crate) struct UploadMetrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Stored {
     effect: &'static str,
+}
+
+/// A project by its id: its name may change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfProject {
+    project: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,6 +58,7 @@ impl UploadMetrics {
     pub(crate) fn registered(registry: &MetricsRegistry) -> Self {
         let metrics = Self {
             stored: Family::default(),
+            last: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             waiting: Gauge::default(),
             memory: Gauge::default(),
@@ -59,6 +68,12 @@ impl UploadMetrics {
             "ingest_uploads_stored",
             "Uploads that were accepted, by their effect",
             metrics.stored.clone(),
+        );
+        registry.register_with_unit(
+            "ingest_last_upload_timestamp",
+            "When a project's last upload was accepted by this process",
+            Unit::Seconds,
+            metrics.last.clone(),
         );
         registry.register_with_unit(
             "ingest_phase_duration",
@@ -82,8 +97,12 @@ impl UploadMetrics {
     }
 
     /// Counts an upload that was stored, or that changed nothing.
-    pub(crate) fn stored(&self, effect: &'static str) {
+    pub(crate) fn stored(&self, effect: &'static str, project: ProjectId, now: Timestamp) {
         self.stored.get_or_create(&Stored { effect }).inc();
+        let of = OfProject {
+            project: project.to_string(),
+        };
+        self.last.get_or_create(&of).set(now.unix_ms() / 1_000);
     }
 
     /// Counts the time that an upload spent in a phase.

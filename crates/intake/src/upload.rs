@@ -363,7 +363,7 @@ fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Recorded,
     )?;
     app.pace.took(began.elapsed());
     app.metrics.spent(Phase::store, began.elapsed());
-    app.metrics.stored(imported.effect.as_str());
+    app.metrics.stored(imported.effect.as_str(), grant.project, now);
     let upload = Upload {
         key: grant.key,
         project: grant.project,

@@ -704,6 +704,19 @@ fn many_shards_at_once_are_all_stored() {
         metrics.contains("assay_ingest_uploads_stored_total{effect=\"added\"} 12"),
         "{metrics}"
     );
+    let last = format!(
+        "assay_ingest_last_upload_timestamp_seconds{{project=\"{}\"}} ",
+        intake.project
+    );
+    let last = metrics.lines().find_map(|line| line.strip_prefix(&last)).unwrap();
+    let ago = now().unix_ms() / 1_000 - last.parse::<i64>().unwrap();
+    assert!((0..60).contains(&ago), "{ago}");
+    for name in include_str!("../../../../docs/monitoring/ingest-alerts.yaml")
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("assay_"))
+    {
+        assert!(metrics.contains(name), "{name}");
+    }
     // The last one judges, perhaps a moment after its answer.
     let began = Instant::now();
     let is_judged = "SELECT (judged = observed)::text FROM project";
