@@ -164,9 +164,13 @@ impl IntakeError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of the server with its causes. A refusal is the client's and is not logged.
+    /// Logs a failure of the server, its disk or its database with its causes. A refusal is the client's and is not logged.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        if self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR && !matches!(self, Self::Store(_)) {
+        let is_a_failure = matches!(
+            self,
+            Self::Store(_) | Self::Spool(_) | Self::NotRecorded(RecordError::Store(_))
+        );
+        if !is_a_failure && self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR {
             return;
         }
         let mut causes = self.to_string();

@@ -25,6 +25,7 @@ mod ingest;
 mod ingest_alike;
 mod ingest_described;
 mod ingest_made_up;
+mod ingest_queue;
 mod lifecycle;
 mod private;
 mod recount;

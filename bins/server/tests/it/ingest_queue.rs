@@ -1,0 +1,330 @@
+//! Uploads that wait: for their turn, for memory, for room on the disk, and for the server's end.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_domain::intake::IngestTerms;
+use diesel::{PgConnection, connection::SimpleConnection as _};
+
+use crate::{
+    everything,
+    ingest::{FAILS, Intake, PASSES, code, key_for},
+    world::text,
+};
+
+/// Uploads that have a connection to the database and wait for the project's lock.
+const AT_THE_LOCK: &str = "SELECT count(*)::text FROM pg_stat_activity \
+     WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'";
+
+/// Holds the project's lock until the connection is dropped or rolls back.
+fn lock(intake: &Intake) -> PgConnection {
+    let mut connection = intake.database.connection();
+    let sql = format!(
+        "BEGIN; SELECT FROM project WHERE id = '{}' FOR NO KEY UPDATE",
+        intake.project
+    );
+    connection.batch_execute(&sql).unwrap();
+    connection
+}
+
+fn release(mut lock: PgConnection) {
+    lock.batch_execute("ROLLBACK").unwrap();
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn until_metric(intake: &Intake, sample: &str) {
+    until(sample, || {
+        let metrics = intake.server.admin().get("/metrics", None).text();
+        metrics.lines().any(|line| line == sample)
+    });
+}
+
+fn until_waiting(intake: &Intake, uploads: usize) {
+    until_metric(intake, &format!("assay_ingest_uploads_waiting {uploads}"));
+}
+
+/// The head and the body of an upload of this run.
+fn request(key: &str, run_key: &str) -> Vec<u8> {
+    let head = format!(
+        "POST /ingest/v1/reports?branch=main&runKey={run_key}&commit={run_key} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: text/xml\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        PASSES.len()
+    );
+    [head.as_bytes(), PASSES.as_bytes()].concat()
+}
+
+fn send(intake: &Intake, key: &str, run_key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(intake.server.ingest().address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(&request(key, run_key)).unwrap();
+    stream
+}
+
+/// The answer to an upload: its status and the whole of it.
+fn answer(mut stream: TcpStream) -> (String, String) {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    (answer.get(9..12).unwrap_or_default().to_owned(), answer)
+}
+
+#[test]
+fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project() {
+    let intake = Intake::with(&[("ASSAY_INGEST_WAITING", "3"), ("ASSAY_INGEST_WRITERS", "2")]);
+    let other = intake.cli.json(&["project", "create", "--org", "Shop", "other"]);
+    let other = key_for(
+        &intake.database,
+        text(&other["id"]).parse().unwrap(),
+        &IngestTerms::default(),
+    );
+    let held = lock(&intake);
+    let mut waiting = Vec::new();
+    for number in 1..=4 {
+        waiting.push(send(&intake, &intake.key, &format!("build-{number}")));
+        until_waiting(&intake, number);
+    }
+    // The first has its turn. The three others hold no connection.
+    assert_eq!(intake.database.text(AT_THE_LOCK).as_deref(), Some("1"));
+
+    // The queue is full: a fifth is refused at once, with the time after which it may come again.
+    let began = Instant::now();
+    let (status, refused) = answer(send(&intake, &intake.key, "build-5"));
+    assert_eq!(status, "503", "{refused}");
+    assert!(refused.contains("\"code\":\"busy\""), "{refused}");
+    assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
+    let (status, stored) = answer(send(&intake, &other, "build-1"));
+    assert_eq!(status, "201", "{stored}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+
+    // A client that hangs up loses its turn.
+    drop(waiting.remove(2));
+    until_waiting(&intake, 3);
+    waiting.push(send(&intake, &intake.key, "build-6"));
+    until_waiting(&intake, 4);
+    release(held);
+    for stream in waiting {
+        let (status, answer) = answer(stream);
+        assert_eq!(status, "201", "{answer}");
+    }
+    let runs = "SELECT string_agg(commit_sha, ' ' ORDER BY number) FROM run \
+         WHERE project_id = (SELECT id FROM project WHERE name = 'web')";
+    // In the order in which they came.
+    assert_eq!(
+        intake.database.text(runs).as_deref(),
+        Some("build-1 build-2 build-4 build-6")
+    );
+}
+
+#[test]
+fn an_upload_whose_turn_would_come_too_late_is_told_when_to_come_again() {
+    let intake = Intake::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
+    // One upload that takes some seconds says how long the next ones will wait.
+    let held = lock(&intake);
+    let slow = send(&intake, &intake.key, "build-1");
+    until_waiting(&intake, 1);
+    thread::sleep(Duration::from_secs(3));
+    release(held);
+    assert_eq!(answer(slow).0, "201");
+
+    let held = lock(&intake);
+    let first = send(&intake, &intake.key, "build-2");
+    until_waiting(&intake, 1);
+    let began = Instant::now();
+    let (status, refused) = answer(send(&intake, &intake.key, "build-3"));
+    assert_eq!(status, "503", "{refused}");
+    assert!(
+        began.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        began.elapsed()
+    );
+    let after = refused.to_lowercase();
+    let after = after.split("\r\nretry-after: ").nth(1).unwrap();
+    let after: u64 = after.split("\r\n").next().unwrap().parse().unwrap();
+    assert!((3..=60).contains(&after), "{refused}");
+    release(held);
+    assert_eq!(answer(first).0, "201");
+}
+
+#[test]
+fn a_stop_finishes_what_has_its_turn_and_sends_the_others_away() {
+    let mut intake = Intake::new();
+    let held = lock(&intake);
+    let begun = send(&intake, &intake.key, "build-1");
+    until("the first upload has its turn", || {
+        intake.database.text(AT_THE_LOCK).as_deref() == Some("1")
+    });
+    let waiting = send(&intake, &intake.key, "build-2");
+    until_waiting(&intake, 2);
+    intake.server.signal("TERM");
+    let (status, refused) = answer(waiting);
+    assert_eq!(status, "503", "{refused}");
+    assert!(refused.contains("stopping") && refused.to_lowercase().contains("\r\nretry-after: "));
+    release(held);
+    let (status, stored) = answer(begun);
+    assert_eq!(status, "201", "{stored}");
+    assert!(intake.server.ended().success(), "{}", intake.server.log());
+    let runs = "SELECT string_agg(commit_sha, ' ') FROM run";
+    assert_eq!(intake.database.text(runs).as_deref(), Some("build-1"));
+}
+
+#[test]
+fn an_upload_waits_for_the_memory_that_others_hold() {
+    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "16")]);
+    let held = lock(&intake);
+    // Four times its size is all the memory.
+    let padding = format!("{}<!--{}-->", PASSES, " ".repeat(4 << 20));
+    thread::scope(|scope| {
+        let large = scope.spawn(|| {
+            let path = "/ingest/v1/reports?branch=main&runKey=large";
+            intake.post(
+                path,
+                &intake.key,
+                &[("Content-Type", "text/xml")],
+                padding.as_bytes(),
+            )
+        });
+        until_metric(&intake, "assay_ingest_memory_reserved_bytes 16777216");
+        let small = scope.spawn(|| {
+            intake.send(
+                &intake.key,
+                &[("runKey", "small")],
+                &[("r.xml", FAILS.as_bytes())],
+            )
+        });
+        thread::sleep(Duration::from_millis(500));
+        assert!(!small.is_finished());
+        release(held);
+        for sent in [large, small] {
+            let answer = sent.join().unwrap();
+            assert_eq!(answer.status, 201, "{}", answer.text());
+        }
+    });
+    until_metric(&intake, "assay_ingest_memory_reserved_bytes 0");
+}
+
+#[test]
+fn an_upload_is_stored_once_the_disk_takes_its_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let bodies = folder.path().join("bodies");
+    let intake = Intake::with(&[("TMPDIR", bodies.to_str().unwrap())]);
+    let send = || intake.send(&intake.key, &[("runKey", "b")], &[("r.xml", PASSES.as_bytes())]);
+    let refused = send();
+    assert_eq!(
+        (refused.status, code(&refused).as_str()),
+        (503, "busy"),
+        "{}",
+        refused.text()
+    );
+    assert!(refused.header("retry-after").is_some());
+    // The reason is in the log, and not in the answer.
+    assert!(intake.server.log().contains("No such file or directory"));
+    assert!(!refused.text().contains("bodies"), "{}", refused.text());
+    fs::create_dir(&bodies).unwrap();
+    assert_eq!(send().status, 201);
+    assert_eq!(fs::read_dir(&bodies).unwrap().count(), 0);
+}
+
+#[test]
+fn the_read_api_answers_alike_with_and_without_the_ingest_listener() {
+    let intake = Intake::new();
+    for (run_key, report) in [("a", PASSES), ("b", FAILS), ("c", PASSES)] {
+        let sent = intake.send(
+            &intake.key,
+            &[("branch", "main"), ("runKey", run_key)],
+            &[("r.xml", report.as_bytes())],
+        );
+        assert_eq!(sent.status, 201, "{}", sent.text());
+    }
+    let without = assay_testkit::Server::start_with(intake.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let [with, without] = [intake.server.client(), without.client()];
+    let all = |client| everything::of(client, &intake.read_key, &intake.project);
+    assert_eq!(all(with), all(without));
+    // Errors and headers, too.
+    let project = format!("/api/v1/projects/{}", intake.project);
+    for (path, key) in [
+        ("/api/v1/projects".to_owned(), Some(intake.read_key.as_str())),
+        ("/api/v1/projects".to_owned(), None),
+        ("/api/v1/projects".to_owned(), Some(intake.key.as_str())),
+        ("/api/v1/projects".to_owned(), Some("svc_nonsense")),
+        (format!("{project}/runs?days=x"), Some(&intake.read_key)),
+        (format!("{project}/runs/nothing"), Some(&intake.read_key)),
+        ("/ingest/v1/key".to_owned(), Some(&intake.key)),
+        ("/".to_owned(), None),
+    ] {
+        let of = |client: &assay_testkit::Client| {
+            let mut answer = client.get(&path, key);
+            answer
+                .headers
+                .retain(|(name, _)| name != "date" && name != "x-request-id");
+            answer.headers.sort();
+            (answer.status, answer.headers.clone(), answer.text())
+        };
+        assert_eq!(of(with), of(without), "{path}");
+    }
+    let authorization = format!("Bearer {}", intake.read_key);
+    for client in [with, without] {
+        let answer = client.post("/api/v1/projects", &[("Authorization", &authorization)], b"x");
+        assert_eq!(answer.status, 405, "{}", answer.text());
+    }
+}
+
+/// The most memory that the server had, in MiB.
+fn peak(intake: &Intake) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", intake.server.pid())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
+}
+
+#[test]
+fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
+    // A sixteenth of the limits. Each upload reserves a quarter of the memory.
+    const MEMORY_MIB: u64 = 64;
+    const UPLOADS: usize = 64;
+    let memory = MEMORY_MIB.to_string();
+    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
+    let text = "expected 3, got 4 in a line of some length\n".repeat(500);
+    let case = |number| {
+        format!(
+            "<testcase classname=\"cart\" name=\"pays {number}\"><failure message=\"no\">{text}</failure></testcase>"
+        )
+    };
+    let cases: String = (0..200).map(case).collect();
+    let report = format!("<testsuite name=\"s\">{cases}</testsuite>");
+    assert!((4 << 20..5 << 20).contains(&report.len()), "{}", report.len());
+    let send = || {
+        let answer = intake.send(
+            &intake.key,
+            &[("dryRun", "true")],
+            &[("r.xml", report.as_bytes())],
+        );
+        assert!(answer.status == 200 || answer.status == 503, "{}", answer.text());
+        answer.status == 200
+    };
+    assert!(send());
+    let before = peak(&intake);
+    thread::scope(|scope| {
+        for _ in 0..UPLOADS {
+            scope.spawn(|| until("every upload gets its memory", send));
+        }
+    });
+    let grown = peak(&intake) - before;
+    println!(
+        "{UPLOADS} uploads of {} MiB took {grown} MiB beside {before} MiB",
+        report.len() >> 20
+    );
+    assert!(grown <= MEMORY_MIB + 150, "{grown} MiB beside {before} MiB");
+}
