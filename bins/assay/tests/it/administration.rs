@@ -234,6 +234,14 @@ fn a_command_whose_effect_is_still_missing_says_so() {
     for told in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
         assert!(!told.contains("yet"), "{told}");
     }
+    // An ingest key has its effect.
+    let ingest = ["key", "create-ingest", "--project", "web"];
+    for told in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
+        assert!(!told.contains("yet"), "{told}");
+        for part in ["ASSAY_INGEST_KEY", "`assay upload`", "`assay run`"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
     let help = shown(&["project", "set", "--help"]);
     assert_eq!(help.matches(" yet").count(), 2, "{help}");
 }
