@@ -117,7 +117,9 @@ impl UploadFlags {
                     Ok(None)
                 }
                 Ok(missing) => Err(Misuse(format!(
-                    "{missing}. Set both as variables of the CI job; `assay key create-ingest --project P` makes a key"
+                    "{missing}. Set ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the CI job; `assay key create-ingest \
+                     --project P` makes a key. The pull request of a fork does not get them: use a key made with \
+                     --pull-requests-only, or --best-effort"
                 ))
                 .into()),
                 Err(error) => Err(error),

@@ -291,6 +291,134 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
     assert_eq!(site.world.count(elsewhere), 0);
 }
 
+/// What each service sets in addition for the pull request of a fork, from the fork's own `main` where it names that.
+const OF_A_FORK: [(&str, Variables); 8] = [
+    (
+        "github-actions.md",
+        &[
+            ("GITHUB_REF_NAME", "7/merge"),
+            ("GITHUB_HEAD_REF", "main"),
+            ("GITHUB_EVENT_PATH", "event.json"),
+        ],
+    ),
+    (
+        "gitlab.md",
+        &[
+            ("CI_COMMIT_BRANCH", ""),
+            ("CI_MERGE_REQUEST_IID", "7"),
+            ("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "main"),
+            ("CI_MERGE_REQUEST_PROJECT_PATH", "acme/shop"),
+            ("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", "jo/shop"),
+        ],
+    ),
+    (
+        "jenkins.md",
+        &[
+            ("BRANCH_NAME", "PR-7"),
+            ("CHANGE_ID", "7"),
+            ("CHANGE_BRANCH", "main"),
+            ("CHANGE_FORK", "jo"),
+        ],
+    ),
+    (
+        "circleci.md",
+        &[("CIRCLE_BRANCH", "pull/7"), ("CIRCLE_PR_NUMBER", "7")],
+    ),
+    (
+        "buildkite.md",
+        &[
+            ("BUILDKITE_PULL_REQUEST", "7"),
+            ("BUILDKITE_REPO", "git@github.com:acme/shop.git"),
+            ("BUILDKITE_PULL_REQUEST_REPO", "git://github.com/jo/shop.git"),
+        ],
+    ),
+    (
+        "azure-pipelines.md",
+        &[
+            ("SYSTEM_PULLREQUEST_PULLREQUESTNUMBER", "7"),
+            ("SYSTEM_PULLREQUEST_SOURCEBRANCH", "refs/heads/main"),
+            ("SYSTEM_PULLREQUEST_ISFORK", "True"),
+        ],
+    ),
+    (
+        "bitbucket.md",
+        &[("BITBUCKET_BRANCH", "topic"), ("BITBUCKET_PR_ID", "7")],
+    ),
+    (
+        "teamcity.md",
+        &[
+            ("TEAMCITY_BUILD_BRANCH", "pull/7"),
+            ("TEAMCITY_PULLREQUEST_NUMBER", "7"),
+        ],
+    ),
+];
+
+#[test]
+fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_run() {
+    let site = Site::new();
+    let folder = site.world.folder.path();
+    let path = install(folder);
+    let event = r#"{"pull_request": {"number": 7, "head": {"sha": "c0ffee", "ref": "main", "repo": {"full_name": "jo/shop"}}, "base": {"repo": {"full_name": "acme/shop"}}}}"#;
+    site.world.file("event.json", event);
+    let made = site
+        .world
+        .cli
+        .json(&["key", "create-ingest", "--project", "web", "--pull-requests-only"]);
+    let key = made["key"].as_str().unwrap();
+    for ((page, provider, variables), (of_page, of_a_fork)) in PAGES.into_iter().zip(OF_A_FORK) {
+        assert_eq!(page, of_page);
+        let of_jobs = commands(&root().join("docs/ci").join(page));
+        let (_, command) = of_jobs.iter().find(|(section, _)| section == "A job").unwrap();
+        let run = |command: &str, key: &str| {
+            let plain = site.command(&[]);
+            let mut shell = std::process::Command::new("bash");
+            shell
+                .args(["-euo", "pipefail", "-c", command])
+                .env_clear()
+                .current_dir(folder);
+            shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            shell
+                .envs(variables.iter().copied())
+                .envs(of_a_fork.iter().copied());
+            shell
+                .env("PATH", &path)
+                .env("ASSAY_INGEST_KEY", key)
+                .output()
+                .unwrap()
+        };
+        let _ = fs::remove_file(folder.join("junit.xml"));
+        let output = run(command, key);
+        assert!(output.status.success(), "{page}: {}", said(&output));
+        let stored = format!(
+            "SELECT count(*) FROM run WHERE ci_provider::text = '{provider}' AND pull_request_number = 7 \
+             AND branch <> 'main'"
+        );
+        assert_eq!(site.world.count(&stored), 1, "{page}");
+
+        // Without a key: an error that names the ways, before the tests run; or a warning.
+        fs::remove_file(folder.join("junit.xml")).unwrap();
+        let output = run(command, "");
+        assert_eq!(output.status.code(), Some(2), "{page}");
+        for part in [
+            "ASSAY_INGEST_KEY is not set",
+            "--pull-requests-only",
+            "--best-effort",
+        ] {
+            assert!(said(&output).contains(part), "{page}: {}", said(&output));
+        }
+        assert!(!folder.join("junit.xml").exists(), "{page}");
+        let output = run(&command.replace("assay run", "assay run --best-effort"), "");
+        assert!(output.status.success(), "{page}: {}", said(&output));
+        assert!(
+            said(&output).to_lowercase().contains("warning") && said(&output).contains("nothing was stored"),
+            "{page}: {}",
+            said(&output)
+        );
+        assert!(folder.join("junit.xml").exists(), "{page}");
+        assert_eq!(site.world.count(&stored), 1, "{page}");
+    }
+}
+
 #[test]
 fn every_page_has_the_same_parts_and_no_database() {
     let folder = root().join("docs/ci");
