@@ -457,11 +457,16 @@ fn in_words(value: &Value) -> anyhow::Result<String> {
         .flatten()
         .filter(|(name, _)| *name != "ci")
         .map(|(name, value)| vec![name.clone(), text(value), "flag".to_owned()]);
+    let values: Vec<_> = from_flags.chain(from_ci).collect();
+    let values = match values.is_empty() {
+        true => "Neither flags nor CI's variables say anything of the run: give --branch and --commit\n"
+            .to_owned(),
+        false => output::table(&["VALUE", "", "FROM"], values),
+    };
     Ok(format!(
-        "The key is of the project {:?} at {}\n\n{}\n{}\nWould send {} bytes; nothing was sent",
+        "The key is of the project {:?} at {}\n\n{values}\n{}\nWould send {} bytes; nothing was sent",
         text(at("/key/project/name")?),
         text(at("/url")?),
-        output::table(&["VALUE", "", "FROM"], from_flags.chain(from_ci)),
         output::table(&["FILE", "FORMAT", "BYTES"], rows),
         at("/bytesToSend")?
     ))

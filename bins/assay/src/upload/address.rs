@@ -120,6 +120,11 @@ impl Key {
         Ok(Some(Self(key.to_owned())))
     }
 
+    /// Whether it is an organization's read key.
+    pub(crate) fn is_read_key(&self) -> bool {
+        self.0.starts_with("svc_ro_")
+    }
+
     /// The value of the header `Authorization`.
     pub(crate) fn bearer(&self) -> String {
         format!("Bearer {}", self.0)

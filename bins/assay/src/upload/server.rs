@@ -32,6 +32,10 @@ const ACCEPT: Duration = Duration::from_secs(5);
 /// How much of an answer that is no JSON is shown, in characters.
 const LONGEST_SHOWN: usize = 200;
 
+/// What to do where another listener answers.
+const OTHER_LISTENER: &str = "this address does not serve /ingest/v1; ASSAY_INGEST_URL names the ingest listener \
+                              (ASSAY_INGEST_LISTEN of assay-server), not the read API";
+
 /// A client of one ingest listener.
 pub(crate) struct Server {
     agent: Agent,
@@ -46,6 +50,8 @@ pub(crate) enum NotStored {
     Unreachable(String),
     /// The server's certificate is not trusted, or the connection cannot be encrypted.
     Untrusted(String),
+    /// The read API answered, which refuses ingest keys.
+    ReadApi(String),
     /// The server answered with an error.
     Refused(Refusal),
 }
@@ -65,7 +71,7 @@ impl NotStored {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
-            Self::Untrusted(_) => false,
+            Self::Untrusted(_) | Self::ReadApi(_) => false,
             Self::Refused(refusal) => matches!(refusal.status, 408 | 429 | 500 | 502 | 503 | 504),
         }
     }
@@ -73,7 +79,7 @@ impl NotStored {
     /// Whether the report itself is refused: sending it again with another key or later does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Untrusted(_) => false,
+            Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => false,
             Self::Refused(refusal) => matches!(refusal.status, 400 | 409 | 413 | 415 | 422),
         }
     }
@@ -81,7 +87,7 @@ impl NotStored {
     /// How long the server asks to wait.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Unreachable(_) | Self::Untrusted(_) => None,
+            Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => None,
             Self::Refused(refusal) => refusal.retry_after,
         }
     }
@@ -100,6 +106,7 @@ impl NotStored {
                     "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it",
                 );
             }
+            Self::ReadApi(_) => return Some(OTHER_LISTENER),
             Self::Refused(refusal) => refusal,
         };
         match (refusal.code.as_str(), refusal.status) {
@@ -121,10 +128,7 @@ impl NotStored {
             ("rate_limited" | "busy" | "too_slow" | "internal_error", _) => {
                 Some("run the command again later; a report that is sent twice is stored once")
             }
-            ("", 404 | 405) => Some(
-                "this address does not serve /ingest/v1; ASSAY_INGEST_URL names the ingest listener \
-                 (ASSAY_INGEST_LISTEN of assay-server), not the read API",
-            ),
+            ("", 404 | 405) => Some(OTHER_LISTENER),
             _ => None,
         }
     }
@@ -133,7 +137,9 @@ impl NotStored {
 impl std::fmt::Display for NotStored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unreachable(reason) | Self::Untrusted(reason) => f.write_str(reason),
+            Self::Unreachable(reason) | Self::Untrusted(reason) | Self::ReadApi(reason) => {
+                f.write_str(reason)
+            }
             Self::Refused(Refusal {
                 status, code, reason, ..
             }) if code.is_empty() => {
@@ -222,6 +228,13 @@ impl Server {
         }
         let text = |name: &str| value.as_ref()?.get(name)?.as_str().map(shown_name);
         let code = text("code").unwrap_or_default();
+        // The ingest listener calls only read keys a wrong type.
+        if code == "wrong_key_type" && !self.key.is_read_key() {
+            return Err(NotStored::ReadApi(format!(
+                "{} is the read API, which stores no reports",
+                self.address
+            )));
+        }
         let reason = match (text("error"), location) {
             (Some(error), _) => at_fault(value.as_ref(), error),
             (None, Some(location)) if status.is_redirection() => {

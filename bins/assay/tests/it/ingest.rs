@@ -184,6 +184,10 @@ fn each_refusal_of_the_server_is_1_with_its_reason() {
         "(401 wrong_key_type)",
     );
     site.refused(
+        upload("r.xml").env("ASSAY_INGEST_URL", site.server.client().base()),
+        "is the read API, which stores no reports",
+    );
+    site.refused(
         upload("r.xml").env("ASSAY_INGEST_KEY", "svc_none"),
         "(401 invalid_key)",
     );

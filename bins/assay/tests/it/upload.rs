@@ -234,10 +234,6 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
             ["(401 invalid_key)", "assay key create-ingest"],
         ),
         (
-            error(401, "wrong_key_type"),
-            ["(401 wrong_key_type)", "a read key cannot store"],
-        ),
-        (
             error(403, "wrong_project"),
             ["(403 wrong_project)", "leave it out"],
         ),
@@ -263,6 +259,11 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
                 "ASSAY_INGEST_LISTEN",
             ],
         ),
+        // The address of another listener: an ingest key is a wrong type for the read API only.
+        (
+            error(401, "wrong_key_type"),
+            ["is the read API, which stores no reports", "ASSAY_INGEST_LISTEN"],
+        ),
         (
             error(302, "")
                 .saying("")
@@ -278,6 +279,14 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
             assert!(said(&output).contains(part), "{part}: {}", said(&output));
         }
         assert_eq!(receiver.requests().len(), 1, "{refusal:?}");
+    }
+    let receiver = Receiver::start(vec![error(401, "wrong_key_type")]);
+    let job = Job::new(&receiver.url);
+    let mut command = job.command(&["upload", "out"]);
+    let output = command.env("ASSAY_INGEST_KEY", "svc_ro_read").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for part in ["(401 wrong_key_type)", "a read key cannot store"] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
     }
 }
 
@@ -435,9 +444,18 @@ fn a_check_shows_whose_key_it_is_and_sends_nothing() {
     ] {
         assert!(told(&output).contains(part), "{part}: {}", told(&output));
     }
+    // Where nothing is known, it says so.
+    let output = job.run(&["upload", "--check", "out"]);
+    assert!(
+        told(&output).contains("give --branch and --commit"),
+        "{}",
+        told(&output)
+    );
     let requests = receiver.requests();
-    assert_eq!(requests.len(), 1);
-    assert_eq!(requests[0].line, "GET /ingest/v1/key HTTP/1.1");
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert_eq!(request.line, "GET /ingest/v1/key HTTP/1.1");
+    }
 }
 
 #[test]
