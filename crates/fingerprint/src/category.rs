@@ -101,7 +101,13 @@ static TABLE: LazyLock<RegexSet> =
 
 /// The category of the first row that matches.
 pub(crate) fn of(form: &NormalForm) -> Category {
-    let subject = format!("{}: {}", form.origin, form.text);
+    // A type without a message is the whole text.
+    let is_named = form.text.ends_with("Error") || form.text.ends_with("Exception");
+    let subject = if form.origin.is_empty() && is_named && form.is_type() {
+        format!("{}: ", form.text)
+    } else {
+        format!("{}: {}", form.origin, form.text)
+    };
     let row = TABLE
         .matches(&subject)
         .iter()

@@ -31,6 +31,13 @@ pub struct NormalForm {
     pub(crate) by_matcher: bool,
 }
 
+impl NormalForm {
+    /// Whether the text is an exception type and nothing else.
+    pub(crate) fn is_type(&self) -> bool {
+        !self.text.contains(' ') && origin::exception_type(&format!("{}:", self.text)).is_some()
+    }
+}
+
 /// The normal form of an error that consists of this message alone.
 pub fn normal_form(message: &str) -> NormalForm {
     of_error(Some(message), None)
@@ -69,12 +76,11 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
 
 /// Whether the error looks like others of its type: `expected:<1> but was:<0>`, `TimeoutException`, `Failed`.
 fn is_bare(form: &NormalForm) -> bool {
-    let is_type = !form.text.contains(' ') && origin::exception_type(&format!("{}:", form.text)).is_some();
     let only_common = || {
         WORD.find_iter(&PLACEHOLDER.replace_all(&form.text, " "))
             .all(|word| COMMON.contains(&word.as_str().to_ascii_lowercase().as_str()))
     };
-    form.locator.is_none() && (is_type || only_common())
+    form.locator.is_none() && (form.is_type() || only_common())
 }
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"<[a-z]{1,8}>"));

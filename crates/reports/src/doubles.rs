@@ -1,11 +1,18 @@
 //! Files of one import that hold the same results twice.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::BuildHasher as _,
+};
 
 use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
-use crate::{karate, report::SourceFile};
+use crate::{
+    karate,
+    merge::Piece,
+    report::{Format, Report, SourceFile},
+};
 
 /// For each file the name of the one that holds the same results, where there is one: of equal files the first counts,
 /// Surefire's before those that TestNG writes by itself into folders beside it, and Karate's files of features before
@@ -96,4 +103,109 @@ fn is_beside(own: &str, other: &str, writer: Writer) -> bool {
 
 fn folder(name: &str) -> &str {
     name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+}
+
+/// Leaves out the files of JUnit XML that only repeat results of another one: each of their tests stands there with the
+/// same name, duration and status, in the same folder, around it or below it, and in the same time. The answer names
+/// them, a sentence each.
+pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
+    let written: Vec<Results> = {
+        let hasher = foldhash::fast::RandomState::default();
+        let is_junit = |piece: &&Piece| piece.report.format == Format::Junit;
+        if pieces.iter().filter(is_junit).take(2).count() < 2 {
+            return Vec::new();
+        }
+        let results = |piece: &Piece| Results::of(&piece.report, &hasher);
+        pieces.iter().map(results).collect()
+    };
+    let mut holders: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (place, results) in written.iter().enumerate() {
+        for key in &results.keys {
+            let holders = holders.entry(*key).or_default();
+            if holders.len() < MOST_HOLDERS {
+                holders.push(place);
+            }
+        }
+    }
+    let repeated: Vec<Option<usize>> = (0..pieces.len())
+        .map(|place| {
+            let own = written.get(place).filter(|own| own.total_ms >= LEAST_MS)?;
+            let holders = own.keys.iter().next().and_then(|key| holders.get(key))?;
+            let holds = |other: &&usize| {
+                let (Some(held), Some(one), Some(by)) =
+                    (written.get(**other), pieces.get(place), pieces.get(**other))
+                else {
+                    return false;
+                };
+                let is_larger = (held.keys.len(), std::cmp::Reverse(**other))
+                    > (own.keys.len(), std::cmp::Reverse(place));
+                is_larger
+                    && is_related(folder(&one.name), folder(&by.name))
+                    && is_within(&one.report, &by.report)
+                    && own.keys.is_subset(&held.keys)
+            };
+            holders.iter().find(holds).copied()
+        })
+        .collect();
+    let warnings = pieces.iter().zip(&repeated).filter_map(|(piece, by)| {
+        let by = pieces.get((*by)?)?;
+        Some(format!(
+            "{}: holds the results of {} again; read once",
+            piece.name, by.name
+        ))
+    });
+    let warnings = warnings.collect();
+    let mut repeated = repeated.into_iter();
+    pieces.retain(|_| repeated.next().flatten().is_none());
+    warnings
+}
+
+/// Files that are looked at for one result: results stand in two or three files.
+const MOST_HOLDERS: usize = 8;
+/// Shorter results of two executions are easily equal, in milliseconds.
+const LEAST_MS: u64 = 10;
+
+/// The results of a file.
+#[derive(Default)]
+struct Results {
+    /// A hash of each test's name, durations and statuses.
+    keys: HashSet<u64>,
+    /// How long they took altogether.
+    total_ms: u64,
+}
+
+impl Results {
+    fn of(report: &Report, hasher: &foldhash::fast::RandomState) -> Self {
+        if report.format != Format::Junit || !report.errors.is_empty() {
+            return Self::default();
+        }
+        let attempts = report.tests.iter().flat_map(|test| test.attempts.iter());
+        let total_ms = attempts
+            .filter_map(|attempt| attempt.duration_ms)
+            .fold(0, u64::saturating_add);
+        let keys = report.tests.iter().map(|test| {
+            let attempts = test.attempts.iter();
+            let ends: Vec<_> = attempts
+                .map(|attempt| (attempt.status.as_str(), attempt.duration_ms))
+                .collect();
+            hasher.hash_one((&test.test.name, ends))
+        });
+        Self {
+            keys: keys.collect(),
+            total_ms,
+        }
+    }
+}
+
+/// Whether a folder is another or lies in it or around it.
+fn is_related(one: &str, other: &str) -> bool {
+    is_beside(one, other, Writer::Surefire) || is_beside(other, one, Writer::Surefire)
+}
+
+/// Whether a report may have been written during another's run, as far as both say when.
+fn is_within(one: &Report, other: &Report) -> bool {
+    match (one.started_at, other.started_at) {
+        (Some(at), Some(begin)) => (begin..=other.finished_at.unwrap_or(begin)).contains(&at),
+        (None, _) | (_, None) => true,
+    }
 }

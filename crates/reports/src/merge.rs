@@ -14,7 +14,7 @@ use assay_domain::{
 use crate::{
     collect::Collector,
     detect::KNOWN,
-    limits,
+    doubles, limits,
     report::{ReadError, Report},
     text,
 };
@@ -37,6 +37,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         .first()
         .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
     join_attempts(&mut pieces);
+    let repeated = doubles::leave_out_repeated(&mut pieces);
     let mut reports = pieces.into_iter().map(|piece| piece.report);
     let Some(mut whole) = reports.next() else {
         return Err(ReadError::Unrecognised {
@@ -46,6 +47,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     };
     // The tests of a single report are collected already.
     let alone = reports.len() == 0;
+    whole.warnings.extend(repeated);
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;

@@ -235,26 +235,34 @@ fn what_came_does_not_tell_small_numbers_apart() {
 
 #[test]
 fn an_error_without_words_is_told_apart_by_its_first_own_frame() {
+    use assay_domain::signature::Category;
     let stack = |head: &str, class: &str, line: u32| {
         format!(
             "{head}\n\tat org.junit.Assert.fail(Assert.java:{line})\n\tat org.shop.{class}.total({class}.java:{line})\n\
              \tat java.lang.Thread.run(Thread.java:{line})"
         )
     };
-    for (message, head) in [
-        ("", "java.lang.AssertionError"),
-        ("java.lang.AssertionError", "java.lang.AssertionError"),
+    for (message, head, category) in [
+        ("", "java.lang.AssertionError", Category::Assertion),
+        (
+            "java.lang.AssertionError",
+            "java.lang.AssertionError",
+            Category::Assertion,
+        ),
         (
             "expected:<1> but was:<0>",
             "java.lang.AssertionError: expected:<1> but was:<0>",
+            Category::Assertion,
         ),
-        ("", "java.util.concurrent.TimeoutException"),
+        ("", "java.util.concurrent.TimeoutException", Category::Timeout),
+        ("", "java.lang.IllegalStateException", Category::Crash),
     ] {
         let of = |test: &str, line| class(message, &stack(head, test, line));
         let (one, moved, other) = (of("OrderTest", 3), of("OrderTest", 9), of("BasketTest", 3));
         assert_eq!(one.fingerprint, moved.fingerprint, "a line moves with every edit");
         assert_ne!(one.fingerprint, other.fingerprint, "{head}");
         assert!(one.title.ends_with(" · OrderTest.total"), "{}", one.title);
+        assert_eq!(one.category, category, "{head}");
     }
     let of = |test: &str| {
         class(

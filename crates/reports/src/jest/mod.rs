@@ -2,7 +2,7 @@
 
 mod model;
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
@@ -182,7 +182,7 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
                 .enumerate()
                 .filter_map(|(place, message)| {
                     let frame = sections.get(place).and_then(|section| code_frame(section));
-                    input.error_of_stack(message, frame.as_deref())
+                    input.error_of_stack(&without_heading(message, test), frame.as_deref())
                 });
             failed(errors.collect())
         }
@@ -224,18 +224,33 @@ impl<'a> Sections<'a> {
 
     /// What the message says of a test.
     fn of_test(&self, test: &Assertion) -> Vec<&'a str> {
-        let path: Vec<&str> = test
-            .ancestor_titles
-            .iter()
-            .map(String::as_str)
-            .chain(test.title.as_deref())
-            .collect();
-        let heading = path.join(" › ");
+        let heading = heading(test);
         let same = self.0.get(first_line(&heading)).into_iter().flatten();
         same.filter_map(|section| section.strip_prefix(heading.as_str()))
             .filter(|section| section.starts_with('\n'))
             .collect()
     }
+}
+
+/// The titles of a test as Jest prints them above an error.
+fn heading(test: &Assertion) -> String {
+    let titles = test.ancestor_titles.iter().map(String::as_str);
+    let path: Vec<&str> = titles.chain(test.title.as_deref()).collect();
+    path.join(" › ")
+}
+
+/// A message without the test's heading, which Jest's result in memory has above it.
+fn without_heading<'a>(message: &'a str, test: &Assertion) -> Cow<'a, str> {
+    if !message.contains("● ") {
+        return Cow::Borrowed(message);
+    }
+    let clean = text::clean(message);
+    let below = clean
+        .trim_start()
+        .strip_prefix("● ")
+        .and_then(|rest| rest.strip_prefix(heading(test).as_str()))
+        .filter(|rest| rest.starts_with('\n'));
+    below.map_or(Cow::Borrowed(message), |below| Cow::Owned(dedent(below)))
 }
 
 fn first_line(text: &str) -> &str {

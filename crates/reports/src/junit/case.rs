@@ -77,6 +77,13 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether it is skipped and says why.
+    pub(super) fn is_skipped_for_reason(&self) -> bool {
+        self.children
+            .iter()
+            .any(|child| child.kind == ChildKind::Skipped && !child.is_empty())
+    }
+
     /// Whether an outcome of this kind is among the children.
     pub(super) fn has(&self, kind: ChildKind) -> bool {
         self.children.iter().any(|child| child.kind == kind)

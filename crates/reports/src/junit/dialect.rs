@@ -63,6 +63,10 @@ impl Dialect {
         {
             return Self::Surefire;
         }
+        // Before version 6 it orders the attributes as other tools in Python do.
+        if name == "pytest" && has("errors") {
+            return Self::Pytest;
+        }
         ORDERS
             .iter()
             .find(|(order, _)| begins_with(tag, order))

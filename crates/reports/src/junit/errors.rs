@@ -169,7 +169,9 @@ fn first_line(body: &str) -> Option<&str> {
 fn exception_in(body: &str) -> Option<String> {
     let lines: Vec<&str> = body.lines().collect();
     let first = lines.iter().position(|line| !line.trim().is_empty())?;
-    let is_frame = |line: &str| line.trim_start().starts_with("at ");
+    // Node writes the place of an event below the error itself.
+    let is_frame =
+        |line: &str| line.trim_start().starts_with("at ") || line.starts_with("Emitted 'error' event");
     let above = lines.iter().take_while(|line| !is_frame(line)).count();
     let named =
         (first..above).find(|place| lines.get(*place).is_some_and(|line| EXCEPTION.is_match(line)))?;
@@ -184,10 +186,10 @@ fn is_beside_error(line: &str) -> bool {
     BESIDE.is_match(line)
 }
 
-/// `AssertionError [ERR_ASSERTION]: 1 !== 2`, `java.lang.IllegalStateException: closed`.
+/// `AssertionError [ERR_ASSERTION]: 1 !== 2`, `Error: read ECONNRESET`, `java.lang.IllegalStateException: closed`.
 static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:Uncaught )?(?:[A-Za-z_$][\w$]*(?:\.|::|\\))*[A-Z][\w$]*(?:Error|Exception|Failure|Panic)(?: \[[A-Z_]+\])?(?::\s|$)",
+        r"^(?:Uncaught )?(?:[A-Za-z_$][\w$]*(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Failure|Panic)|Error|Exception)(?: \[[A-Z_]+\])?(?::\s|$)",
     )
 });
 

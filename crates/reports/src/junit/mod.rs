@@ -253,7 +253,8 @@ impl<'a> Reading<'a> {
         }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         let execution = attempts::of(&self.input, dialect, suite, &self.case);
-        self.tests.add(dialect, suite, test, execution);
+        let has_reason = self.case.is_skipped_for_reason();
+        self.tests.add(dialect, suite, test, execution, has_reason);
         Ok(())
     }
 

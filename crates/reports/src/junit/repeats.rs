@@ -1,6 +1,6 @@
 //! Cases that a file holds several times.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -24,6 +24,8 @@ pub(super) struct Repeats {
     label_of: Vec<u32>,
     /// The places of tests that other suites have namesakes of.
     ambiguous: BTreeSet<usize>,
+    /// The places of tests whose latest case is skipped for a reason.
+    reasoned: HashSet<usize>,
 }
 
 impl Repeats {
@@ -45,19 +47,27 @@ impl Repeats {
         self.tests.len()
     }
 
+    /// Adds a case; `has_reason` where it says why it is skipped.
     pub(super) fn add(
         &mut self,
         dialect: Dialect,
         suite: &Suite<'_>,
         test: TestName,
         attempts: Vec<Attempt>,
+        has_reason: bool,
     ) {
         let label = self.label(dialect, suite);
         let test = self.distinguished(test, label);
-        let suites = &mut self.suites;
+        let (suites, reasoned) = (&mut self.suites, &mut self.reasoned);
         let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
         self.tests
             .add_or_join(test, attempts, |place, earlier, mut attempts| {
+                let had_reason = reasoned.contains(&place);
+                if has_reason {
+                    reasoned.insert(place);
+                } else {
+                    reasoned.remove(&place);
+                }
                 let last_suite = suites.get_mut(place)?;
                 if std::mem::replace(last_suite, suite.number) != suite.number {
                     return Some(attempts);
@@ -66,7 +76,10 @@ impl Repeats {
                     pytest(earlier, attempts);
                 } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
                     earlier.append(&mut attempts);
-                } else if matches!(dialect, Dialect::Surefire | Dialect::Other) && is_retried(earlier) {
+                } else if matches!(dialect, Dialect::Surefire | Dialect::Other)
+                    && ((!had_reason && is_retried(earlier))
+                        || (!has_reason && is_retried(&attempts) && has_ended(earlier)))
+                {
                     retried_by_testng(earlier, attempts);
                 } else if failed_to_run {
                     // jest-junit writes a suite that failed to run twice, in two ways.
@@ -79,6 +92,9 @@ impl Repeats {
                 None
             });
         if self.tests.len() > self.suites.len() {
+            if has_reason {
+                self.reasoned.insert(self.suites.len());
+            }
             self.suites.push(suite.number);
             self.label_of.push(label);
             if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
@@ -205,17 +221,26 @@ fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
     earlier.append(&mut attempts);
 }
 
-/// Whether an execution is what TestNG writes for an attempt that failed and is run again: a skipped test that took time
-/// and has no reason.
+/// Whether an execution is what TestNG writes for an attempt that failed and is run again, unless it has a reason: a
+/// skipped test that took time.
 fn is_retried(attempts: &[Attempt]) -> bool {
     attempts.last().is_some_and(|last| {
-        last.status == AttemptStatus::Skipped
-            && last.errors.is_empty()
-            && last.duration_ms.is_some_and(|ms| ms > 0)
+        last.status == AttemptStatus::Skipped && last.duration_ms.is_some_and(|ms| ms > 0)
     })
 }
 
+/// Whether an execution ended with a result.
+fn has_ended(attempts: &[Attempt]) -> bool {
+    attempts
+        .last()
+        .is_some_and(|last| last.status == AttemptStatus::Passed || last.status.is_failure())
+}
+
+/// Joins the cases of one execution, which TestNG writes in any order. The result is the last attempt.
 fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
+    if !is_retried(earlier) {
+        std::mem::swap(earlier, &mut again);
+    }
     if let Some(last) = earlier.last_mut() {
         last.status = AttemptStatus::Failed;
         last.errors.push(ErrorDetail {

@@ -209,6 +209,87 @@ fn a_skipped_twin_that_took_time_is_a_retried_attempt() {
         statuses("<testcase classname='A' name='a' time='0'><skipped/></testcase>"),
         [Skipped, Passed]
     );
+    // TestNG writes the attempts in any order.
+    let case =
+        |time: &str, end: &str| format!("<testcase classname='A' name='a' time='{time}'>{end}</testcase>");
+    for (cases, expected) in [
+        (
+            [
+                case("0.1", ""),
+                case("0.2", "<skipped/>"),
+                case("0.3", "<skipped/>"),
+            ]
+            .concat(),
+            vec![Failed, Failed, Passed],
+        ),
+        (
+            [
+                case("0.1", "<skipped/>"),
+                case("0.2", ""),
+                case("0.3", "<skipped/>"),
+            ]
+            .concat(),
+            vec![Failed, Failed, Passed],
+        ),
+        (
+            [case("0.1", "<failure/>"), case("0.2", "<skipped/>")].concat(),
+            vec![Failed, Failed],
+        ),
+        (
+            [case("0.1", ""), case("0.2", "<skipped message='no network'/>")].concat(),
+            vec![Skipped, Passed],
+        ),
+        (
+            [case("0.2", "<skipped>no network</skipped>"), case("0.1", "")].concat(),
+            vec![Skipped, Passed],
+        ),
+    ] {
+        let report = junit(&format!("<testsuite name='s'>{cases}</testsuite>"));
+        let read: Vec<AttemptStatus> = report.tests[0].attempts.iter().map(|one| one.status).collect();
+        assert_eq!(read, expected, "{cases}");
+    }
+}
+
+#[test]
+fn the_same_results_in_another_file_of_a_folder_count_once() {
+    let case = |name: &str, time: &str| format!("<testcase classname='A' name='{name}' time='{time}'/>");
+    let suite = |more: &str, cases: &str| format!("<testsuite name='s'{more}>{cases}</testsuite>");
+    let all = suite("", &[case("one", "5.1"), case("two", "0.3")].concat());
+    let read = |part: String, place: &str| {
+        let files = vec![inline("out/all.xml", &*all), inline(place, part)];
+        let report = plain(files).unwrap();
+        let again = report
+            .warnings
+            .iter()
+            .filter(|warning| warning.ends_with("holds the results of out/all.xml again; read once"))
+            .count();
+        (report.tests[0].attempts.len(), again)
+    };
+    let one = case("one", "5.1");
+    assert_eq!(read(suite("", &one), "out/A.xml"), (1, 1));
+    assert_eq!(read(suite("", &one), "out/classes/A.xml"), (1, 1));
+    // Another duration, status, test or folder is another execution, and so are results too short to be compared.
+    for (part, place) in [
+        (suite("", &case("one", "5.2")), "out/A.xml"),
+        (
+            suite("", &one.replace("/>", "><skipped/></testcase>")),
+            "out/A.xml",
+        ),
+        (suite("", &[&*one, &case("three", "0.1")].concat()), "out/A.xml"),
+        (suite("", &one), "other/A.xml"),
+    ] {
+        assert_eq!(read(part.clone(), place), (2, 0), "{place}: {part}");
+    }
+    let short = suite("", &case("one", "0.001"));
+    let two = vec![
+        inline("out/a.xml", &*short),
+        inline("out/b.xml", short.replace("'s'", "'t'")),
+    ];
+    assert_eq!(plain(two).unwrap().tests[0].attempts.len(), 2);
+    // So are those of a later time.
+    let at = |minute: u32| suite(&format!(" timestamp='2026-11-20T10:{minute:02}:00Z'"), &one);
+    let runs = vec![inline("out/1.xml", at(1)), inline("out/2.xml", at(2))];
+    assert_eq!(plain(runs).unwrap().tests[0].attempts.len(), 2);
 }
 
 #[test]
@@ -231,6 +312,15 @@ fn odd_ways_to_write_a_result_are_read() {
         report.tests[0].attempts[0].errors[0].message.as_deref(),
         Some("red bell")
     );
+    // Before version 6 pytest put no element around the suite.
+    let report = junit(
+        "<testsuite errors='0' failures='1' hostname='vm' name='pytest' skipped='0' tests='1' time='1'>\
+         <testcase classname='t' name='a'><failure message='#x1B[1m#x1B[31mred#x1B[0m'/></testcase></testsuite>",
+    );
+    assert_eq!(
+        report.tests[0].attempts[0].errors[0].message.as_deref(),
+        Some("red")
+    );
     let report = junit(
         "<testsuite><testcase name='a'><failure message='\u{feff}[36m&lt;body&gt;[39m [5m] is kept'/></testcase></testsuite>",
     );
@@ -239,9 +329,14 @@ fn odd_ways_to_write_a_result_are_read() {
         Some("<body> [5m] is kept")
     );
     let text = r#"{"numRuntimeErrorTestSuites": 0, "testResults": [{"testFilePath": "/r/a.test.js", "failureMessage": null,
-        "testResults": [{"ancestorTitles": ["s"], "title": "t", "status": "failed", "duration": 3, "failureMessages": ["Error: x"]}]}]}"#;
+        "testResults": [{"ancestorTitles": ["s"], "title": "t", "status": "failed", "duration": 3,
+        "failureMessages": ["\u001b[1m  ● \u001b[1ms › t\u001b[22m\n\n    Error: x\n\u001b[2m      at f (a.test.js:3:5)"]}]}]}"#;
     let report = plain(vec![inline("r.json", text)]).unwrap();
     assert_eq!(tests(&report), [("s > t", Some("/r/a.test.js"), 1)]);
+    assert_eq!(
+        report.tests[0].attempts[0].errors[0].message.as_deref(),
+        Some("Error: x")
+    );
     let windows = r#"<testsuites><testsuite name="critical\a.spec.ts" timestamp="2025-12-08T10:59:05.269Z" hostname="chromium" tests="1"
         failures="0" skipped="0" time="1" errors="0"><testcase name="s › t" classname="critical\a.spec.ts" time="1"/></testsuite></testsuites>"#;
     assert_eq!(

@@ -406,6 +406,16 @@ fn the_message_of_an_uncaught_exception_is_below_its_place() {
             "2026-11-20 18:46:03,120 WARN server started\njava.lang.IllegalStateException: closed\n\tat org.A.b(A.java:3)",
             "java.lang.IllegalStateException: closed",
         ),
+        (
+            "node:events:498\n      throw er; // Unhandled 'error' event\n      ^\n\nError: read ECONNRESET\n    at TLSWrap.a \
+             (node:b:216:20)\nEmitted 'error' event at:\n    at c (node:d:170:8)",
+            "Error: read ECONNRESET",
+        ),
+        (
+            "node:events:487\n      throw er; // Unhandled 'error' event\n      ^\n\nError [ERR_WORKER_OUT_OF_MEMORY]: Worker \
+             terminated\n    at a (node:b:1:2)",
+            "Error [ERR_WORKER_OUT_OF_MEMORY]: Worker terminated",
+        ),
         ("total is wrong\n\nError: not looked at", "total is wrong"),
         (
             "expected 3\n    at a (/r/a.js:1:2)\n/r/b.js:3\nTypeError: a cause",
