@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_reports::{KnownFiles, Options, ReadError, Report, SourceFile};
+use assay_reports::{Format, KnownFiles, Options, ReadError, Report, SourceFile};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -130,6 +130,111 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
     ];
     for (what, beside, (bytes, files)) in cases {
         let _taken_or_refused = read(what, files, (bytes, beside), &Options::default());
+    }
+
+    // In each tool's own format: tests of one name, of which nothing else is told.
+    for (format, before, element, between, after) in [
+        (
+            Format::Testng,
+            "<testng-results>",
+            "<test-method name='a' status='FAIL'/>",
+            "",
+            "</testng-results>",
+        ),
+        (
+            Format::Robot,
+            "<robot><suite name='s'>",
+            "<test name='a'><status status='FAIL'/></test>",
+            "",
+            "</suite></robot>",
+        ),
+        (
+            Format::Nunit,
+            "<test-run>",
+            "<test-case fullname='a.b' result='Failed'/>",
+            "",
+            "</test-run>",
+        ),
+        (
+            Format::Xunit,
+            "<assemblies><assembly>",
+            "<test name='a' result='Fail'/>",
+            "",
+            "</assembly></assemblies>",
+        ),
+        (
+            Format::Ctest,
+            "<Site><Testing>",
+            "<Test Status='failed'><Name>a</Name></Test>",
+            "",
+            "</Testing></Site>",
+        ),
+        (
+            Format::Cucumber,
+            "[{\"uri\":\"a\",\"elements\":[",
+            "{}",
+            ",",
+            "]}]",
+        ),
+        (
+            Format::Mocha,
+            "{\"stats\":{},\"passes\":[],\"tests\":[",
+            "{\"currentRetry\":1e9}",
+            ",",
+            "]}",
+        ),
+        (
+            Format::Mochawesome,
+            "{\"stats\":{},\"results\":[{\"tests\":[",
+            "{}",
+            ",",
+            "]}]}",
+        ),
+        (
+            Format::PytestJson,
+            "{\"exitcode\":1,\"root\":\"/r\",\"tests\":[",
+            "{}",
+            ",",
+            "]}",
+        ),
+        (Format::Rspec, "{\"summary\":{},\"examples\":[", "{}", ",", "]}"),
+        (
+            Format::Karate,
+            "{\"name\":\"f\",\"scenarioResults\":[",
+            "{}",
+            ",",
+            "]}",
+        ),
+        (Format::Tap, "TAP version 13\n", "not ok\n", "", "1..9\n"),
+        (
+            Format::Dart,
+            "{\"protocolVersion\":\"0.1.1\",\"runnerVersion\":\"1\",\"type\":\"start\",\"time\":0}\n",
+            "{\"test\":{\"id\":1,\"name\":\"a\"},\"type\":\"testStart\"}\n{\"testID\":1,\"result\":\"error\",\"type\":\"testDone\"}\n",
+            "",
+            "",
+        ),
+        (
+            Format::Libtest,
+            "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n",
+            "{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a\"}\n",
+            "",
+            "",
+        ),
+    ] {
+        let text = format!("{before}{}{after}", vec![element; 50_000].join(between));
+        let (bytes, options) = (
+            text.len(),
+            Options {
+                format: Some(format),
+                ..Options::default()
+            },
+        );
+        let _taken_or_refused = read(
+            format.as_str(),
+            vec![file("r", text)],
+            (bytes, BESIDE / 8),
+            &options,
+        );
     }
 
     let known: KnownFiles = (0..5_000)

@@ -47,7 +47,7 @@ fn readers_agree_with_an_independent_count() {
 /// What follows a name where the same name stands in several files.
 const FILE: char = '\0';
 
-const fn letter(status: AttemptStatus) -> char {
+pub(crate) const fn letter(status: AttemptStatus) -> char {
     match status {
         AttemptStatus::Passed => 'p',
         AttemptStatus::Failed | AttemptStatus::TimedOut => 'f',
@@ -83,11 +83,11 @@ fn counted(path: &str, text: &str) -> Vec<(String, String)> {
     }
 }
 
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -280,23 +280,23 @@ fn karate_feature(feature: &Value) -> Vec<(String, String)> {
 
 /// An element with its attributes, its own text and its children.
 #[derive(Default)]
-struct Element {
-    name: String,
+pub(crate) struct Element {
+    pub(crate) name: String,
     attributes: BTreeMap<String, String>,
-    text: String,
-    children: Vec<Element>,
+    pub(crate) text: String,
+    pub(crate) children: Vec<Element>,
 }
 
 impl Element {
-    fn is(&self, key: &str, value: &str) -> bool {
+    pub(crate) fn is(&self, key: &str, value: &str) -> bool {
         self.attributes.get(key).is_some_and(|found| found == value)
     }
 
-    fn attribute(&self, key: &str) -> &str {
+    pub(crate) fn attribute(&self, key: &str) -> &str {
         self.attributes.get(key).map_or("", String::as_str)
     }
 
-    fn child(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
     }
 
@@ -315,7 +315,7 @@ impl Element {
 }
 
 /// The document as a tree, by a strict library.
-fn tree(text: &str) -> Element {
+pub(crate) fn tree(text: &str) -> Element {
     let mut reader = Reader::from_str(text);
     let mut open = vec![Element::default()];
     loop {
@@ -346,12 +346,10 @@ fn tree(text: &str) -> Element {
                 open.last_mut().unwrap().text.push_str(text);
             }
             Event::Eof => return open.pop().unwrap(),
-            Event::CData(_)
-            | Event::Comment(_)
-            | Event::Decl(_)
-            | Event::PI(_)
-            | Event::DocType(_)
-            | Event::GeneralRef(_) => {}
+            Event::CData(text) => {
+                open.last_mut().unwrap().text.push_str(text);
+            }
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) | Event::GeneralRef(_) => {}
         }
     }
 }
@@ -364,7 +362,7 @@ fn plain(value: &str) -> String {
         .replace("&amp;", "&")
 }
 
-fn all<'e>(root: &'e Element, name: &str) -> Vec<(Vec<&'e str>, &'e Element)> {
+pub(crate) fn all<'e>(root: &'e Element, name: &str) -> Vec<(Vec<&'e str>, &'e Element)> {
     let mut found = Vec::new();
     root.all(name, &[], &mut found);
     found

@@ -10,6 +10,7 @@
 
 mod ci;
 mod counted;
+mod counted_others;
 mod go;
 mod hostile;
 mod identity;

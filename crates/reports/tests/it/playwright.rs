@@ -1,5 +1,7 @@
 //! Playwright's JSON, real reports of the suite in testdata/reports/suites/playwright and made-up ones.
 
+use std::collections::BTreeMap;
+
 use assay_domain::{attempt::AttemptStatus, recording::ShardIndex, run::RunState};
 use serde_json::{Value, json};
 
@@ -457,4 +459,46 @@ fn a_blob_that_is_cut_off_or_broken_has_an_answer() {
     let report = plain(vec![support::inline("blob.jsonl", events)]).unwrap();
     assert_eq!(report.state, RunState::Interrupted);
     assert_eq!(report.tests[0].test.name, "api > a.spec.ts > adds up");
+}
+
+/// The fingerprints of a report's failed attempts by test.
+fn fingerprints(name: &str) -> BTreeMap<String, Vec<String>> {
+    let report = rooted(vec![support::file(&format!("playwright/{name}"))], SHOP);
+    let mut by_test: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for test in &report.tests {
+        let failed = test.attempts.iter().filter(|attempt| attempt.status.is_failure());
+        let classes =
+            failed.filter_map(|attempt| attempt.errors.iter().find_map(assay_fingerprint::classify));
+        let mut found: Vec<String> = classes.map(|class| class.fingerprint).collect();
+        found.sort();
+        found.dedup();
+        by_test.insert(test.test.name.replace(" › ", " > "), found);
+    }
+    by_test
+}
+
+#[test]
+fn json_and_junit_of_one_run_have_the_same_fingerprints() {
+    let (mut compared, mut faults) = (0, Vec::new());
+    for name in [
+        "full",
+        "history-02",
+        "shard-1-of-3",
+        "shard-2-of-3",
+        "shard-3-of-3",
+        "v1.20.2",
+        "v1.31.2",
+    ] {
+        let json = fingerprints(&format!("{name}.json"));
+        for (test, found) in fingerprints(&format!("{name}.xml")) {
+            let all = json.get(&test).cloned().unwrap_or_default();
+            // Without `includeRetries` JUnit has one attempt for all, and none that was recovered.
+            if !found.iter().all(|fingerprint| all.contains(fingerprint)) {
+                faults.push(format!("{name}: {test}: {found:?} in JUnit XML, {all:?} in JSON"));
+            }
+            compared += found.len();
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(compared > 30, "{compared} fingerprints");
 }

@@ -34,6 +34,7 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
         "robot/merged.xml",
         "mocha/mocha.json",
         "mochawesome/mochawesome.json",
+        "pytest/json-report.json",
         "rspec/rspec.json",
         "tap/node-test.tap",
         "libtest/libtest-crash.jsonl",

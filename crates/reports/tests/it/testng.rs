@@ -9,9 +9,11 @@ use crate::{
 };
 
 #[test]
-fn a_real_report_is_read_as_its_suite_ran() {
-    let report = plain(vec![support::file("testng/testng-results.xml")]).unwrap();
-    insta::assert_snapshot!("testng", render(&report));
+fn real_reports_are_read_as_their_suite_ran() {
+    for (version, snapshot) in [("", "testng"), ("-7.5", "testng-7.5")] {
+        let file = support::file(&format!("testng/testng-results{version}.xml"));
+        insta::assert_snapshot!(snapshot, render(&plain(vec![file]).unwrap()));
+    }
 }
 
 #[test]
