@@ -14,7 +14,7 @@ use clap::Parser;
 
 use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
-/// Most connections to the database, and most workers.
+/// The maximum numbers of database connections and of workers.
 const MOST: u32 = 1_024;
 
 const EXAMPLES: &str = "\
@@ -29,27 +29,27 @@ Serve a database of your own:
 The API is at http://LISTEN/api/v1. The second listener, for operators only, has /healthz, /readyz and /metrics.
 PG_BIN names the folder of Postgres' programs where they are not found by themselves.";
 
-/// Serves test results, read-only, over HTTP.
+/// Serve test results over HTTP
 ///
-/// Without ASSAY_DATABASE_URL it starts a private Postgres in ASSAY_DATA_DIR and stops it again. The program `assay`
-/// fills and administers the same database.
+/// Without ASSAY_DATABASE_URL it starts a private Postgres in ASSAY_DATA_DIR and stops it at the end. The program
+/// `assay` fills and administers the same database.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
 pub(crate) struct Config {
-    /// The Postgres database, migrated; without it a private one is started
+    /// The Postgres database, with its schema migrated; without it, a private one is started
     #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
 
-    /// Standbys of that database for the reads of results; several hosts as HOST,HOST
+    /// Standbys of that database for reads of results; several hosts as HOST,HOST
     #[arg(long, value_name = "URL", env = "ASSAY_REPLICA_URL", hide_env_values = true)]
     replica_url: Option<String>,
 
-    /// Where the private database lives; by default .assay (with --demo .assay-demo), here or in the nearest folder above
-    /// that has one
+    /// The directory of the private database; by default .assay (with --demo .assay-demo), in this folder or the
+    /// nearest one above
     #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
 
-    /// Where the read API listens, or off
+    /// Address of the read API, or off
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -59,7 +59,7 @@ pub(crate) struct Config {
     )]
     pub(crate) listen: Address,
 
-    /// Where reports are sent to, or off; by default off (with --demo 127.0.0.1:8081)
+    /// Address of the ingest listener, which takes reports, or off; by default off (with --demo 127.0.0.1:8081)
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -68,7 +68,7 @@ pub(crate) struct Config {
     )]
     ingest_listen: Option<Address>,
 
-    /// The database as the role that stores reports; without it --database-url
+    /// The database as the role that stores reports; without it, --database-url
     #[arg(
         long,
         value_name = "URL",
@@ -80,7 +80,7 @@ pub(crate) struct Config {
     #[command(flatten)]
     pub(crate) uploads: UploadLimits,
 
-    /// Where the pages for people listen, or off; by default off, with --demo 127.0.0.1:8082
+    /// Address of the listener for pages and agents, or off; by default off, with --demo 127.0.0.1:8082
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -89,7 +89,8 @@ pub(crate) struct Config {
     )]
     front_listen: Option<Address>,
 
-    /// What seals the sessions of the pages; processes behind one address share it. By default random at each start
+    /// The secret that encrypts the sessions of the pages; processes behind one address share it. By default random at
+    /// each start
     #[arg(
         long,
         value_name = "SECRET",
@@ -98,7 +99,7 @@ pub(crate) struct Config {
     )]
     front_secret: Option<String>,
 
-    /// The address of the read API that the pages name
+    /// The public address of the read API, which the pages show
     #[arg(
         long,
         value_name = "https://HOST/api/v1",
@@ -107,7 +108,7 @@ pub(crate) struct Config {
     )]
     api_url: Option<String>,
 
-    /// Values of Host with which agents' tools at /mcp may be called besides this machine's own, as HOST,HOST:PORT
+    /// Values of Host with which agents may call /mcp, besides this machine's own, as HOST,HOST:PORT
     #[arg(
         long,
         value_name = "HOSTS",
@@ -117,7 +118,7 @@ pub(crate) struct Config {
     )]
     pub(crate) mcp_hosts: Vec<String>,
 
-    /// Where /healthz, /readyz and /metrics listen, or off; keep it from the public
+    /// Address of /healthz, /readyz and /metrics, or off; do not expose it to the public
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -127,7 +128,7 @@ pub(crate) struct Config {
     )]
     pub(crate) admin_listen: Address,
 
-    /// A certificate chain as PEM: the API is then served over TLS
+    /// A certificate chain as PEM, to serve over TLS
     #[arg(long, value_name = "FILE", env = "ASSAY_TLS_CERT", hide_env_values = true)]
     tls_cert: Option<String>,
 
@@ -135,15 +136,15 @@ pub(crate) struct Config {
     #[arg(long, value_name = "FILE", env = "ASSAY_TLS_KEY", hide_env_values = true)]
     tls_key: Option<String>,
 
-    /// Requests a minute and read key; 0 where an edge in front sets the limit
+    /// Requests a minute and read key; 0 if a proxy in front sets the limit
     #[arg(long, value_name = "N", env = "ASSAY_RATE_LIMIT", hide_env_values = true, default_value_t = assay_access::limit::DEFAULT_LIMIT, value_parser = rate_limit)]
     pub(crate) rate_limit: u32,
 
-    /// A Redis in which several processes share the limit
+    /// The Redis server in which several processes share the limit
     #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
     redis_url: Option<String>,
 
-    /// Web pages that may read the API from a browser, as https://HOST,https://HOST:PORT; by default none
+    /// Origins that may read the API from a browser, as https://HOST,https://HOST:PORT; by default none
     #[arg(
         long,
         value_name = "ORIGINS",
@@ -154,19 +155,19 @@ pub(crate) struct Config {
     )]
     pub(crate) cors_origins: Origins,
 
-    /// Connections to the database; by default two a worker, and one for /readyz
+    /// Connections to the database; by default two for each worker, and one for /readyz
     #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     pool_size: Option<u32>,
 
-    /// Threads that answer requests; by default one a processor
+    /// Threads that answer requests; by default one for each processor
     #[arg(long, value_name = "N", env = "ASSAY_WORKERS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     workers: Option<u32>,
 
-    /// Memory for answers that clients have not taken yet, in MiB; a key holds at most a quarter
+    /// Memory for answers that clients have not read yet, in MiB; a key holds at most a quarter
     #[arg(long, value_name = "MIB", env = "ASSAY_ANSWER_MEMORY_MIB", hide_env_values = true, default_value_t = 256, value_parser = clap::value_parser!(u32).range(32..=1_048_576))]
     answer_memory_mib: u32,
 
-    /// What to log, such as info or warn,assay_api=debug
+    /// Log filter, such as info or warn,assay_api=debug
     #[arg(
         long,
         value_name = "FILTER",
@@ -177,7 +178,7 @@ pub(crate) struct Config {
     )]
     pub(crate) log: String,
 
-    /// What a line of the log looks like
+    /// Log format
     #[arg(
         long,
         value_name = "FORMAT",
@@ -188,23 +189,23 @@ pub(crate) struct Config {
     )]
     pub(crate) log_format: LogFormat,
 
-    /// Load sample projects into a private database of their own, print a read key and requests to try, and serve
+    /// Load sample projects into a private database of their own, print a read key and sample requests, and serve
     #[arg(long)]
     pub(crate) demo: bool,
 
-    /// With --demo: never install Postgres, even if it is missing
+    /// With --demo: do not install Postgres, even if it is missing
     #[arg(long, requires = "demo")]
     pub(crate) no_install: bool,
 }
 
 impl Config {
-    /// How many bytes of answers may be in memory.
+    /// The limit for answers in memory, in bytes.
     pub(crate) fn answer_bytes(&self) -> usize {
         usize::try_from(u64::from(self.answer_memory_mib) << 20).unwrap_or(usize::MAX)
     }
 
-    /// The database that was named; an empty variable names none. A process that only takes reports may name it as that of
-    /// reports alone.
+    /// The named database; an empty variable counts as unset. A process that only takes reports may name only the
+    /// database for reports.
     pub(crate) fn database_url(&self) -> Option<&str> {
         let of_reports = match (self.listen, self.front_listen()) {
             (Address::Off, Address::Off) => named(self.ingest_database_url.as_deref()),
@@ -213,12 +214,12 @@ impl Config {
         named(self.database_url.as_deref()).or(of_reports)
     }
 
-    /// The database that reports are stored in, where it is named apart.
+    /// The database for reports, if it is named separately.
     pub(crate) fn ingest_database_url(&self) -> Option<&str> {
         named(self.ingest_database_url.as_deref())
     }
 
-    /// Where reports are sent to.
+    /// The address of the ingest listener.
     pub(crate) fn ingest_listen(&self) -> Address {
         const OF_A_DEMONSTRATION: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
         match self.ingest_listen {
@@ -228,8 +229,8 @@ impl Config {
         }
     }
 
-    /// The folder of the private database. A demonstration has its own, so that its projects are not among real ones. An empty
-    /// variable names none.
+    /// The folder of the private database. The demonstration has its own, so that its projects are not among real ones.
+    /// An empty variable counts as unset.
     pub(crate) fn data_dir(&self) -> PathBuf {
         match &self.data_dir {
             Some(dir) if !dir.as_os_str().is_empty() => dir.clone(),
@@ -241,7 +242,7 @@ impl Config {
         }
     }
 
-    /// Where the pages listen.
+    /// The address of the listener for pages.
     pub(crate) fn front_listen(&self) -> Address {
         let usual = if self.demo {
             Address::At(SocketAddr::from(([127, 0, 0, 1], 8082)))
@@ -251,17 +252,17 @@ impl Config {
         self.front_listen.unwrap_or(usual)
     }
 
-    /// What seals the sessions of the pages, where something is given.
+    /// The secret of the pages' sessions, if it is set.
     pub(crate) fn front_secret(&self) -> Option<&str> {
         named(self.front_secret.as_deref())
     }
 
-    /// The address of the read API that the pages name, where one is given.
+    /// The public address of the read API, if it is set.
     pub(crate) fn api_url(&self) -> Option<&str> {
         named(self.api_url.as_deref())
     }
 
-    /// Why the demonstration cannot run as configured.
+    /// Why the demonstration cannot run with this configuration.
     pub(crate) fn check_demo(&self) -> Result<(), &'static str> {
         if self.demo && self.database_url().is_some() {
             return Err(
@@ -272,7 +273,7 @@ impl Config {
         Ok(())
     }
 
-    /// The standbys that were named, or why they make no sense; an empty variable names none.
+    /// The named standbys, or why they are invalid; an empty variable counts as unset.
     pub(crate) fn replica_url(&self) -> Result<Option<&str>, String> {
         let Some(url) = named(self.replica_url.as_deref()) else {
             return Ok(None);
@@ -287,12 +288,12 @@ impl Config {
         Ok(Some(url))
     }
 
-    /// The Redis that was named; an empty variable names none.
+    /// The named Redis server; an empty variable counts as unset.
     pub(crate) fn redis_url(&self) -> Option<&str> {
         named(self.redis_url.as_deref())
     }
 
-    /// Where the certificate and its key lie, if TLS is asked for; or why one of them is not enough.
+    /// The paths of the certificate and its key, if TLS is configured; an error if only one is set.
     pub(crate) fn tls(&self) -> Result<Option<Files>, &'static str> {
         let given = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
         match (given(&self.tls_cert), given(&self.tls_key)) {
@@ -303,7 +304,7 @@ impl Config {
         }
     }
 
-    /// How many threads, blocking threads and connections to use, or why what was asked for does not go together.
+    /// The numbers of threads, blocking threads and connections, or why the configured numbers contradict each other.
     pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Result<Sizes, String> {
         let processors = u32::try_from(processors.get())
             .unwrap_or(MOST)
@@ -322,14 +323,14 @@ impl Config {
         }
         Ok(Sizes {
             workers,
-            // One connection is left over, so that readiness is told at once however many requests there are.
+            // One connection is reserved for readiness checks, so that they are answered under any load.
             blocking: (pool - 1).max(1),
             pool,
         })
     }
 }
 
-/// How many of what. Blocking threads never outnumber connections, so none of them waits for one.
+/// The sizes of the pools. There are no more blocking threads than connections, so that no thread waits for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Threads that answer requests.
@@ -344,12 +345,12 @@ fn named(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Where a listener listens.
+/// The address of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// Nowhere.
+    /// The listener is off.
     Off,
-    /// At this address.
+    /// It listens at this address.
     At(SocketAddr),
 }
 
@@ -371,7 +372,7 @@ impl FromStr for Address {
     }
 }
 
-/// Refused here: the logger would leave out what it does not understand.
+/// Rejected here, because the logger would ignore the parts that it does not understand.
 fn log_filter(text: &str) -> Result<String, String> {
     match env_filter::Builder::new().try_parse(text) {
         Ok(_) => Ok(text.to_owned()),

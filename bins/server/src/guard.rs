@@ -1,4 +1,4 @@
-//! The log: what third parties may write to it, and that a record is one line without a key in it.
+//! Protects the log: a record is one line, without keys and without control characters.
 
 use std::{borrow::Cow, panic};
 
@@ -7,21 +7,21 @@ use log::{Level, Log, Metadata, Record};
 
 use crate::log_format::LogFormat;
 
-/// What a key begins with.
+/// The prefix of every key.
 const KEY: &str = "svc_";
-/// From how many characters of a key on it is hidden: what `assay key list` shows of it has twelve.
+/// The number of characters from which a key is redacted; `assay key list` shows twelve of them.
 const HIDDEN_FROM: usize = 13;
 
-/// Logs each request that is no HTTP as an error, so that strangers could fill the log; they are the client's.
+/// This target logs each request that is not HTTP as an error. Clients could fill the log with such errors.
 const READER_OF_REQUESTS: &str = "actix_http::h1";
 
-/// Begins to log what `filter` lets pass in this form, panics included.
+/// Starts to log with this filter and format, panics included.
 pub(crate) fn start(filter: &str, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
     format.apply(builder.parse_filters(filter));
     let inner = builder.build();
     let level = inner.filter();
-    // There is no other logger in this program, which is the only way in which this fails.
+    // This fails only if there is another logger, and this program has none.
     if log::set_boxed_logger(Box::new(Guard(inner))).is_ok() {
         log::set_max_level(level);
         panic::set_hook(Box::new(|told| {
@@ -41,8 +41,8 @@ pub(crate) fn start(filter: &str, format: LogFormat) {
 
 /// Wraps the logger: hides dependencies' debug output, escapes control characters, redacts keys.
 ///
-/// Below `info` some libraries write parts of requests as they came. A control character would begin a line that looks like
-/// another record. Our own code logs no key; should one stray into a message, it is cut.
+/// Below `info` some libraries log parts of requests unchanged. A control character would start a line that looks like
+/// another record. Assay's own code logs no keys; if one gets into a message, it is redacted.
 struct Guard<L>(L);
 
 impl<L: Log> Log for Guard<L> {
@@ -81,7 +81,7 @@ fn may_tell(metadata: &Metadata<'_>) -> bool {
     is_heard && !target.starts_with(READER_OF_REQUESTS)
 }
 
-/// The message on one line, without a key.
+/// The message on one line, without keys.
 fn safe(message: &str) -> Cow<'_, str> {
     let one_line = if message.contains(char::is_control) {
         Cow::Owned(message.chars().flat_map(escaped).collect())
@@ -101,7 +101,7 @@ fn escaped(char: char) -> impl Iterator<Item = char> {
     escaped.chain((!control).then_some(char))
 }
 
-/// Replaces whatever begins like a key and is longer than its public part.
+/// Redacts every word that starts like a key and is longer than a key's public part.
 fn without_keys(message: &str) -> String {
     let mut parts = message.split(KEY);
     let mut safe = parts.next().unwrap_or_default().to_owned();

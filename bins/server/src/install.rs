@@ -7,8 +7,8 @@ use assay_local_postgres::{ClusterError, Installer, look};
 
 use crate::{config::Config, startup};
 
-/// Installs Postgres where the demonstration's database needs it: says what it installs, and asks on a terminal. Fails where
-/// it may not install, before anything starts.
+/// Installs Postgres if the demonstration's database needs it: prints what it installs, and asks on a terminal. Fails
+/// before anything starts if it may not install.
 pub(crate) fn where_missing(config: &Config) -> anyhow::Result<()> {
     let settings = startup::cluster_settings();
     let Err(ClusterError::NotFound { found, install }) = look(&config.data_dir(), &settings) else {
@@ -27,7 +27,8 @@ pub(crate) fn where_missing(config: &Config) -> anyhow::Result<()> {
     installer.run(is_terminal).context("installing Postgres")
 }
 
-/// What to do where Postgres is missing. A database of the user's own is no way out: the demonstration refuses it.
+/// The advice for a missing Postgres. It does not suggest a database of the user's own, because the demonstration
+/// refuses one.
 fn missing(found: Option<&str>, install: Option<&str>) -> String {
     let found = found.map(|found| format!(" (only {found})")).unwrap_or_default();
     let install = install.unwrap_or("apt-get install -y postgresql");
@@ -61,7 +62,7 @@ mod tests {
                 "{told}"
             );
             assert!(told.contains(found.unwrap_or("not found")), "{told}");
-            // The demonstration refuses to start with it.
+            // The demonstration does not start with it.
             assert!(!told.contains("ASSAY_DATABASE_URL"), "{told}");
         }
     }

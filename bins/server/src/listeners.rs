@@ -1,4 +1,4 @@
-//! The sockets that the program listens on, and the servers that run on them.
+//! The program's listening sockets, and the servers that run on them.
 
 use std::{
     io,
@@ -15,18 +15,18 @@ use crate::{
     signals::Signals,
 };
 
-/// How long requests under way may take to end once the server stops, in seconds.
+/// How long requests in progress may take after a stop, in seconds.
 pub(crate) const PATIENCE_S: u64 = 10;
-/// How long uploads that are being stored may take.
+/// How long uploads that are being stored may take after a stop.
 pub(crate) const UPLOAD_PATIENCE_S: u64 = 60;
 
-/// A socket that listens, and its address.
+/// A listening socket and its address.
 pub(crate) struct Socket {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
 }
 
-/// The sockets of the listeners that are on.
+/// The sockets of the enabled listeners.
 pub(crate) struct Sockets {
     pub(crate) api: Option<Socket>,
     pub(crate) front: Option<Socket>,
@@ -35,7 +35,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Listens wherever the configuration says, before a database is started for nothing.
+    /// Binds all configured sockets, before a database is started in vain.
     pub(crate) fn bind(config: &Config) -> anyhow::Result<Self> {
         let sockets = Self {
             api: socket(config.listen, "--listen (ASSAY_LISTEN)")?,
@@ -49,7 +49,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// How many listeners serve clients, rather than operators.
+    /// The number of listeners for clients, without that for operators.
     pub(crate) fn serving_clients(&self) -> u64 {
         let clients = [&self.api, &self.front, &self.ingest];
         clients
@@ -58,7 +58,7 @@ impl Sockets {
     }
 }
 
-/// Listens on an address, which `setting` names, unless it is off.
+/// Listens on an address that `setting` names, unless it is off.
 fn socket(address: Address, setting: &str) -> anyhow::Result<Option<Socket>> {
     let address = match address {
         Address::Off => return Ok(None),
@@ -76,7 +76,7 @@ fn socket(address: Address, setting: &str) -> anyhow::Result<Option<Socket>> {
     Ok(Some(Socket { listener, address }))
 }
 
-/// The servers that run.
+/// The running servers.
 #[derive(Default)]
 pub(crate) struct Servers {
     running: JoinSet<io::Result<()>>,
@@ -85,18 +85,18 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Runs one more. Call it within an actix runtime.
+    /// Adds a server. Call it within an actix runtime.
     pub(crate) fn add(&mut self, server: Server) {
         self.handles.push(server.handle());
         self.running.spawn_local(server);
     }
 
-    /// Does this when a signal ends the program, before requests under way are waited for.
+    /// Adds an action for the time after a signal and before the wait for requests in progress.
     pub(crate) fn on_stop(&mut self, work: impl FnOnce() + 'static) {
         self.on_stop.push(Box::new(work));
     }
 
-    /// Runs all until a signal, then lets requests under way end; a second signal does not wait for them.
+    /// Runs all servers until a signal, then waits for requests in progress; a second signal stops the wait.
     pub(crate) async fn run(mut self, signals: &mut Signals) -> anyhow::Result<()> {
         tokio::select! {
             ended = self.running.join_next() => {

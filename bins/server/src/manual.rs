@@ -1,4 +1,4 @@
-//! The command line as help shows it, and what is made from it: shell completions and the manual's page.
+//! The command line as the help shows it, and the shell completions and the manual page made from it.
 
 use std::io::{self, Write as _};
 
@@ -15,7 +15,7 @@ use crate::config::Config;
 const COMPLETIONS: &str = "completions";
 const MAN: &str = "man";
 
-/// The command line: the configuration's flags in groups, and those that only print.
+/// The command line: the configuration's flags in groups, and the flags that only print.
 pub(crate) fn command() -> Command {
     let completions = Arg::new(COMPLETIONS)
         .long(COMPLETIONS)
@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
         .arg(man.help_heading("This program"))
 }
 
-/// The heading that an argument stands under in the help.
+/// The heading of an argument in the help.
 fn heading(id: &str) -> Option<&'static str> {
     match id {
         "database_url" | "ingest_database_url" | "replica_url" | "data_dir" => Some("The database"),
@@ -49,8 +49,8 @@ fn heading(id: &str) -> Option<&'static str> {
     }
 }
 
-/// The usage error with the usage line of the help. Clap's own line lists every option that has a value, even from a
-/// variable, as if it were required.
+/// The usage error with the usage line of the help. Clap's own line lists every option that has a value, even one from
+/// a variable, as if it were required.
 pub(crate) fn with_usage(mut error: Error) -> Error {
     if error.get(ContextKind::Usage).is_some() {
         let usage = ContextValue::StyledStr(command().render_usage());
@@ -59,7 +59,7 @@ pub(crate) fn with_usage(mut error: Error) -> Error {
     error
 }
 
-/// Prints what was asked for instead of serving; false where nothing was.
+/// Prints help, completions or the manual page if a flag asks for it; returns false otherwise.
 pub(crate) fn print(matches: &ArgMatches) -> io::Result<bool> {
     let mut text = Vec::new();
     if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
@@ -71,7 +71,7 @@ pub(crate) fn print(matches: &ArgMatches) -> io::Result<bool> {
     }
     let mut out = io::stdout().lock();
     match out.write_all(&text).and_then(|()| out.flush()) {
-        // A reader that has seen enough is no failure.
+        // A reader that closes the output early is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
         written => written.map(|()| true),
     }

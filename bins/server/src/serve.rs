@@ -1,4 +1,4 @@
-//! Wiring, the listeners, and their end.
+//! Composition: the database, the listeners, and their shutdown.
 
 use std::{io, io::Write as _, net::SocketAddr, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     startup::{self, Started},
 };
 
-/// Makes the database ready, serves until a signal, then ends in the opposite order.
+/// Prepares the database, serves until a signal, then shuts down in the opposite order.
 pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("catching signals")?;
     let hangups = signals::hangups().context("catching SIGHUP")?;
@@ -47,7 +47,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         started = &mut starting => started??,
         name = signals.next() => {
             log::info!("{name} during the start; ending it in order");
-            // What was begun ends first: a cluster left half started would leave its process behind.
+            // A started cluster is stopped first; otherwise its process would stay behind.
             return starting.await?.map(drop);
         }
     };
@@ -85,7 +85,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         if front_secret.is_none() {
             log::info!("ASSAY_FRONT_SECRET is not set: sessions of the pages end with this process");
         }
-        // A browser takes a cookie with `Secure` from a plain loopback address not at all, or not in every version.
+        // Browsers reject a `Secure` cookie from a plain loopback address, at least in some versions.
         let is_secure = certificate.is_some() || !socket.address.ip().is_loopback();
         let agents = assay_mcp::Endpoint::new(
             Arc::clone(&store),
@@ -167,7 +167,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     }
 }
 
-/// The address of the read API for somebody on this machine.
+/// The address of the read API for a user on this machine.
 fn default_api_url(scheme: &str, api: Option<SocketAddr>) -> String {
     let usual = SocketAddr::from(([127, 0, 0, 1], 8080));
     format!("{scheme}://{}/api/v1", demo::reachable(api.unwrap_or(usual)))
@@ -185,12 +185,12 @@ fn operators(socket: Socket, app: assay_api::App) -> anyhow::Result<Server> {
     )
 }
 
-/// The counter of uploads, beside that of requests.
+/// The rate limiter of uploads, separate from that of requests.
 fn upload_limiter(config: &Config) -> anyhow::Result<Arc<dyn RateLimiter>> {
     limiter_of(config, config.uploads.ingest_rate_limit)
 }
 
-/// The counter of requests: shared in Redis where one is named, else this process's own.
+/// The rate limiter of requests: shared in Redis if configured, else in this process.
 fn limiter(config: &Config) -> anyhow::Result<Arc<dyn RateLimiter>> {
     limiter_of(config, config.rate_limit)
 }

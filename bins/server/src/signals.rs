@@ -1,15 +1,15 @@
-//! Signals: two end the program, a third does not.
+//! Signals: SIGINT and SIGTERM end the program, SIGHUP does not.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT and SIGTERM, caught from the moment this is made.
+/// SIGINT and SIGTERM, caught as long as this value lives.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// Begins to catch the signals.
+    /// Starts to catch the signals.
     pub(crate) fn catch() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -17,7 +17,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one of them and tells its name.
+    /// Waits for one of them and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
@@ -26,12 +26,12 @@ impl Signals {
     }
 }
 
-/// SIGHUP, caught from now on: what was started in a terminal goes on when that is closed.
+/// Catches SIGHUP, so that a server that was started in a terminal survives when the terminal is closed.
 pub(crate) fn hangups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
-/// Tells of each SIGHUP that there is nothing to read again; for ever.
+/// Logs for each SIGHUP that there is nothing to reload. Never returns.
 pub(crate) async fn ignore(mut hangups: Signal) {
     while hangups.recv().await.is_some() {
         log::info!("SIGHUP: ignored, as there is no certificate to read again");

@@ -1,4 +1,4 @@
-//! What happens before the server listens: the database is found, started, migrated, filled with samples.
+//! Preparation before the server listens: opens, starts, migrates and fills the database.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -12,30 +12,30 @@ use crate::{
     demo::{self, Demo},
 };
 
-/// How long a request waits for a connection. A database that is gone is tried again at least every half of this, so that
-/// it is found soon after its return.
+/// How long a request waits for a connection. A lost database is tried again at least every half of this, so that the
+/// server finds it soon after its return.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
-/// How long a statement may take: as long as a request is waited for.
+/// The time limit of a statement: as long as a request may take.
 const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a statement of an import may take: the lock of a busy project is waited for.
+/// The time limit of a statement of an import, which waits for the lock of a busy project.
 const STORED_WITHIN: Duration = Duration::from_secs(300);
-/// Connections that look ingest keys up.
+/// Connections for look-ups of ingest keys.
 const CONNECTIONS_FOR_KEYS: u32 = 2;
 
-/// What the server serves from.
+/// What the server needs to serve.
 pub(crate) struct Started {
-    /// The database, its schema up to date.
+    /// The database, with a current schema.
     pub(crate) database: Arc<Database>,
-    /// The same database for reports, where they are taken.
+    /// The same database for reports, if the server takes them.
     pub(crate) ingest: Option<Arc<Database>>,
-    /// The private cluster, where that is the database. Drop it last: the database needs it.
+    /// The private cluster, if it is used. Drop it last, because the database needs it.
     pub(crate) cluster: Option<Cluster>,
-    /// The demonstration, where one was asked for.
+    /// The demonstration, if it is requested.
     pub(crate) demo: Option<Demo>,
 }
 
-/// Finds the database and makes it ready. Blocks.
+/// Opens the database and prepares it. Blocks.
 pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
     let replica_url = config.replica_url().map_err(anyhow::Error::msg)?;
     let (url, cluster) = match config.database_url() {
@@ -60,7 +60,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
                 "the database's schema is not up to date; run `assay migrate` with the same ASSAY_DATABASE_URL first"
             );
         }
-        // Welcome, so that the former version serves on while the next one is rolled out.
+        // A newer schema is accepted, so that the old version keeps serving while the next one is rolled out.
         if let Some(newest) = standing.unknown.last() {
             log::warn!(
                 "the database's schema is newer than this program (it has {newest}); use the newer version soon"
@@ -96,7 +96,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
     })
 }
 
-/// The database for reports, with a connection for each project that is written at a time and some for keys.
+/// The database for reports, with a connection for each project that is written at the same time and some for keys.
 fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
     let url = config.ingest_database_url().unwrap_or(url);
     let options = PoolOptions {
@@ -134,7 +134,7 @@ fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
     Ok(cluster)
 }
 
-/// How the private cluster is run, with the values of `PG_BIN` and `PATH`.
+/// The settings of the private cluster, with the values of `PG_BIN` and `PATH`.
 pub(crate) fn cluster_settings() -> Settings {
     Settings::new(
         std::env::var_os("PG_BIN").map(PathBuf::from),

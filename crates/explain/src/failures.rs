@@ -1,4 +1,4 @@
-//! Why a run's tests failed: a cause, a sentence and what to do for each failure, and the gate of the run.
+//! The causes of a run's failures: cause, sentence and action for each failure, and the gate of the run.
 
 mod evidence;
 mod gate;
@@ -30,7 +30,8 @@ pub use local::{LocalFailure, LocalRun, Looked, local_failures};
 pub use report::{ReportFailure, ReportFailures, report_failures};
 pub use sentence::explanation;
 
-/// The failures of a run as of one state of the project, those most probably of this branch first. None where the project
+/// The failures of a run as of one state of the project, the most probable breakages of the branch first. `None` if the
+/// project has no such run.
 /// has no such run.
 pub fn run_failures(
     store: &dyn Store,
@@ -57,7 +58,7 @@ pub fn run_failures(
     })
 }
 
-/// Why these attempts of a test failed, as far as was known at the time of their run; none where no attempt failed.
+/// The cause of a test's failed attempts, judged by the runs that started until theirs; `None` if no attempt failed.
 pub fn failure_of(
     store: &dyn Store,
     engine: &Engine,
@@ -90,7 +91,7 @@ pub struct FailuresQuery {
     pub run: RunId,
     /// Whether later runs count.
     pub knowledge: Knowledge,
-    /// The page asked for, from 1.
+    /// The requested page, from 1.
     pub page: u64,
     /// Failures a page.
     pub per_page: u32,
@@ -106,9 +107,9 @@ pub struct RunFailures {
     pub run: FailedRun,
     /// Whether later runs count.
     pub mode: Knowledge,
-    /// What to do about the run.
+    /// The action for the run.
     pub gate: Gate,
-    /// Where this page lies in the list.
+    /// The place of this page in the list.
     pub page: Page,
     /// The failed and recovered tests of this page, those most probably of this branch first.
     pub failures: Vec<ExplainedFailure>,
@@ -128,14 +129,14 @@ pub struct ExplainedFailure {
     /// Attempts in this run.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
-    /// The likeliest cause, or `unclear` where none reaches 0.6.
+    /// The most probable cause, or `unclear` if none reaches 0.6.
     pub cause: Cause,
     /// The probability of each cause. They add up to 1.
     pub probabilities: CauseProbabilities,
     /// P(this branch broke it): `thisChange` + `earlierOnBranch`.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub mine: f64,
-    /// What to do about this failure alone.
+    /// The action for this failure alone.
     pub action: Action,
     /// One sentence with the counts behind the cause.
     pub explanation: String,
@@ -143,9 +144,9 @@ pub struct ExplainedFailure {
     pub evidence: CauseEvidence,
     /// Where the same error occurred in the window, besides this failure.
     pub same_error: SameErrors,
-    /// The stored verdict on the test; none where none was stored yet.
+    /// The stored verdict on the test; `None` before the first one.
     pub verdict: Option<VerdictTag>,
-    /// How the test stands on the stable branch, as far as was known.
+    /// The state of the test on the stable branch, as far as it was known.
     pub stable: StableState,
     /// The fingerprint of its error, where it has one.
     pub fingerprint: Option<String>,
@@ -239,14 +240,14 @@ impl CauseEvidence {
     }
 }
 
-/// A run and what it says.
+/// A run of the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceRun {
     /// The run's id.
     pub run_id: String,
-    /// What it says.
+    /// What it contributes.
     pub says: EvidenceWord,
     /// The run's number, for pages.
     #[serde(skip)]
@@ -285,12 +286,12 @@ impl From<assay_flakiness::SameError> for SameErrors {
     }
 }
 
-/// How a test stands on the stable branch.
+/// The state of a test on the stable branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StableState {
-    /// How it ended in the newest run of the stable branch: `passed` or `failed`; none where it never ran there.
+    /// The status in the newest run of the stable branch: `passed` or `failed`; `None` if it never ran there.
     pub last_status: Option<AttemptStatus>,
     /// How many runs of the stable branch in a row failed last.
     pub failure_streak: u32,
@@ -407,8 +408,8 @@ impl Explained {
     }
 }
 
-/// The order of a list of failures: failed before recovered, then those most probably of the branch first. Names settle
-/// what is left.
+/// The order of a list of failures: failed before recovered, then the most probable breakages of the branch first. The
+/// caller orders the rest by name.
 fn listed_before(left: &FailureCause, right: &FailureCause) -> Ordering {
     let mine = |cause: &FailureCause| cause.probabilities.mine();
     left.recovered

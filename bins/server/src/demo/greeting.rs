@@ -1,10 +1,10 @@
-//! What a demonstration prints once it is loaded.
+//! The text that a demonstration prints after loading.
 
 use std::{net::SocketAddr, path::Path};
 
 use super::Demo;
 
-/// What to ask of the first project: each question, and the path of its request.
+/// Sample requests to the first project: each question with its path.
 const QUESTIONS: [(&str, &str); 4] = [
     ("Which tests are flaky or broken?", "projects/$PROJECT/flaky"),
     ("How did the last runs end?", "projects/$PROJECT/runs"),
@@ -12,8 +12,8 @@ const QUESTIONS: [(&str, &str); 4] = [
     ("Which projects are there?", "projects"),
 ];
 
-/// The address, the key and the first project for a shell, requests that use them, and where the reference is. Nothing to be
-/// pasted holds a `#` or a `?`, which zsh reads as other shells do not.
+/// The address, the key and the first project for a shell, requests that use them, and the link to the reference. The
+/// text to paste contains no `#` and no `?`, which zsh reads differently from other shells.
 pub(crate) fn greeting(
     demo: &Demo,
     scheme: &str,
@@ -69,7 +69,7 @@ fn form_file(field: &str, path: &Path) -> String {
     format!("'{field}=@\"{}\"'", for_curl.replace('\'', "'\\''"))
 }
 
-/// What to ask of the read API.
+/// Sample requests to the read API.
 fn questions(demo: &Demo, scheme: &str, api: SocketAddr) -> String {
     let mut text = format!(
         "\nPaste this into another terminal:\n\n  export API={scheme}://{}/api/v1\n  export KEY={}\n",
@@ -86,7 +86,8 @@ fn questions(demo: &Demo, scheme: &str, api: SocketAddr) -> String {
     text
 }
 
-/// An address that a request from this machine reaches: a server that listens everywhere listens here too.
+/// An address that a request from this machine reaches: a server that listens on all addresses also listens on
+/// loopback.
 pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
     let mut address = listening;
     if address.ip().is_unspecified() {

@@ -1,4 +1,4 @@
-//! What the sample reports are samples of.
+//! The description of the sample reports.
 
 use anyhow::Context as _;
 use assay_domain::{
@@ -34,7 +34,7 @@ pub(super) struct SampleProject {
     pub(super) imports: Vec<Import>,
 }
 
-/// One import: a report, and what is said of its run.
+/// One import: a report, and the facts about its run.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Import {
@@ -69,7 +69,7 @@ impl Manifest {
 }
 
 impl Import {
-    /// The shard's place, where the run is sharded.
+    /// The shard's place, if the run is sharded.
     pub(super) fn shard(&self) -> anyhow::Result<Option<ShardIndex>> {
         let Some(text) = &self.shard else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Import {
         }))
     }
 
-    /// What is known of the run.
+    /// The facts about the run.
     pub(super) fn context(&self) -> RunContext {
         RunContext {
             branch: Some(self.branch.clone()),

@@ -1,4 +1,4 @@
-//! The demonstration: sample projects out of real reports, and what to try with them.
+//! The demonstration: sample projects made of real reports, and requests to try.
 
 mod greeting;
 mod manifest;
@@ -30,36 +30,36 @@ use note::{Key, Note};
 
 pub(crate) use greeting::{greeting, reachable};
 
-/// The sample reports and their manifest, part of the program so that they are found from anywhere.
+/// The sample reports and their manifest, embedded in the program so that they are available anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");
 
-/// How old the samples may be at a start, in milliseconds. The oldest run lies 13.3 days before the time that they are dated
-/// by, so that with this every sample lies within the last fourteen days.
+/// The maximum age of the samples at a start, in milliseconds. The oldest run is 13.3 days older than the reference
+/// time of the samples, so that every sample stays within the last fourteen days.
 const LONGEST_KEPT_MS: i64 = DAY_MS / 2;
 
-/// The sample to send over HTTP. It has no time of its own, so that it can be sent at any time.
+/// The sample to send over HTTP. It contains no time, so that it can be sent at any time.
 const REPORT: &str = "report.xml";
 
 /// The loaded demonstration.
 #[derive(Debug)]
 pub(crate) struct Demo {
-    /// Its projects, as the manifest orders them.
+    /// Its projects, in the order of the manifest.
     pub(crate) projects: Vec<ProjectEntry>,
-    /// The text of its read key.
+    /// Its read key.
     pub(crate) key: String,
-    /// The text of the first project's ingest key.
+    /// The first project's ingest key.
     pub(crate) ingest_key: Option<String>,
-    /// The report to send, which lies in the private database's folder.
+    /// The report to send, in the private database's folder.
     pub(crate) report: PathBuf,
-    /// When the key ceases to work.
+    /// The expiry of the key.
     pub(crate) key_expires_at: Timestamp,
 }
 
-/// Loads the samples, dated into the last fourteen days, and makes a read key or finds the one of an earlier start.
+/// Loads the samples with times in the last fourteen days, and creates a read key or reuses that of an earlier start.
 ///
-/// `folder` is that of the private database; a note in it says that the demonstration made the database, and any other
-/// database is refused. A later start finds the organization by its name and the runs by their keys: nothing is stored
-/// twice, old samples are dated again, and what a killed start left out is added.
+/// `folder` is that of the private database. A note in it marks the database as one that the demonstration created; any
+/// other database is refused. A later start finds the organization by its name and the runs by their keys: nothing is
+/// stored twice, old samples get new times, and what an interrupted start left out is added.
 pub(crate) fn load<S: Administration + Recorder>(
     store: &S,
     folder: &Path,
@@ -129,7 +129,7 @@ fn organization(
     }
 }
 
-/// Stores one sample report as of its time before `dated_at`.
+/// Stores one sample report at its time before `dated_at`.
 fn store_sample(
     recorder: &dyn Recorder,
     project: &ProjectEntry,
@@ -176,7 +176,7 @@ fn store_sample(
     Ok(())
 }
 
-/// Writes the report to send, so that it is there without the repository.
+/// Writes the report to send to a file, so that the repository is not needed.
 fn write_report(folder: &Path) -> anyhow::Result<PathBuf> {
     let path = absolute(folder.join(REPORT))?;
     fs::write(&path, sample(REPORT)?.bytes).with_context(|| format!("writing {}", path.display()))?;
@@ -269,7 +269,7 @@ mod tests {
         let verdicts = "SELECT project_id::text || test::text || status FROM verdict ORDER BY 1";
         let judged = database.texts(verdicts);
 
-        // Within half a day nothing moves.
+        // Within half a day the samples keep their times.
         let soon = load(&store, folder.path(), now.plus_ms(LONGEST_KEPT_MS)).unwrap();
         assert_eq!((&soon.key, &soon.projects), (&first.key, &first.projects));
         assert_eq!(starts(&database), before);
@@ -283,7 +283,7 @@ mod tests {
         }
         assert_eq!(database.texts(verdicts), judged);
 
-        // A key that ends is replaced.
+        // An expiring key is replaced.
         let last = load(&store, folder.path(), now.plus_days(30)).unwrap();
         assert_ne!(last.key, first.key);
     }

@@ -1,5 +1,5 @@
-//! What the demonstration remembers between starts, in a file of its private database's folder. The file also marks the
-//! database as one that the demonstration made.
+//! The state that the demonstration keeps between starts, in a file of its private database's folder. The file also
+//! marks the database as one that the demonstration created.
 
 use std::{
     fs::{self, OpenOptions},
@@ -18,7 +18,7 @@ const FILE: &str = "demo.json";
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Note {
-    /// The time that the samples are dated by.
+    /// The reference time of the samples.
     pub(super) dated_at: Timestamp,
     /// The read key, once it is made.
     pub(super) key: Option<Key>,
@@ -58,7 +58,7 @@ impl Note {
         }
     }
 
-    /// Writes the note, for its user alone. It is whole at any time.
+    /// Writes the note atomically, readable for its user only.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let (path, unfinished) = (folder.join(FILE), folder.join("demo.json.unfinished"));
         let write = || {

@@ -1,4 +1,4 @@
-//! From probabilities to a cause and to what to do.
+//! Turns probabilities into a cause and an action.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const PASSES_BELOW: f64 = 0.05;
 /// From this probability on it is blocked.
 const BLOCKS_FROM: f64 = 0.9;
 
-/// What to do about a run with failures.
+/// The action for a run with failures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -62,7 +62,7 @@ impl ByCause {
     }
 }
 
-/// What to do about the failures of one run. A test that failed on several variants counts once, by the worst of them.
+/// The gate of one run. A test that failed on several variants counts once, with its most probable breakage.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
     for failure in causes.into_iter().filter(|failure| !failure.recovered) {
@@ -84,7 +84,7 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     }
 }
 
-/// What to do about several runs of one commit, one of each suite.
+/// The combined gate of several runs of one commit, one for each suite.
 pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     let mut by_cause = ByCause::default();
     let mut excused = 1.0;
@@ -105,7 +105,7 @@ pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     }
 }
 
-/// What to do where a breakage of this branch has this probability.
+/// The action for this probability of a breakage by the branch.
 pub fn action(mine: f64) -> Action {
     if mine < PASSES_BELOW {
         Action::Pass

@@ -1,4 +1,4 @@
-//! Failures of a run that is not stored, such as one on a developer's machine, judged against what is stored.
+//! Failures of a run that is not stored, such as one on a developer's machine, judged by the stored runs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,9 +21,9 @@ use super::{Explained, ExplainedFailure, Gate, SignatureNumbers, gate, texts};
 
 /// The number of the run that is not stored. Stored runs have smaller ones.
 const NUMBER: i32 = i32::MAX;
-/// What stands for the id of the run.
+/// The id of the unstored run.
 const LOCAL: &str = "local";
-/// The branch where the caller names none. No stored branch has a control character.
+/// The branch if the caller names none. No stored branch contains a control character.
 const NO_BRANCH: &str = "\u{1}";
 
 /// A run that is not stored.
@@ -46,10 +46,10 @@ pub struct LocalFailure {
     pub attempts: u32,
 }
 
-/// What a look-up of the tests found.
+/// The result of the look-up and of the judgement.
 #[derive(Debug, Clone)]
 pub struct Looked {
-    /// What to do about the failures of the tests that are known.
+    /// The action for the failures of known tests.
     pub gate: Gate,
     /// The failures of the tests that are known, those most probably of this change first.
     pub failures: Vec<ExplainedFailure>,

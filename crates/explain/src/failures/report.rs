@@ -30,11 +30,11 @@ const LISTED: usize = 200;
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReportFailures {
-    /// What is known: the runs that started until this one.
+    /// The mode of the judgement: by the runs that started until this one.
     pub mode: Knowledge,
-    /// What to do about the report.
+    /// The action for the report.
     pub gate: Gate,
-    /// Why the report may lack results; none where it is whole.
+    /// Why the report may lack results; `None` if it is complete.
     pub incomplete: Option<String>,
     /// How many tests failed or recovered.
     pub total: usize,
@@ -47,7 +47,7 @@ pub struct ReportFailures {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportFailure {
-    /// What the failures route says of a failure.
+    /// The fields of the failures route.
     #[serde(flatten)]
     pub failure: ExplainedFailure,
     /// Runs off this branch in which the test ran before.
