@@ -42,16 +42,10 @@ bench:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --size 1/16 --seconds 2
 
-# The service in full, with how it grows, into docs/performance.md: about an hour and a half, 20 GB in /tmp/assay-bench.
+# The service in full, with how it grows: about an hour and a half, 20 GB in /tmp/assay-bench.
 bench-full:
     cargo build --release --bin assay-server --bin assay-bench
-    target/release/assay-bench all --growth --docs docs/performance.md
-
-# Data sets of other shapes, into docs/performance.md.
-bench-shapes:
-    cargo build --release --bin assay-server --bin assay-bench
-    target/release/assay-bench shapes
-    target/release/assay-bench report
+    target/release/assay-bench all --growth
 
 # Twenty minutes of steady load, with memory and descriptors watched (ASSAY_SOAK_MINUTES, ASSAY_SOAK_READERS).
 soak:

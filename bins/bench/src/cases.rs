@@ -4,61 +4,21 @@ use anyhow::{Context as _, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::{
-    client::{Client, Request},
-    dataset::Dataset,
-    generate::Role,
-};
+use crate::{client::Client, dataset::Dataset, generate::Role};
 
 /// A request with its name in the tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Below the API's base.
     pub(crate) path: String,
-    /// Whether it answers from a few rows.
-    pub(crate) cheap: bool,
-}
-
-/// The names that other modules look up.
-pub(crate) const STATUS: &str = "test status";
-pub(crate) const RUNS: &str = "runs list";
-pub(crate) const RUN: &str = "run detail";
-pub(crate) const FLAKY: &str = "flaky list, some tests failing";
-pub(crate) const STORM: &str = "flaky list, every test failing";
-pub(crate) const HISTORY: &str = "test history, 30 days";
-pub(crate) const LONG_HISTORY: &str = "test history, 90 days";
-pub(crate) const SIGNATURES: &str = "error signatures, 30 days";
-pub(crate) const SIGNATURE: &str = "error signature";
-
-/// The parameters of the requests on a data set.
-#[derive(Debug, Clone)]
-pub(crate) struct Targets {
-    pub(crate) run: String,
-    pub(crate) test: String,
-    pub(crate) cases: Vec<Case>,
-}
-
-impl Case {
-    /// The request with the data set's key and more headers.
-    pub(crate) fn request(&self, data: &Dataset, headers: &[(&str, &str)]) -> Request {
-        request(data, &self.path, headers)
-    }
-}
-
-fn request(data: &Dataset, path: &str, headers: &[(&str, &str)]) -> Request {
-    let authorization = format!("Bearer {}", data.key);
-    let mut all = vec![("Authorization", authorization.as_str())];
-    all.extend_from_slice(headers);
-    Request::get(&format!("/api/v1{path}"), &all)
 }
 
 /// The requests over this data set.
-pub(crate) fn targets(client: &Client, data: &Dataset) -> anyhow::Result<Targets> {
+pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>> {
     let large = data.large()?;
-    let base = format!("/projects/{}", large.id);
+    let base = format!("/api/v1/projects/{}", large.id);
     let json = |path: &str| -> anyhow::Result<Value> {
-        let answer = client.once(&request(data, path, &[]))?;
+        let answer = client.once(path)?;
         ensure!(answer.status == 200, "GET {path} answered {}", answer.status);
         serde_json::from_slice(&answer.body).with_context(|| format!("reading {path}"))
     };
@@ -103,50 +63,38 @@ pub(crate) fn targets(client: &Client, data: &Dataset) -> anyhow::Result<Targets
         .pointer("/errors/0/fingerprint")
         .and_then(Value::as_str);
     let (name, in_file) = (encoded(&test), encoded(&file));
-    let case = |name, path: String, cheap| Case { name, path, cheap };
+    let history = format!("{base}/tests/{name}?filePath={in_file}");
     let mut cases = vec![
-        case("projects", "/projects".to_owned(), true),
-        case("settings", format!("{base}/settings"), true),
-        case("branches", format!("{base}/branches"), true),
-        case(
-            STATUS,
+        ("projects", "/api/v1/projects".to_owned()),
+        ("settings", format!("{base}/settings")),
+        ("branches", format!("{base}/branches")),
+        (
+            "test status",
             format!("{base}/tests/{name}/status?filePath={in_file}"),
-            true,
         ),
-        case(
+        (
             "attempts",
             format!("{base}/runs/{run}/tests/{name}?filePath={in_file}"),
-            true,
         ),
-        case(RUNS, format!("{base}/runs"), true),
-        case(RUN, format!("{base}/runs/{run}"), false),
-        case(HISTORY, format!("{base}/tests/{name}?filePath={in_file}"), false),
-        case(
-            LONG_HISTORY,
-            format!("{base}/tests/{name}?filePath={in_file}&days=90"),
-            false,
-        ),
-        case(FLAKY, format!("{base}/flaky"), false),
+        ("runs list", format!("{base}/runs")),
+        ("run detail", format!("{base}/runs/{run}")),
+        ("test history, 30 days", history.clone()),
+        ("test history, 90 days", format!("{history}&days=90")),
+        ("flaky list, some tests failing", format!("{base}/flaky")),
     ];
     if let Some(storm) = data.of(Role::Storm) {
-        cases.push(case(STORM, format!("/projects/{}/flaky", storm.id), false));
+        let path = format!("/api/v1/projects/{}/flaky", storm.id);
+        cases.push(("flaky list, every test failing", path));
     }
-    cases.push(case(SIGNATURES, format!("{base}/errors"), false));
+    cases.push(("error signatures, 30 days", format!("{base}/errors")));
     if let Some(fingerprint) = signature {
-        cases.push(case(SIGNATURE, format!("{base}/errors/{fingerprint}"), false));
+        cases.push(("error signature", format!("{base}/errors/{fingerprint}")));
     }
-    Ok(Targets { run, test, cases })
+    let case = |(name, path)| Case { name, path };
+    Ok(cases.into_iter().map(case).collect())
 }
 
 /// A text as part of a path or a query.
-pub(crate) fn encoded(text: &str) -> String {
+fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-/// The case of this name.
-pub(crate) fn find<'a>(cases: &'a [Case], name: &str) -> anyhow::Result<&'a Case> {
-    cases
-        .iter()
-        .find(|case| case.name == name)
-        .with_context(|| format!("the data set has nothing for {name:?}"))
 }

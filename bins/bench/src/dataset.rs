@@ -1,22 +1,19 @@
 //! A generated data set: its place and its content.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
 use assay_domain::{
-    id::{OrganizationId, ProjectId},
-    plan::Plan,
-    project::{Caller, Project},
-    store::Store,
+    id::ProjectId,
     timestamp::{DAY_MS, Timestamp},
 };
 use assay_repository::{Database, PoolOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::{clock, cluster::Running, generate::Role, number::float, progress::step, shape::Shape};
+use crate::{clock, cluster::Running, generate::Role, number::float, shape::Shape, step, table::shown};
 
 /// The description of a data set, as in `dataset.json` of the data folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,15 +22,12 @@ pub(crate) struct Dataset {
     pub(crate) shape: Shape,
     /// The end of the history: when it was made.
     pub(crate) until: Timestamp,
-    pub(crate) organization: OrganizationId,
     /// The read key. The database is reachable from this machine alone.
     pub(crate) key: String,
     pub(crate) projects: Vec<Made>,
     pub(crate) seconds: f64,
     /// Bytes of the database.
     pub(crate) bytes: u64,
-    /// Whether a month of it was pruned since.
-    pub(crate) pruned: bool,
 }
 
 /// A project of the data set.
@@ -45,63 +39,23 @@ pub(crate) struct Made {
     pub(crate) tests: u64,
     pub(crate) runs: u64,
     pub(crate) results: u64,
-    /// Attempts with an error.
-    pub(crate) errors: u64,
-    /// Results in the engine's window.
-    pub(crate) window: u64,
-}
-
-/// How large it is.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Summary {
-    pub(crate) projects: u64,
-    pub(crate) runs: u64,
-    pub(crate) results: u64,
-    pub(crate) errors: u64,
-    /// Results of the large project in the engine's window.
-    pub(crate) window: u64,
-    pub(crate) bytes: u64,
-}
-
-impl Summary {
-    /// Counts another one in.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.projects += other.projects;
-        self.runs += other.runs;
-        self.results += other.results;
-        self.errors += other.errors;
-        self.window += other.window;
-        self.bytes += other.bytes;
-    }
-
-    /// In a clause.
-    pub(crate) fn told(&self) -> String {
-        let many = |count: u64| crate::table::shown(float(count));
-        format!(
-            "{} results of {} runs in {} projects, {} of them in the large project's last 14 days, {} failed attempts, \
-             {} MB",
-            many(self.results),
-            many(self.runs),
-            self.projects,
-            many(self.window),
-            many(self.errors),
-            many(self.bytes / 1_000_000),
-        )
-    }
 }
 
 impl Dataset {
-    pub(crate) fn summary(&self) -> Summary {
-        let sum = |of: fn(&Made) -> u64| self.projects.iter().map(of).sum();
-        Summary {
-            projects: u64::try_from(self.projects.len()).unwrap_or(u64::MAX),
-            runs: sum(|made| made.runs),
-            results: sum(|made| made.results),
-            errors: sum(|made| made.errors),
-            window: self.of(Role::Large).map_or(0, |made| made.window),
-            bytes: self.bytes,
-        }
+    /// A number of all projects together.
+    pub(crate) fn sum(&self, of: fn(&Made) -> u64) -> f64 {
+        float(self.projects.iter().map(of).sum::<u64>())
+    }
+
+    /// Its size in a clause.
+    pub(crate) fn told(&self) -> String {
+        format!(
+            "{} results of {} runs in {} projects, {} MB",
+            shown(self.sum(|made| made.results)),
+            shown(self.sum(|made| made.runs)),
+            self.projects.len(),
+            shown(float(self.bytes / 1_000_000)),
+        )
     }
 
     /// The first project of a role.
@@ -117,16 +71,16 @@ impl Dataset {
     /// The data set in this folder, if any.
     pub(crate) fn load(dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = manifest(dir);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).with_context(|| {
-                format!(
-                    "{} is not of this version; run generate --replace",
-                    path.display()
-                )
-            })?)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        if !path.exists() {
+            return Ok(None);
         }
+        let data = serde_json::from_slice(&fs::read(&path)?);
+        data.map(Some).with_context(|| {
+            format!(
+                "{} is not of this version; run generate --replace",
+                path.display()
+            )
+        })
     }
 
     pub(crate) fn store(&self, dir: &Path) -> anyhow::Result<()> {
@@ -137,28 +91,11 @@ impl Dataset {
 
     /// Removes the description of the data set in this folder, before it changes.
     pub(crate) fn forget(dir: &Path) -> anyhow::Result<()> {
-        match fs::remove_file(manifest(dir)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).context("replacing the data set")
-            }
-            Ok(()) | Err(_) => Ok(()),
+        let path = manifest(dir);
+        if path.exists() {
+            fs::remove_file(path)?;
         }
-    }
-
-    /// A project as a request would look it up.
-    pub(crate) fn project(
-        &self,
-        store: &dyn Store,
-        id: ProjectId,
-        now: Timestamp,
-    ) -> anyhow::Result<Project> {
-        let caller = Caller {
-            organization: self.organization,
-            plan: Plan::Pro,
-        };
-        store
-            .project(&caller, id, now)?
-            .context("the data set's project is gone; run generate --replace")
+        Ok(())
     }
 }
 
@@ -183,9 +120,6 @@ impl Opened {
                 dir.display()
             );
         };
-        if data.pruned {
-            step("a month of this data set was pruned: figures are of the rest");
-        }
         let age = clock::now().since_ms(data.until) / DAY_MS;
         if age > 1 {
             step(&format!(

@@ -1,31 +1,24 @@
 //! `growth`: the main figures at several sizes, and their growth with the number of results.
 
 use crate::{
-    cases, cluster,
+    cases,
+    cli::Options,
+    cluster,
     dataset::Opened,
     generate::generate,
     import,
     load::timed,
     number::float,
-    options::Options,
-    process,
     program::{self, Program},
-    progress::step,
     shape::{Shape, Size},
+    step,
     table::Table,
 };
 
-/// One measured figure at the sizes so far.
-struct Figure {
-    name: String,
-    values: Vec<Option<f64>>,
-}
-
 /// Measures data sets of these sizes, made where they are not there.
-pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<Vec<Table>> {
-    let mut figures: Vec<Figure> = Vec::new();
-    let mut results = Vec::new();
-    for (place, size) in sizes.iter().enumerate() {
+pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<Table> {
+    let (mut measurements, mut results) = (Vec::new(), Vec::new());
+    for size in sizes {
         step(&format!("size {}", size.name()));
         let own = Options {
             size: *size,
@@ -33,73 +26,53 @@ pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow
         };
         let dir = own.dir();
         let data = generate(&dir, own.pg_bin.as_deref(), &shape.scaled(*size), false)?;
-        results.push(float(data.summary().results));
-        let opened = Opened::open(&dir, own.pg_bin.as_deref())?;
-        for (name, value) in measured(&opened, &own)? {
-            match figures.iter_mut().find(|figure| figure.name == name) {
-                Some(figure) => {
-                    figure.values.resize(place, None);
-                    figure.values.push(Some(value));
-                }
-                None => {
-                    let mut values = vec![None; place];
-                    values.push(Some(value));
-                    figures.push(Figure { name, values });
-                }
-            }
-        }
+        results.push(data.sum(|made| made.results));
+        measurements.push(measured(&Opened::open(&dir, own.pg_bin.as_deref())?, &own)?);
     }
-    let mut columns = vec!["Measured".to_owned()];
-    columns.extend(sizes.iter().map(|size| size.name()));
-    columns.push("exponent".to_owned());
-    let headings: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut table = Table::new("growth", "Growth", &headings);
-    for figure in figures {
-        let mut values = figure.values;
-        values.resize(sizes.len(), None);
-        let points: Vec<(f64, f64)> = results
-            .iter()
-            .zip(&values)
+    let names = sizes.iter().map(|size| size.name());
+    let columns: Vec<String> = ["Measured".to_owned()]
+        .into_iter()
+        .chain(names)
+        .chain(["exponent".to_owned()])
+        .collect();
+    let mut table = Table::new("Growth", &columns.iter().map(String::as_str).collect::<Vec<_>>());
+    for (figure, _) in measurements.last().into_iter().flatten() {
+        let value = |of: &Vec<(String, f64)>| {
+            of.iter()
+                .find(|(name, _)| name == figure)
+                .map(|(_, value)| *value)
+        };
+        let mut values: Vec<Option<f64>> = measurements.iter().map(value).collect();
+        let points = results.iter().zip(&values);
+        let points: Vec<(f64, f64)> = points
             .filter_map(|(results, value)| Some((*results, (*value)?)))
             .collect();
-        let mut cells = vec![figure.name.as_str().into()];
-        cells.extend(values.into_iter().map(Into::into));
-        cells.push(exponent(&points).into());
-        table.row(cells);
+        values.push(exponent(&points));
+        table.row(figure, &values);
     }
     table.note(
         "A size has the root of that many tests, and of runs a day. The exponent is the slope of the line through the logarithms: \
          0 does not grow with the results, 0.5 grows with the tests of a run, 1 with all results.",
     );
-    Ok(vec![table])
+    Ok(table)
 }
 
 fn measured(opened: &Opened, options: &Options) -> anyhow::Result<Vec<(String, f64)>> {
     let binary = program::server(options.server.as_deref())?;
-    let server = Program::server(&binary, &opened.running.url(), &options.server_log, &opened.dir)?;
-    let targets = cases::targets(&server.client, &opened.data)?;
+    let server = Program::server(&binary, opened, &opened.running.url())?;
+    let cases = cases::cases(&server.client, &opened.data)?;
     let mut connection = opened.running.connection()?;
-    let summary = opened.data.summary();
+    let results = opened.data.sum(|made| made.results);
     let bytes = float(cluster::size(&mut connection)?);
     let mut figures = vec![
-        ("results, millions".to_owned(), float(summary.results) / 1e6),
-        (
-            "results in the window, millions".to_owned(),
-            float(summary.window) / 1e6,
-        ),
+        ("results, millions".to_owned(), results / 1e6),
         ("database, GB".to_owned(), bytes / 1e9),
-        ("bytes a result".to_owned(), bytes / float(summary.results.max(1))),
+        ("bytes a result".to_owned(), bytes / results.max(1.0)),
         ("generating, s".to_owned(), opened.data.seconds),
     ];
-    for timed in timed(opened, &server, &targets, options.time())? {
+    for timed in timed(&server, &cases, options.time())? {
         let name = timed.case.name;
         figures.extend(timed.alone.ms(0.5).map(|ms| (format!("{name}, p50 ms"), ms)));
-        if timed.case.cheap {
-            figures.push((format!("{name}, req/s of 32"), timed.crowd.rate()));
-        }
-    }
-    if let Some(memory) = process::memory(server.pid()) {
-        figures.push(("server's peak, MB".to_owned(), memory.peak));
     }
     drop(server);
     let times = if options.seconds < 1.0 { 1 } else { 9 };

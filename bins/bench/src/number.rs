@@ -20,11 +20,6 @@ pub(crate) fn small(measured: f64) -> u32 {
     u32::try_from(whole(measured)).unwrap_or(u32::MAX)
 }
 
-/// Milliseconds of a duration.
-pub(crate) fn ms(duration: std::time::Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
-}
-
 /// The smallest value that is not exceeded by this share (0 to 1) of the ascending samples; none without samples.
 pub(crate) fn percentile<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
     let last = ascending.len().checked_sub(1)?;

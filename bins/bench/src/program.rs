@@ -1,7 +1,6 @@
-//! The measured programs: the real server, and the small ones to compare with.
+//! The measured server.
 
 use std::{
-    ffi::OsStr,
     fs::File,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
@@ -12,12 +11,12 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::client::{Client, Request};
+use crate::{client::Client, dataset::Opened};
 
-/// How long a program may take until it answers.
+/// How long the server may take until it answers.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// A running program; ended with the value.
+/// The running server; ended with the value.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
@@ -26,7 +25,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// The real server over this database, without a rate limit.
-    pub(crate) fn server(server: &Path, url: &str, log: &str, dir: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn server(server: &Path, opened: &Opened, url: &str) -> anyhow::Result<Self> {
         let (listen, admin) = (free_address()?, free_address()?);
         let mut command = Command::new(server);
         command
@@ -34,50 +33,26 @@ impl Program {
             .env("ASSAY_LISTEN", listen.to_string())
             .env("ASSAY_ADMIN_LISTEN", admin.to_string())
             .env("ASSAY_RATE_LIMIT", "0")
-            .env("RUST_LOG", log);
-        let child = spawn(command, dir, "assay-server.log")?;
-        Self::ready(child, listen, admin, "/readyz")
-    }
-
-    /// Another subcommand of this program that serves.
-    pub(crate) fn own(arguments: &[&str], dir: &Path) -> anyhow::Result<Self> {
-        let listen = free_address()?;
-        let mut command = Command::new(std::env::current_exe().context("finding this program")?);
-        command.args(arguments).arg("--listen").arg(listen.to_string());
-        let name = arguments.first().copied().unwrap_or("own");
-        Self::ready(
-            spawn(command, dir, &format!("{name}.log"))?,
-            listen,
-            listen,
-            "/ready",
-        )
-    }
-
-    /// A foreign program that listens there.
-    pub(crate) fn foreign(command: Command, dir: &Path, listen: SocketAddr) -> anyhow::Result<Self> {
-        Self::ready(spawn(command, dir, "foreign.log")?, listen, listen, "/")
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    fn ready(child: Child, listen: SocketAddr, probe: SocketAddr, path: &str) -> anyhow::Result<Self> {
+            .env("RUST_LOG", "warn");
         let mut program = Self {
-            child,
-            client: Client::new(listen)?,
+            child: spawn(command, &opened.dir, "assay-server.log")?,
+            client: Client::new(listen, &opened.data.key),
         };
-        let probe = Client::new(probe)?;
+        program.until_ready(admin)?;
+        Ok(program)
+    }
+
+    fn until_ready(&mut self, admin: SocketAddr) -> anyhow::Result<()> {
+        let probe = Client::new(admin, "");
         let deadline = Instant::now() + READY_WITHIN;
-        let request = Request::get(path, &[]);
-        while !probe.once(&request).is_ok_and(|answer| answer.status == 200) {
-            if let Some(ended) = program.child.try_wait()? {
-                bail!("a server ended at once with {ended}; its log lies in the data folder");
+        while !probe.once("/readyz").is_ok_and(|answer| answer.status == 200) {
+            if let Some(ended) = self.child.try_wait()? {
+                bail!("the server ended at once with {ended}; its log lies in the data folder");
             }
-            ensure!(Instant::now() < deadline, "a server was not ready in time");
+            ensure!(Instant::now() < deadline, "the server was not ready in time");
             thread::sleep(Duration::from_millis(20));
         }
-        Ok(program)
+        Ok(())
     }
 }
 
@@ -100,7 +75,7 @@ fn spawn(mut command: Command, dir: &Path, log: &str) -> anyhow::Result<Child> {
 }
 
 /// An address that is free now.
-pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
+fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
@@ -116,24 +91,4 @@ pub(crate) fn server(named: Option<&Path>) -> anyhow::Result<PathBuf> {
         path.display()
     );
     Ok(path)
-}
-
-/// Finds a program: in the given folder, on the path, or in Debian's folder of Postgres.
-pub(crate) fn find(name: &str, named: Option<&Path>) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH");
-    let on_path = path.iter().flat_map(|path| std::env::split_paths::<OsStr>(path));
-    let mut packaged: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path().join("bin"))
-        .collect();
-    packaged.sort();
-    named
-        .map(Path::to_path_buf)
-        .into_iter()
-        .chain(on_path)
-        .chain(packaged.into_iter().rev())
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::number::{float, small};
+use crate::number::small;
 
 /// What `generate` makes.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "N", default_value_t = 90.0, value_parser = positive)]
     pub(crate) days: f64,
     /// Days of history of the project in which every test fails now and then; 0 for no such project
-    #[arg(long, value_name = "N", default_value_t = 14.0, value_parser = share_or_more)]
+    #[arg(long, value_name = "N", default_value_t = 14.0, value_parser = any)]
     pub(crate) storm_days: f64,
     /// Share of the tests that fail now and then
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
@@ -35,9 +35,6 @@ pub(crate) struct Shape {
     /// Make every project as large as the first, and with as many runs
     #[arg(long)]
     pub(crate) alike: bool,
-    /// Store every run except the last this number of times, by copying its rows: for very many runs in little time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) copies: u32,
     /// Branches of the large project in addition to its stable one
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) branches: u32,
@@ -60,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// The large project's runs in the whole time, without copies.
+    /// The large project's runs in the whole time.
     pub(crate) fn runs(&self) -> u32 {
         small(self.runs_per_day * self.days).max(1)
     }
@@ -91,43 +88,37 @@ impl FromStr for Size {
 impl Size {
     /// For a folder's name.
     pub(crate) fn folder(self) -> String {
-        if self.0 < 1.0 {
-            format!("size-1-{}", small(1.0 / self.0))
-        } else {
-            format!("size-{}", small(self.0))
-        }
+        format!("size-{}", self.name().replace('/', "-"))
     }
 
     /// For people.
     pub(crate) fn name(self) -> String {
-        let below = 1.0 / self.0;
-        if self.0 < 1.0 && (below - below.round()).abs() < 1e-9 {
-            format!("1/{}", float(small(below)))
+        if self.0 < 1.0 {
+            format!("1/{}", small(1.0 / self.0))
         } else {
             self.0.to_string()
         }
     }
 }
 
+/// Parses a number above 0.
 fn positive(text: &str) -> Result<f64, String> {
-    text.parse::<f64>()
-        .ok()
-        .filter(|number| *number > 0.0 && *number < 1e6)
-        .ok_or_else(|| "expected a number above 0".to_owned())
+    number(text, f64::MIN_POSITIVE, 1e6)
 }
 
-fn share_or_more(text: &str) -> Result<f64, String> {
-    text.parse::<f64>()
-        .ok()
-        .filter(|number| *number >= 0.0 && *number < 1e6)
-        .ok_or_else(|| "expected a number from 0".to_owned())
+/// Parses a number from 0.
+fn any(text: &str) -> Result<f64, String> {
+    number(text, 0.0, 1e6)
 }
 
+/// Parses a share from 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
-    text.parse::<f64>()
-        .ok()
-        .filter(|number| (0.0..=1.0).contains(number))
-        .ok_or_else(|| "expected a share from 0 to 1".to_owned())
+    number(text, 0.0, 1.0)
+}
+
+fn number(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("expected a number from {least} to {most}"))
 }
 
 #[cfg(test)]

@@ -5,47 +5,28 @@ use rand::{RngExt as _, rngs::StdRng};
 
 use super::plan::TestPlan;
 
-const PARTS: [&str; 40] = [
-    "submit",
-    "total",
-    "cart-badge",
-    "email",
-    "password",
-    "search-box",
-    "result-list",
-    "next-page",
-    "avatar",
-    "menu",
-    "dialog",
-    "toast",
-    "price",
-    "quantity",
-    "coupon",
-    "address",
-    "card-number",
-    "expiry",
-    "cvc",
-    "save",
-    "delete",
-    "confirm",
-    "cancel",
-    "filter",
-    "sort",
-    "date-from",
-    "date-to",
-    "export",
-    "import",
-    "upload",
-    "preview",
-    "share",
-    "copy-link",
-    "language",
-    "theme",
-    "logout",
-    "help",
-    "status",
-    "history",
-    "summary",
+/// What a test touches, by which its errors differ.
+const PARTS: &str = "submit total cart-badge email password search-box result-list next-page avatar menu dialog \
+    toast price quantity coupon address card-number expiry cvc save delete confirm cancel filter \
+    sort date-from date-to export import upload preview share copy-link language theme logout help \
+    status history summary";
+
+/// The kinds of errors; the last is a network's. `{part}` belongs to the test, the other places change.
+const KINDS: [&str; 12] = [
+    "TimeoutError: locator.click: Timeout {few}000ms exceeded.\nCall log:\n  - waiting for getByTestId('{part}')\n  \
+     - locator resolved to <button id=\"b{one}\">…</button>\n  - attempting click action",
+    "Error: expect(locator).toHaveText(expected)\n\nLocator: getByTestId('{part}')\nExpected string: \"{one}.00 €\"\n\
+     Received string: \"{two}.00 €\"",
+    "Error: expect(received).toBe(expected) // Object.is equality in {part}\n\nExpected: {one}\nReceived: {two}",
+    "AssertionError: expected {part} to have {one} entries but got {two}",
+    "TypeError: Cannot read properties of undefined (reading '{part}')",
+    "Error: strict mode violation: getByRole('button', { name: '{part}' }) resolved to {few} elements",
+    "Test timeout of {few}0000ms exceeded while waiting for the {part} of order 8f{one}-{two}",
+    "java.lang.NullPointerException: {part} is null\n\tat com.example.Page{few}.load(Page.java:{two})",
+    "assert response.status_code == 200\nE   assert 503 == 200\nE    +  where 503 = <Response of /{part}/{one}>.status_code",
+    "Error: expect(page).toHaveURL(expected)\n\nExpected pattern: /{part}/\nReceived string: \"https://shop.example/{part}?id={one}\"",
+    "deadlock detected: process {one} waits for ShareLock on transaction {two}; table \"{part}\"",
+    "Error: connect ECONNREFUSED 10.0.{few}.1:5432",
 ];
 
 /// An error of this test. Mostly the test's own, sometimes a network's.
@@ -53,94 +34,25 @@ pub(super) fn error(test: &TestPlan, outage: bool, random: &mut StdRng) -> (Atte
     let kind = if outage || random.random_bool(0.05) {
         11
     } else {
-        test.error % 12
+        usize::try_from(test.error % 12).unwrap_or(0)
     };
-    let part = usize::try_from(test.error / 12 % 40)
-        .ok()
-        .and_then(|place| PARTS.get(place))
-        .copied();
-    let part = part.unwrap_or("submit");
+    let part = usize::try_from(test.error / 12 % 40).unwrap_or(0);
+    let part = PARTS.split(' ').nth(part).unwrap_or("submit");
     let (one, two) = (
         random.random_range(1..9_999_u32),
         random.random_range(1..9_999_u32),
     );
-    let (status, message) = match kind {
-        0 => (
-            AttemptStatus::TimedOut,
-            format!(
-                "TimeoutError: locator.click: Timeout {}000ms exceeded.\nCall log:\n  - waiting for getByTestId('{part}')\n  \
-                 - locator resolved to <button id=\"b{one}\">…</button>\n  - attempting click action",
-                one % 60 + 1
-            ),
-        ),
-        1 => (
-            AttemptStatus::Failed,
-            format!(
-                "Error: expect(locator).toHaveText(expected)\n\nLocator: getByTestId('{part}')\nExpected string: \"{one}.00 €\"\n\
-                 Received string: \"{two}.00 €\""
-            ),
-        ),
-        2 => (
-            AttemptStatus::Failed,
-            format!(
-                "Error: expect(received).toBe(expected) // Object.is equality in {part}\n\nExpected: {one}\nReceived: {two}"
-            ),
-        ),
-        3 => (
-            AttemptStatus::Failed,
-            format!("AssertionError: expected {part} to have {one} entries but got {two}"),
-        ),
-        4 => (
-            AttemptStatus::Failed,
-            format!("TypeError: Cannot read properties of undefined (reading '{part}')"),
-        ),
-        5 => (
-            AttemptStatus::Failed,
-            format!(
-                "Error: strict mode violation: getByRole('button', {{ name: '{part}' }}) resolved to {} elements",
-                one % 5 + 2
-            ),
-        ),
-        6 => (
-            AttemptStatus::TimedOut,
-            format!(
-                "Test timeout of {}0000ms exceeded while waiting for the {part} of order 8f{one:04x}-{two:04x}",
-                one % 9 + 1
-            ),
-        ),
-        7 => (
-            AttemptStatus::Failed,
-            format!(
-                "java.lang.NullPointerException: {part} is null\n\tat com.example.Page{}.load(Page.java:{two})",
-                one % 7
-            ),
-        ),
-        8 => (
-            AttemptStatus::Failed,
-            format!(
-                "assert response.status_code == 200\nE   assert 503 == 200\nE    +  where 503 = <Response of /{part}/{one}>.status_code"
-            ),
-        ),
-        9 => (
-            AttemptStatus::Failed,
-            format!(
-                "Error: expect(page).toHaveURL(expected)\n\nExpected pattern: /{part}/\nReceived string: \"https://shop.example/{part}?id={one}\""
-            ),
-        ),
-        10 => (
-            AttemptStatus::Failed,
-            format!(
-                "deadlock detected: process {one} waits for ShareLock on transaction {two}; table \"{part}\""
-            ),
-        ),
-        _ => (
-            AttemptStatus::Failed,
-            format!(
-                "Error: connect ECONNREFUSED 10.0.{}.{}:5432",
-                one % 256,
-                two % 256
-            ),
-        ),
+    let message = KINDS
+        .get(kind)
+        .map_or("", |kind| *kind)
+        .replace("{part}", part)
+        .replace("{one}", &one.to_string())
+        .replace("{two}", &two.to_string())
+        .replace("{few}", &(one % 9 + 1).to_string());
+    let status = if matches!(kind, 0 | 6) {
+        AttemptStatus::TimedOut
+    } else {
+        AttemptStatus::Failed
     };
     let line = test.error % 400 + 1;
     let detail = ErrorDetail {

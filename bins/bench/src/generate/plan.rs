@@ -196,48 +196,21 @@ impl Revisions {
     }
 }
 
-const AREAS: [&str; 12] = [
-    "checkout",
-    "login",
-    "search",
-    "cart",
-    "profile",
-    "orders",
-    "payments",
-    "reports",
-    "settings",
-    "inventory",
-    "notifications",
-    "api",
-];
-const SUBJECTS: [&str; 10] = [
-    "shows the total",
-    "keeps the selection",
-    "rejects an empty form",
-    "survives a reload",
-    "sorts by date",
-    "sends one request",
-    "restores the session",
-    "shows an error for a bad card",
-    "loads the next page",
-    "updates the badge",
-];
+const AREAS: &str =
+    "checkout login search cart profile orders payments reports settings inventory notifications api";
+const SUBJECTS: &str = "shows the total|keeps the selection|rejects an empty form|survives a reload|sorts by date|\
+    sends one request|restores the session|shows an error for a bad card|loads the next page|updates the badge";
 
 fn test(number: u32, of: u32, role: Role, shape: &Shape, random: &mut StdRng) -> TestPlan {
-    let pick = |words: &[&'static str], by: u32| {
-        let length = u32::try_from(words.len()).unwrap_or(1);
-        usize::try_from(by % length)
-            .ok()
-            .and_then(|place| words.get(place).copied())
-            .unwrap_or_default()
-    };
-    let area = pick(&AREAS, number / 40);
+    let place = |number: u32, of: u32| usize::try_from(number % of).unwrap_or(0);
+    let area = AREAS.split(' ').nth(place(number / 40, 12)).unwrap_or_default();
+    let subject = SUBJECTS.split('|').nth(place(number, 10)).unwrap_or_default();
     let file = number / 12;
     let share = f64::from(number) / f64::from(of);
     let growing = (shape.days - GROWS_UNTIL).max(0.0);
     let late = share > shape.first_tests && role == Role::Large;
     TestPlan {
-        name: format!("{area} page {file} > {} (case {number})", pick(&SUBJECTS, number)),
+        name: format!("{area} page {file} > {subject} (case {number})"),
         file: format!("tests/{area}/{area}-{file}.spec.ts"),
         duration_ms: small_u64(20.0 * random.random_range(0.0_f64..6.0).exp()),
         nature: nature(role, shape, random),
