@@ -35,6 +35,11 @@ impl TestDatabase {
         Self::from_template("template1").unwrap_or_else(|error| panic!("{error:?}"))
     }
 
+    /// Another database with the same state. Nothing may be connected to this one.
+    pub fn copy(&self) -> Self {
+        Self::from_template(&self.name).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
     /// The connection string.
     pub fn url(&self) -> &str {
         &self.url

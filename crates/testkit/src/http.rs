@@ -79,7 +79,7 @@ impl Client {
 }
 
 /// An answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The status.
     pub status: u16,
@@ -121,6 +121,38 @@ impl Response {
     /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON; null where it is none.
+    pub fn json_or_null(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The code of an error.
+    pub fn code(&self) -> String {
+        let body = self.json_or_null();
+        body["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The sentence of an error.
+    pub fn sentence(&self) -> String {
+        let body = self.json_or_null();
+        body["error"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Everything but the date, to compare two answers byte for byte.
+    pub fn apart_from_date(&self) -> Self {
+        let mut same = self.clone();
+        same.headers.retain(|(name, _)| name != "date");
+        // The order of fields is that of a map and means nothing.
+        same.headers.sort();
+        same
+    }
+
+    /// The answer in words, not too many.
+    pub fn told(&self) -> String {
+        let body: String = self.text().chars().take(300).collect();
+        format!("{} {:?} {body}", self.status, self.headers)
     }
 
     /// The body as JSON.

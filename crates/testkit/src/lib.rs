@@ -1,7 +1,8 @@
 //! Development only: a database per test, the real programs, an HTTP client.
 //!
 //! [`TestDatabase::new`] creates an empty, migrated database for the test and drops it at the end. [`Server::start`]
-//! runs the real server over it, [`Cli`] the real command line.
+//! runs the real server over it, [`Cli`] the real command line. [`World::new`] has an organization, a project and a read
+//! key in it, and [`Served::new`] a server over that.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,9 +19,12 @@ mod database;
 mod http;
 mod program;
 mod server;
+pub mod wire;
+mod world;
 
 pub use browser::{Browser, Scripts};
 pub use database::TestDatabase;
 pub use http::{Client, Response};
-pub use program::{Cli, program};
+pub use program::{Cli, program, said};
 pub use server::{PATIENCE, Server, free_address};
+pub use world::{Served, Template, World, junit, rfc3339, text};

@@ -15,8 +15,11 @@ use walkdir::WalkDir;
 use crate::cluster;
 
 /// The path of a program of this workspace, such as `assay`. Both programs are built if they are missing or older
-/// than their sources.
+/// than their sources. `ASSAY_TEST_PROGRAMS` names a folder of programs that were built elsewhere.
 pub fn program(name: &str) -> PathBuf {
+    if let Some(folder) = std::env::var_os("ASSAY_TEST_PROGRAMS") {
+        return Path::new(&folder).join(name);
+    }
     build().unwrap_or_else(|error| panic!("the programs were not built: {error:?}"));
     cluster::profile().join(name)
 }
@@ -66,6 +69,11 @@ impl Cli {
         );
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("assay {arguments:?}: {error}"))
     }
+}
+
+/// What a program wrote to standard error.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Builds the programs, unless they are newer than every source: once for all test processes that wait for it.

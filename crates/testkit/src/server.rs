@@ -31,6 +31,7 @@ pub struct Server {
     client: Client,
     admin: Client,
     ingest: Option<Client>,
+    front: Option<Client>,
 }
 
 impl Server {
@@ -65,6 +66,17 @@ impl Server {
         server
     }
 
+    /// Starts a server that also serves the pages, with these environment variables.
+    pub fn start_with_front(database_url: &str, environment: &[(&str, &str)]) -> Self {
+        let address = free_address();
+        let mut server = Self::start_with(
+            database_url,
+            &[environment, &[("ASSAY_FRONT_LISTEN", &address)]].concat(),
+        );
+        server.front = Some(Client::new(format!("http://{address}")));
+        server
+    }
+
     /// Starts this command, which may wrap the program, with these environment variables, and does not wait.
     pub fn launch(mut command: Command, environment: &[(&str, &str)]) -> Self {
         let (address, operators) = (free_address(), free_address());
@@ -91,6 +103,7 @@ impl Server {
             client: Client::new(format!("http://{address}")),
             admin: Client::new(format!("http://{operators}")),
             ingest: None,
+            front: None,
             address,
         }
     }
@@ -117,6 +130,15 @@ impl Server {
     /// Where the server was not started with that listener.
     pub fn ingest(&self) -> &Client {
         self.ingest.as_ref().expect("the server takes reports")
+    }
+
+    /// A client of the listener for the pages.
+    ///
+    /// # Panics
+    ///
+    /// Where the server was not started with that listener.
+    pub fn front(&self) -> &Client {
+        self.front.as_ref().expect("the server has pages")
     }
 
     /// The process id.

@@ -2,13 +2,10 @@
 
 use std::{process::Stdio, thread};
 
-use assay_testkit::{Cli, TestDatabase};
+use assay_testkit::{Cli, TestDatabase, World, said, text};
 use serde_json::json;
 
-use crate::{
-    junit,
-    world::{World, said, text},
-};
+use crate::junit;
 
 #[test]
 fn organizations_are_made_listed_and_moved_between_plans() {

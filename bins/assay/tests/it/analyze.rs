@@ -5,13 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, Server};
+use assay_testkit::{Cli, Server, World, said};
 use serde_json::Value;
 
-use crate::{
-    junit,
-    world::{World, said},
-};
+use crate::junit;
 
 /// The command line over a database that is not there: analysis needs none.
 fn cli() -> Cli {

@@ -13,11 +13,11 @@ use std::{
     process::{Output, Stdio},
 };
 
-use assay_testkit::{Cli, TestDatabase, program};
+use assay_testkit::{Cli, TestDatabase, program, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{junit, world::said};
+use crate::junit;
 
 /// What a block of commands may be that is not run here: it compiles the project (running the tests shows that it
 /// does); it runs until it is stopped, on addresses and with files of a server; it changes the machine, or needs one

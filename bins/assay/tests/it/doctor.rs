@@ -2,13 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use assay_testkit::{Cli, TestDatabase, program};
+use assay_testkit::{Cli, TestDatabase, World, program, said};
 use serde_json::Value;
 
-use crate::{
-    junit,
-    world::{World, said},
-};
+use crate::junit;
 
 /// The exit status and what was found, whichever it is.
 fn doctor(cli: &Cli) -> (i32, Value) {

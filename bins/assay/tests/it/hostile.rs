@@ -1,6 +1,7 @@
 //! Reports that were made to hurt, through the real program into a real database: what is refused leaves nothing
 //! behind, what is taken is harmless, and either way in little memory.
 
+use assay_testkit::{World, said};
 use std::{
     fs,
     io::{BufWriter, Write as _},
@@ -9,8 +10,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-use crate::world::{World, said};
 
 /// What the program may take of the address space, in KiB: a file of 50 MB several times over, with its threads.
 const MEMORY_KIB: u64 = 2 << 20;

@@ -5,12 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use assay_testkit::{World, said, text};
 use serde_json::{Value, json};
 
-use crate::{
-    junit,
-    world::{World, said, text},
-};
+use crate::junit;
 
 const START: &str = "2026-11-20T10:00:00Z";
 

@@ -5,13 +5,10 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::Server;
+use assay_testkit::{Server, World, said, text};
 use serde_json::Value;
 
-use crate::{
-    junit,
-    world::{World, said, text},
-};
+use crate::junit;
 
 /// When the reports' tests ran: a server takes reports of the last days only.
 pub(crate) fn now() -> String {

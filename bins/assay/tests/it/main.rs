@@ -31,4 +31,3 @@ mod sources;
 mod terminal;
 mod upload;
 mod usage;
-mod world;

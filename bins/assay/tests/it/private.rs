@@ -2,10 +2,10 @@
 
 use std::process::{Command, Output, Stdio};
 
-use assay_testkit::program;
+use assay_testkit::{program, said};
 use serde_json::Value;
 
-use crate::{junit, world::said};
+use crate::junit;
 
 fn assay(folder: &std::path::Path, arguments: &[&str]) -> Output {
     Command::new(program("assay"))

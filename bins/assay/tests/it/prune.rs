@@ -1,9 +1,7 @@
 //! `assay prune`.
 
-use crate::{
-    junit,
-    world::{World, said, text},
-};
+use crate::junit;
+use assay_testkit::{World, said, text};
 
 #[test]
 fn what_is_past_the_retention_is_counted_then_deleted() {

@@ -1,8 +1,6 @@
 //! Names and ids that are mistyped, and lists that have nothing to show.
 
-use assay_testkit::{Cli, TestDatabase};
-
-use crate::world::{World, said, text};
+use assay_testkit::{Cli, TestDatabase, World, said, text};
 
 #[test]
 fn a_name_that_is_nearly_right_is_suggested() {

@@ -12,8 +12,8 @@ use crate::{
     pty::{Session, Streams},
     receiver::{Receiver, error, stored},
     upload::Job,
-    world::said,
 };
+use assay_testkit::said;
 
 /// A shell command that writes a report.
 fn writing(path: &str, then: &str) -> String {

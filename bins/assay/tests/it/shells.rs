@@ -5,9 +5,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, program};
-
-use crate::world::said;
+use assay_testkit::{Cli, program, said};
 
 fn cli() -> Cli {
     Cli::new("postgresql:///nowhere")

@@ -7,9 +7,9 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, said};
 
-use crate::{junit, world::said};
+use crate::junit;
 
 const START: &str = "2026-11-20T10:00:00Z";
 

@@ -5,8 +5,8 @@ use std::{io::Write as _, process::Stdio};
 use crate::{
     junit,
     pty::{Session, Streams},
-    world::{World, said, text},
 };
+use assay_testkit::{World, said, text};
 
 fn key(world: &World) -> String {
     text(

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, said};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,7 +15,6 @@ use crate::{
     junit,
     pty::{Session, Streams},
     receiver::{Receiver, error, reply, stored},
-    world::said,
 };
 
 pub(crate) const KEY: &str = "svc_0123456789abcdefghijABCDEFGHIJ01AAAAAA";

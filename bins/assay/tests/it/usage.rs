@@ -1,8 +1,6 @@
 //! Exit statuses and streams.
 
-use assay_testkit::{Cli, TestDatabase};
-
-use crate::world::said;
+use assay_testkit::{Cli, TestDatabase, said};
 
 #[test]
 fn wrong_usage_is_2_and_help_is_0() {

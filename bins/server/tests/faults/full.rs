@@ -6,12 +6,13 @@ use std::{
     process::Command,
 };
 
+use assay_testkit::said;
 use diesel::{RunQueryDsl as _, sql_query};
 
 use crate::{
     postgres::Postgres,
     quiet, snapshot,
-    world::{Report, Source, World, said},
+    world::{Report, Source, World},
 };
 
 /// What the disk leaves for the import that does not fit.
@@ -26,7 +27,7 @@ fn an_import_that_does_not_fit_stores_nothing_and_reads_go_on() {
         return;
     };
     let postgres = Postgres::start(&disk.folder);
-    let world = World::over(Source::Own(Box::new(postgres)), folder);
+    let world = World::over(postgres, folder);
     world.import(&Report::whole(1, 30, 60));
     let before = snapshot::of(&world);
 

@@ -1,8 +1,9 @@
 //! Postgres stopped, restarted, killed, frozen, while requests come.
 
-use std::time::{Duration, Instant};
-
-use assay_testkit::PATIENCE;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{
     load::{Load, Seen, is_a_failure_on_contract},
@@ -78,17 +79,13 @@ fn survives(fault: impl FnOnce(&mut World, &Load) -> Instant) -> Vec<Seen> {
 
     let answered = fault(&mut world, &load);
     let first = world.ask("/branches");
-    let mut recovered = answered.elapsed();
     if first.status != 200 {
-        // It was on its way before; what counts is how soon one succeeds.
         is_a_failure_on_contract(&first);
-        while world.ask("/branches").status != 200 {
-            assert!(answered.elapsed() < PATIENCE, "it does not recover");
-        }
-        recovered = answered.elapsed();
     }
-    println!("recovered after {recovered:?}");
-    assert!(recovered < RECOVERED_WITHIN, "recovered after {recovered:?}");
+    // However busy the machine is: once that time has passed, a request succeeds.
+    thread::sleep(RECOVERED_WITHIN.saturating_sub(answered.elapsed()));
+    let later = world.ask("/branches");
+    assert_eq!(later.status, 200, "it does not recover: {}", later.text());
 
     load.until_more(20, |seen| seen.status == 200);
     let seen = load.stop();

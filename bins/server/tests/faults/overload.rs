@@ -5,14 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{PATIENCE, program};
+use assay_testkit::{PATIENCE, program, text};
 use diesel::connection::SimpleConnection as _;
 
 use crate::{
     quiet,
     raw::{self, Answer, Connection},
     server,
-    world::{Report, Source, World, text},
+    world::{Report, Source, World},
 };
 
 /// How much the server's memory may grow in a flood, in megabytes.

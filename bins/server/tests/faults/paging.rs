@@ -9,12 +9,13 @@ use std::{
     thread,
 };
 
+use assay_testkit::text;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 
 use crate::{
     quiet,
-    world::{Report, World, now, text},
+    world::{Report, World, now},
 };
 
 /// How long the plan keeps results.

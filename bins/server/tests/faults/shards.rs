@@ -8,8 +8,9 @@ use std::{
 
 use crate::{
     quiet,
-    world::{Report, World, said, text},
+    world::{Report, World},
 };
+use assay_testkit::{said, text};
 
 const RUNS: u32 = 3;
 const SHARDS: u32 = 6;

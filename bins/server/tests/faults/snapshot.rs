@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use assay_testkit::text;
 use serde_json::Value;
 
-use crate::world::{World, text};
+use crate::world::World;
 
 /// Fields that tell the time of the request or of the import.
 const TIMES: [&str; 5] = ["from", "to", "now", "evaluatedAt", "createdAt"];

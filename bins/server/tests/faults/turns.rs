@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, said};
 use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
 
 use crate::{
     quiet,
-    world::{Report, Source, World, said},
+    world::{Report, Source, World},
 };
 
 /// Holds every project's lock until the transaction ends.

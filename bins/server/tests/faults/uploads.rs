@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Client, Server, free_address, program};
+use assay_testkit::{Client, Server, free_address, program, said, text};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
     quiet, server, snapshot,
-    world::{Report, World, said, text},
+    world::{Report, World},
 };
 
 /// How many uploads are cut off. `ASSAY_KILLS` asks for more.

@@ -1,11 +1,8 @@
 //! A database with an organization, a project and a key, and a server over it.
 
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use std::{fs, process::Command};
 
-use assay_testkit::{Cli, Response, Server, TestDatabase};
+use assay_testkit::{Cli, Response, Server, TestDatabase, rfc3339, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -33,8 +30,19 @@ pub(crate) enum Source {
 impl World {
     /// A world in the cluster that all tests share.
     pub(crate) fn new() -> Self {
-        let database = TestDatabase::new();
-        Self::over(Source::Shared(database), tempfile::tempdir().unwrap())
+        let made = assay_testkit::World::new();
+        let (server, folder) = (
+            server::start(made.folder.path(), made.database.url()),
+            made.folder,
+        );
+        Self {
+            server,
+            cli: made.cli,
+            key: made.key,
+            project: made.project,
+            database: Source::Shared(made.database),
+            folder,
+        }
     }
 
     /// A world with a Postgres of its own.
@@ -44,23 +52,19 @@ impl World {
         fs::create_dir(&data).unwrap();
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let postgres = Postgres::start(&data);
-        Self::over(Source::Own(Box::new(postgres)), folder)
+        Self::over(postgres, folder)
     }
 
-    /// A world over this database, which may be empty still.
-    pub(crate) fn over(database: Source, folder: TempDir) -> Self {
-        let cli = Cli::new(database.url());
-        cli.json(&["migrate"]);
-        cli.json(&["org", "create", "Shop", "--plan", "pro"]);
-        let project = text(&cli.json(&["project", "create", "--org", "Shop", "web"])["id"]);
-        let key = text(&cli.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
-        let server = server::start(folder.path(), database.url());
+    /// A world over this Postgres, which may be empty still.
+    pub(crate) fn over(postgres: Postgres, folder: TempDir) -> Self {
+        let url = postgres.url().to_owned();
+        let made = assay_testkit::World::over(postgres, &url);
         Self {
-            server,
-            cli,
-            key,
-            project,
-            database,
+            server: server::start(folder.path(), &url),
+            cli: made.cli,
+            key: made.key,
+            project: made.project,
+            database: Source::Own(Box::new(made.database)),
             folder,
         }
     }
@@ -171,8 +175,7 @@ impl Report {
     }
 
     fn started(&self) -> String {
-        let at = now() - time::Duration::seconds(self.age_s);
-        at.format(&time::format_description::well_known::Rfc3339).unwrap()
+        rfc3339(now() - time::Duration::seconds(self.age_s))
     }
 
     /// Whether a test fails in this run: some always, some now and then.
@@ -205,15 +208,4 @@ impl Report {
 pub(crate) fn now() -> time::OffsetDateTime {
     static NOW: std::sync::OnceLock<time::OffsetDateTime> = std::sync::OnceLock::new();
     *NOW.get_or_init(|| time::OffsetDateTime::now_utc().replace_nanosecond(0).unwrap())
-}
-
-/// What a program wrote to standard error.
-pub(crate) fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// A JSON string's text.
-pub(crate) fn text(value: &Value) -> String {
-    let text = value.as_str().unwrap_or_else(|| panic!("no string: {value}"));
-    text.to_owned()
 }

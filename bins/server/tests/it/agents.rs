@@ -3,13 +3,10 @@
 
 use std::{io::Write as _, net::TcpListener, process::Stdio};
 
-use assay_testkit::program;
+use assay_testkit::{Served, program, text};
 use serde_json::{Value, json};
 
-use crate::{
-    failures,
-    world::{World, text},
-};
+use crate::failures;
 
 /// The newest version of the protocol that opens with a handshake.
 const HANDSHAKE: &str = "2025-11-25";
@@ -18,7 +15,7 @@ const STATELESS: &str = "2026-07-28";
 
 /// A served project and the address of the endpoint.
 struct Agents {
-    world: World,
+    world: Served,
     endpoint: String,
 }
 
@@ -27,7 +24,7 @@ impl Agents {
     fn empty() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         Self {
-            world: World::with(&[("ASSAY_FRONT_LISTEN", &free.to_string())]),
+            world: Served::with(&[("ASSAY_FRONT_LISTEN", &free.to_string())]),
             endpoint: format!("http://{free}/mcp"),
         }
     }
@@ -52,7 +49,7 @@ impl Agents {
             ];
             agents
                 .world
-                .import(ago, &[("adds", true), ("pays", sometimes)], &flags);
+                .import_cases(ago, &[("adds", true), ("pays", sometimes)], &flags);
         }
         agents
     }
@@ -216,7 +213,7 @@ fn only_a_read_key_from_an_allowed_place_calls_tools() {
         .world
         .cli
         .run(&["key", "revoke", &agents.world.key_id, "--yes"]);
-    let mut server = agents.world.server;
+    let Served { mut server, world } = agents.world;
     let endpoint = agents.endpoint.clone();
     server.until("revoked", |_| {
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
@@ -225,7 +222,7 @@ fn only_a_read_key_from_an_allowed_place_calls_tools() {
             .header("Authorization", &good);
         request.send(message.to_string()).unwrap().status().as_u16() == 401
     });
-    assert!(!server.log().contains(&agents.world.key), "a key is in the log");
+    assert!(!server.log().contains(&world.key), "a key is in the log");
 }
 
 #[test]
@@ -314,9 +311,9 @@ fn a_commit_or_a_branch_names_the_newest_run_of_each_suite() {
             "--pr",
             "7",
         ];
-        agents.world.import(minutes, &[(suite, passes)], &flags);
+        agents.world.import_cases(minutes, &[(suite, passes)], &flags);
     }
-    agents.world.import(
+    agents.world.import_cases(
         20,
         &[("other", false)],
         &["--branch", "main", "--commit", "aa00c0ffee"],

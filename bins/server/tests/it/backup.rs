@@ -5,9 +5,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, Server, TestDatabase};
+use assay_testkit::{Cli, Served, Server, TestDatabase, World};
 
-use crate::{everything, world::World};
+use crate::everything;
 
 /// A program of Postgres, from the folder of the newest version that is installed.
 fn postgres(name: &str) -> Command {
@@ -38,13 +38,13 @@ fn run(command: &mut Command) {
 
 #[test]
 fn a_restored_dump_answers_the_same_on_every_route() {
-    let world = World::new();
+    let world = Served::new();
     for (index, minutes) in [20, 3 * 24 * 60, 20 * 24 * 60, 50 * 24 * 60]
         .into_iter()
         .enumerate()
     {
         let key = format!("run {index}");
-        world.import(
+        world.import_cases(
             minutes,
             &[("adds", index % 2 == 0), ("removes", true)],
             &["--run-key", &key],
@@ -85,17 +85,16 @@ fn a_restored_dump_answers_the_same_on_every_route() {
     // It goes on where the other one was: what is derived is right, and reports and prunings find their partitions.
     let rebuilt = cli.json(&["rebuild"]);
     assert_eq!(rebuilt["projects"][0]["result"]["runsChanged"], 0, "{rebuilt}");
-    let moved = World {
-        cli,
+    let moved = Served {
         server,
-        key: world.key.clone(),
-        key_id: world.key_id.clone(),
-        project: world.project.clone(),
-        folder: tempfile::tempdir().unwrap(),
-        database: restored,
+        world: World {
+            cli,
+            database: restored,
+            ..world.world
+        },
     };
-    moved.import(10, &[("adds", true)], &["--run-key", "later"]);
-    moved.import(200 * 24 * 60, &[("adds", true)], &["--run-key", "ancient"]);
+    moved.import_cases(10, &[("adds", true)], &["--run-key", "later"]);
+    moved.import_cases(200 * 24 * 60, &[("adds", true)], &["--run-key", "ancient"]);
     assert_eq!(moved.get("/runs?days=90")["total"], 5);
     let pruned = moved.cli.json(&["prune"]);
     assert_eq!(

@@ -9,9 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::Server;
-
-use crate::world::{World, text};
+use assay_testkit::{Served, Server, text};
 
 /// Within this time after a command has ended it counts on every process.
 const COUNTS_WITHIN: Duration = Duration::from_secs(1);
@@ -22,7 +20,7 @@ const WATCHED: Duration = Duration::from_millis(500);
 
 /// Two servers over the database of a world.
 struct Pair {
-    world: World,
+    world: Served,
     second: Server,
 }
 
@@ -36,7 +34,7 @@ struct Seen {
 
 impl Pair {
     fn new() -> Self {
-        let world = World::new();
+        let world = Served::new();
         let second = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
         Self { world, second }
     }
@@ -183,7 +181,7 @@ fn what_was_not_there_is_there_at_once() {
 fn settings_count_at_once_wherever_they_are_shown() {
     let pair = Pair::new();
     let world = &pair.world;
-    world.import(10, &[("adds", true)], &["--branch", "main"]);
+    world.import_cases(10, &[("adds", true)], &["--branch", "main"]);
     let name = text(
         &world.get(&format!("/runs/{}", text(&world.get("/runs")["runs"][0]["id"])))["tests"][0]["testName"],
     );

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use assay_testkit::Client;
+use assay_testkit::{Client, text};
 use serde_json::Value;
-
-use crate::world::text;
 
 /// Path and body of every route, for a project that holds at least one run, test and error. All must be answered.
 pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, String)> {

@@ -1,26 +1,25 @@
 //! Whose failure it is, from imported reports to the answer.
 
+use assay_testkit::{Served, text};
 use serde_json::{Value, json};
-
-use crate::world::{World, text};
 
 /// Twelve runs of main with new code each, a rerun, and a branch with four failures: one of its own, one that main broke,
 /// one of a flaky test, and one that began with the branch's first revision.
-fn story() -> (World, Vec<String>) {
-    let world = World::new();
+fn story() -> (Served, Vec<String>) {
+    let world = Served::new();
     let runs = tell(&world);
     (world, runs)
 }
 
 /// The ids of the runs of the story, which are imported into an empty project.
-pub(crate) fn tell(world: &World) -> Vec<String> {
+pub(crate) fn tell(world: &Served) -> Vec<String> {
     let mut runs = Vec::new();
     let mut import = |minutes: i64, branch: &str, commit: &str, failed: &[&str]| {
         let tests = ["adds", "gone", "mails", "sums", "wobbles"];
         let cases = tests.map(|test| (test, !failed.contains(&test)));
         let key = minutes.to_string();
         let flags = ["--branch", branch, "--commit", commit, "--run-key", &key];
-        let imported = world.import(minutes, &cases, &flags);
+        let imported = world.import_cases(minutes, &cases, &flags);
         runs.push(text(&imported["runId"]));
     };
     for index in 0..12 {

@@ -5,14 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use assay_testkit::{Served, text};
 use serde_json::json;
-
-use crate::world::{World, text};
 
 #[test]
 fn what_is_imported_is_read_on_every_route() {
-    let world = World::new();
-    let imported = world.import(
+    let world = Served::new();
+    let imported = world.import_cases(
         60,
         &[("adds", true), ("sums", false)],
         &[
@@ -28,7 +27,7 @@ fn what_is_imported_is_read_on_every_route() {
             "Sum",
         ],
     );
-    world.import(
+    world.import_cases(
         30,
         &[("adds", true), ("sums", true)],
         &["--branch", "topic", "--commit", "c0ffee00c0ffee00"],
@@ -91,7 +90,7 @@ fn what_is_imported_is_read_on_every_route() {
 
 #[test]
 fn a_revocation_and_a_plan_take_effect_within_a_second() {
-    let world = World::new();
+    let world = Served::new();
     assert_eq!(world.ask("/projects").status, 200);
     world.cli.json(&["org", "set-plan", "Shop", "free"]);
     within_a_second(&world, 403, "tier_too_low");
@@ -109,7 +108,7 @@ fn a_revocation_and_a_plan_take_effect_within_a_second() {
 
 #[test]
 fn an_ingest_key_reads_nothing() {
-    let world = World::new();
+    let world = Served::new();
     let key = text(&world.cli.json(&["key", "create-ingest", "--project", "web"])["key"]);
     let answer = world.server.client().get("/api/v1/projects", Some(&key));
     assert_eq!(
@@ -120,7 +119,7 @@ fn an_ingest_key_reads_nothing() {
 
 #[test]
 fn settings_show_what_was_set() {
-    let world = World::new();
+    let world = Served::new();
     world.cli.json(&[
         "project",
         "set",
@@ -147,7 +146,7 @@ fn settings_show_what_was_set() {
 }
 
 /// Asks until an answer has this status and code, which one that is asked for after a second must have.
-fn within_a_second(world: &World, status: u16, code: &str) {
+fn within_a_second(world: &Served, status: u16, code: &str) {
     let deadline = Instant::now() + Duration::from_secs(1);
     loop {
         let asked = Instant::now();

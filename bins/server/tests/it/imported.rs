@@ -6,19 +6,17 @@ use std::{
     path::PathBuf,
 };
 
+use assay_testkit::{Served, text};
 use serde_json::Value;
 
-use crate::{
-    season::{STABLE, Season, identity, instant},
-    world::{World, text},
-};
+use crate::season::{STABLE, Season, identity, instant};
 
 /// A test by name and file.
 pub(crate) type Test = (String, String);
 
 /// A season in a served database, with the reports that were imported.
 pub(crate) struct Imported {
-    pub(crate) world: World,
+    pub(crate) world: Served,
     pub(crate) season: Season,
     /// By run.
     pub(crate) run_ids: Vec<String>,
@@ -31,7 +29,7 @@ impl Imported {
     pub(crate) fn new(seed: u64, full: bool) -> Self {
         let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
         let mut imported = Self {
-            world: World::new(),
+            world: Served::new(),
             season: Season::new(seed, now, full),
             run_ids: Vec::new(),
             files: BTreeMap::new(),

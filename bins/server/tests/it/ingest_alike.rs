@@ -3,12 +3,12 @@
 use std::{fs, path::Path, process::Command};
 
 use assay_domain::intake::IngestTerms;
+use assay_testkit::text;
 use serde_json::Value;
 
 use crate::{
     everything,
     ingest::{Intake, key_for, now},
-    world::text,
 };
 
 /// A way to store a report.

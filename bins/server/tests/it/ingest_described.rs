@@ -4,13 +4,10 @@ use std::{fs, path::Path};
 
 use assay_access::key::mint;
 use assay_domain::{intake::IngestTerms, key::KeyKind};
-use assay_testkit::Response;
+use assay_testkit::{Response, text};
 use serde_json::Value;
 
-use crate::{
-    ingest::{FAILS, Intake, code, now},
-    world::text,
-};
+use crate::ingest::{FAILS, Intake, code, now};
 
 pub(crate) fn document() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ingest-openapi.json");

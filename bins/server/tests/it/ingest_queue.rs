@@ -9,12 +9,12 @@ use std::{
 };
 
 use assay_domain::intake::IngestTerms;
+use assay_testkit::text;
 use diesel::{PgConnection, connection::SimpleConnection as _};
 
 use crate::{
     everything,
     ingest::{FAILS, Intake, PASSES, code, key_for},
-    world::text,
 };
 
 /// Uploads that have a connection to the database and wait for the project's lock.

@@ -35,4 +35,3 @@ mod season;
 mod shards;
 mod statements;
 mod verdicts;
-mod world;

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::timestamp::{DAY_MS, Timestamp};
+use assay_testkit::text;
 use serde_json::{Value, json};
-
-use crate::world::text;
 
 /// One run that did not skip the test.
 #[derive(Debug, Clone)]

@@ -1,18 +1,16 @@
 //! `assay refingerprint` after the algorithm changed.
 
-use assay_testkit::TestDatabase;
+use assay_testkit::{Served, TestDatabase, text};
 use serde_json::json;
-
-use crate::world::{World, text};
 
 /// As an earlier version of the algorithm might have written it.
 const OLD: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
 fn an_old_fingerprint_still_answers_after_errors_were_grouped_anew() {
-    let world = World::new();
-    world.import(30, &[("adds", false)], &["--branch", "main"]);
-    world.import(20, &[("adds", false), ("sums", false)], &["--branch", "main"]);
+    let world = Served::new();
+    world.import_cases(30, &[("adds", false)], &["--branch", "main"]);
+    world.import_cases(20, &[("adds", false), ("sums", false)], &["--branch", "main"]);
     let detail = |fingerprint: &str| world.ask(&format!("/projects/{}/errors/{fingerprint}", world.project));
     let present = text(&world.get("/errors")["errors"][0]["fingerprint"]);
     let before = detail(&present).json();
@@ -43,7 +41,7 @@ fn an_old_fingerprint_still_answers_after_errors_were_grouped_anew() {
 
 #[test]
 fn grouping_a_project_anew_that_is_not_there_is_refused() {
-    let world = World::new();
+    let world = Served::new();
     let output = world.cli.run(&["refingerprint", "--project", "gone", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

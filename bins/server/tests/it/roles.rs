@@ -10,10 +10,10 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_repository::Database;
-use assay_testkit::{Cli, Server, TestDatabase};
+use assay_testkit::{Cli, Served, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
-use crate::{everything, world::World};
+use crate::everything;
 
 /// A login of a test's own that is a member of a group; dropped with the value.
 struct Login<'a> {
@@ -95,14 +95,14 @@ const IMPORTS: [&str; 6] = [
     "UPDATE verdict SET status = 'healthy'",
 ];
 
-fn world() -> World {
-    let world = World::new();
-    world.import(
+fn world() -> Served {
+    let world = Served::new();
+    world.import_cases(
         3 * 24 * 60,
         &[("adds", false), ("removes", true)],
         &["--run-key", "a"],
     );
-    world.import(10, &[("adds", true), ("removes", true)], &["--run-key", "b"]);
+    world.import_cases(10, &[("adds", true), ("removes", true)], &["--run-key", "b"]);
     world
 }
 
@@ -134,26 +134,18 @@ fn the_servers_login_answers_everything_and_writes_nothing() {
 
 #[test]
 fn the_importers_login_imports_and_sees_no_key() {
-    let world = world();
-    let login = Login::new(&world.database, "assay_importer");
-    let importer = World {
-        cli: Cli::new(login.url()),
-        server: world.server,
-        key: world.key.clone(),
-        key_id: world.key_id.clone(),
-        project: world.project.clone(),
-        folder: tempfile::tempdir().unwrap(),
-        database: TestDatabase::unmigrated(),
-    };
+    let mut importer = world();
+    let login = Login::new(&importer.world.database, "assay_importer");
+    importer.world.cli = Cli::new(login.url());
     // New weeks, a shard that moves its run, one that is replaced, errors and a new browser.
-    importer.import(30 * 24 * 60, &[("adds", false)], &["--run-key", "old"]);
-    importer.import(20, &[("adds", false)], &["--run-key", "s", "--shard", "1/2"]);
-    importer.import(
+    importer.import_cases(30 * 24 * 60, &[("adds", false)], &["--run-key", "old"]);
+    importer.import_cases(20, &[("adds", false)], &["--run-key", "s", "--shard", "1/2"]);
+    importer.import_cases(
         9 * 24 * 60,
         &[("sums", false), ("adds", true)],
         &["--run-key", "s", "--shard", "2/2"],
     );
-    importer.import(15, &[("sums", true)], &["--run-key", "s", "--shard", "2/2"]);
+    importer.import_cases(15, &[("sums", true)], &["--run-key", "s", "--shard", "2/2"]);
     assert_eq!(importer.get("/runs?days=90")["total"], 4);
 
     for sql in WRITES {

@@ -1,18 +1,17 @@
 //! Shards that arrive late, again, or not at all.
 
+use assay_testkit::{Served, text};
 use serde_json::Value;
-
-use crate::world::{World, text};
 
 #[test]
 fn a_late_shard_joins_its_run_and_any_shards_id_names_it() {
-    let world = World::new();
-    let first = world.import(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
+    let world = Served::new();
+    let first = world.import_cases(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
     let detail = world.get(&format!("/runs/{}", text(&first["runId"])));
     assert_eq!(detail["run"]["status"], "incomplete");
     assert_eq!(world.get("/runs")["runs"][0]["status"], Value::Null);
 
-    let late = world.import(50, &[("two", false)], &["--run-key", "b", "--shard", "2/2"]);
+    let late = world.import_cases(50, &[("two", false)], &["--run-key", "b", "--shard", "2/2"]);
     assert_eq!(late["runId"], first["runId"]);
     let by_run = world.ask(&format!(
         "/projects/{}/runs/{}",
@@ -36,15 +35,15 @@ fn a_late_shard_joins_its_run_and_any_shards_id_names_it() {
 
 #[test]
 fn a_shard_imported_again_replaces_what_it_said() {
-    let world = World::new();
-    world.import(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
-    let broken = world.import(
+    let world = Served::new();
+    world.import_cases(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
+    let broken = world.import_cases(
         50,
         &[("two", false), ("gone", true)],
         &["--run-key", "b", "--shard", "2/2"],
     );
     let fingerprint = text(&world.get("/errors")["errors"][0]["fingerprint"]);
-    let mended = world.import(50, &[("two", true)], &["--run-key", "b", "--shard", "2/2"]);
+    let mended = world.import_cases(50, &[("two", true)], &["--run-key", "b", "--shard", "2/2"]);
     assert_eq!(broken["shardId"], mended["shardId"]);
     let detail = world.get(&format!("/runs/{}", text(&mended["runId"])));
     assert_eq!(

@@ -1,5 +1,6 @@
 //! How many statements each route costs once the key and the project are known, which docs/storage.md tells.
 
+use assay_testkit::{Served, text};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -10,8 +11,6 @@ use assay_access::limit::InProcess;
 use assay_api::{App, BASE, ROUTES};
 use assay_domain::timestamp::Timestamp;
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
-
-use crate::world::{World, text};
 
 /// Every route with the most statements that it costs, and whether these stand in a transaction, which costs two more
 /// round trips.
@@ -69,9 +68,9 @@ fn sent(database: &str) -> Vec<String> {
 #[actix_web::test]
 async fn every_route_costs_the_statements_that_are_told() {
     set_default_instrumentation(notes).unwrap();
-    let world = World::new();
-    world.import(20, &[("adds", true), ("removes", false)], &["--branch", "main"]);
-    world.import(10, &[("adds", false), ("removes", true)], &["--branch", "main"]);
+    let world = Served::new();
+    world.import_cases(20, &[("adds", true), ("removes", false)], &["--branch", "main"]);
+    world.import_cases(10, &[("adds", false), ("removes", true)], &["--branch", "main"]);
     let run = text(&world.get("/runs")["runs"][0]["id"]);
     let test = world.get(&format!("/runs/{run}"))["tests"]
         .as_array()

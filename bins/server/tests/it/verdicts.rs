@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use assay_testkit::text;
 use serde_json::{Value, json};
 
 use crate::{
     imported::{Imported, Test, test_of},
     season::STABLE,
-    world::text,
 };
 
 #[test]

@@ -154,7 +154,7 @@ fn pages_are_small_and_ask_for_little() {
     for page in world.pages() {
         let plain = world.page(&page, &cookie).body.len();
         let coded = world
-            .front
+            .front()
             .get_with(&page, &[("Cookie", &cookie), ("Accept-Encoding", "zstd")])
             .body
             .len();

@@ -30,7 +30,7 @@ fn every_answer_has_the_headers_that_keep_a_page_to_itself() {
     }
     let page = world.page(&format!("/p/{}/errors", world.project), &cookie);
     let tag = page.header("etag").unwrap().to_owned();
-    let again = world.front.get_with(
+    let again = world.front().get_with(
         &format!("/p/{}/errors", world.project),
         &[("Cookie", &cookie), ("If-None-Match", &tag)],
     );
@@ -47,7 +47,7 @@ fn every_answer_has_the_headers_that_keep_a_page_to_itself() {
     ] {
         let (_, rest) = text.split_once(before).unwrap();
         let (name, _) = rest.split_once('"').unwrap();
-        let file = world.front.get_with(&format!("/assets/{name}"), &[]);
+        let file = world.front().get_with(&format!("/assets/{name}"), &[]);
         assert_eq!(file.status, 200);
         assert!(file.header("content-type").unwrap().starts_with(media));
         assert_eq!(
@@ -166,9 +166,9 @@ fn a_foreign_and_an_absent_id_are_the_same_bytes() {
 fn pages_are_read_only_and_bounded_in_number() {
     let world = World::new();
     let cookie = world.cookie();
-    let answer = world.front.post("/", &[("Cookie", &cookie)], b"");
+    let answer = world.front().post("/", &[("Cookie", &cookie)], b"");
     assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")));
-    let front = Client::new(world.front.base());
+    let front = Client::new(world.front().base());
     let path = format!("/p/{}/runs/none", world.project);
     let mut refused = 0;
     // More than two windows admit, so that a window that ends meanwhile does not hide the limit.

@@ -1,8 +1,8 @@
 //! A served database with runs of tests whose names are hostile, and a browser that is signed in.
 
-use std::{net::TcpListener, process::Command};
+use std::sync::OnceLock;
 
-use assay_testkit::{Browser, Cli, Client, Response, Scripts, Server, TestDatabase, program};
+use assay_testkit::{Browser, Client, Response, Scripts, Served, Server, Template, junit, text};
 use serde_json::Value;
 
 /// Names that try to leave their place on a page.
@@ -17,114 +17,37 @@ pub(crate) fn hostile_names() -> Vec<String> {
     ]
 }
 
+/// Served with its pages. All worlds have the same state.
 pub(crate) struct World {
-    pub(crate) cli: Cli,
-    pub(crate) server: Server,
-    pub(crate) front: Client,
-    pub(crate) key: String,
-    pub(crate) key_id: String,
-    pub(crate) project: String,
-    folder: tempfile::TempDir,
-    /// Dropped last.
-    _database: TestDatabase,
+    pub(crate) served: Served,
+}
+
+impl std::ops::Deref for World {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        let database = TestDatabase::new();
-        let cli = Cli::new(database.url());
-        cli.json(&["org", "create", "Shop", "--plan", "pro"]);
-        let project = cli.json(&["project", "create", "--org", "Shop", "web"]);
-        let key = cli.json(&["key", "create", "--org", "Shop", "--days", "90"]);
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut server = Server::launch(
-            Command::new(program("assay-server")),
-            &[
-                ("ASSAY_DATABASE_URL", database.url()),
-                ("ASSAY_RATE_LIMIT", "0"),
-                ("ASSAY_FRONT_LISTEN", &address.to_string()),
-            ],
-        );
-        server.ready();
-        let world = Self {
-            cli,
-            server,
-            front: Client::new(format!("http://{address}")),
-            key: text(&key["key"]),
-            key_id: text(&key["id"]),
-            project: text(&project["id"]),
-            folder: tempfile::tempdir().unwrap(),
-            _database: database,
+        static STATE: OnceLock<Template> = OnceLock::new();
+        let make = || {
+            let world = assay_testkit::World::new();
+            import_all(&world);
+            world.into_template()
         };
-        world.import_all();
-        world
-    }
-
-    /// Twelve daily runs: a test that breaks, one that flips, one that is new and fails, and the hostile ones.
-    fn import_all(&self) {
-        let names = hostile_names();
-        for run in 0..12_i64 {
-            let mut cases = vec![
-                ("breaks <b>for good</b>".to_owned(), run < 8),
-                ("flips".to_owned(), run % 2 == 0),
-                ("fails now".to_owned(), run != 11),
-                ("is fine".to_owned(), true),
-            ];
-            cases.extend(
-                names
-                    .iter()
-                    .enumerate()
-                    .map(|(place, name)| (name.clone(), (run + place as i64) % 5 != 0)),
-            );
-            self.import((12 - run) * 24 * 60, &cases, &format!("run-{run}"));
+        let world = STATE.get_or_init(make).world();
+        let server = Server::start_with_front(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+        Self {
+            served: world.served_by(server),
         }
-        // A branch of yesterday breaks what is fine; what main broke is broken there, too.
-        let mut cases = vec![
-            ("breaks <b>for good</b>".to_owned(), false),
-            ("flips".to_owned(), false),
-            ("is fine".to_owned(), false),
-        ];
-        cases.extend(names.iter().map(|name| (name.clone(), true)));
-        self.import_on(
-            60,
-            &cases,
-            "topic",
-            "topic",
-            "aa23456789abcdef0123456789abcdef01234567",
-        );
     }
 
-    /// Imports a JUnit report of these cases on main, each a name and whether it passed.
-    pub(crate) fn import(&self, minutes_ago: i64, cases: &[(String, bool)], key: &str) {
-        self.import_on(
-            minutes_ago,
-            cases,
-            key,
-            "main",
-            "0123456789abcdef0123456789abcdef01234567",
-        );
-    }
-
-    fn import_on(&self, minutes_ago: i64, cases: &[(String, bool)], key: &str, branch: &str, commit: &str) {
-        let path = self.folder.path().join("r.xml");
-        std::fs::write(&path, report(cases)).unwrap();
-        let start = (time::OffsetDateTime::now_utc() - time::Duration::minutes(minutes_ago))
-            .format(&time::format_description::well_known::Rfc3339)
-            .unwrap();
-        self.cli.json(&[
-            "import",
-            "--project",
-            "web",
-            "--started-at",
-            &start,
-            "--run-key",
-            key,
-            "--branch",
-            branch,
-            "--commit",
-            commit,
-            &path.display().to_string(),
-        ]);
+    /// A client of the pages.
+    pub(crate) fn front(&self) -> &Client {
+        self.server.front()
     }
 
     /// Gets a path below the API's base, which must exist.
@@ -139,7 +62,7 @@ impl World {
 
     /// The address of a page.
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.front.base())
+        format!("{}{path}", self.front().base())
     }
 
     /// A browser that signed in with the key.
@@ -192,7 +115,7 @@ impl World {
     /// Posts a form, as a page of the site itself or of another.
     pub(crate) fn post(&self, path: &str, form: &str, is_own: bool) -> Response {
         let site = if is_own { "same-origin" } else { "cross-site" };
-        self.front.post(
+        self.front().post(
             path,
             &[
                 ("Content-Type", "application/x-www-form-urlencoded"),
@@ -204,36 +127,62 @@ impl World {
 
     /// Gets a page with the cookie.
     pub(crate) fn page(&self, path: &str, cookie: &str) -> Response {
-        self.front.get_with(path, &[("Cookie", cookie)])
+        self.front().get_with(path, &[("Cookie", cookie)])
     }
 }
 
-fn report(cases: &[(String, bool)]) -> String {
-    let case = |(name, passed): &(String, bool)| {
-        let failure = if *passed {
-            String::new()
-        } else {
-            format!(
-                "<failure message=\"expected 3, got &lt;i&gt;4\">at {}</failure>",
-                xml(name)
-            )
-        };
-        format!(
-            "<testcase classname=\"cart\" name=\"{}\" file=\"tests/cart.test.ts\" time=\"0.210\">{failure}</testcase>",
-            xml(name)
-        )
-    };
-    format!(
-        "<testsuite name=\"s\">{}</testsuite>",
-        cases.iter().map(case).collect::<String>()
-    )
+/// Twelve daily runs: a test that breaks, one that flips, one that is new and fails, and the hostile ones.
+fn import_all(world: &assay_testkit::World) {
+    let names = hostile_names();
+    for run in 0..12_i64 {
+        let mut cases = vec![
+            ("breaks <b>for good</b>".to_owned(), run < 8),
+            ("flips".to_owned(), run % 2 == 0),
+            ("fails now".to_owned(), run != 11),
+            ("is fine".to_owned(), true),
+        ];
+        cases.extend(
+            names
+                .iter()
+                .enumerate()
+                .map(|(place, name)| (name.clone(), (run + place as i64) % 5 != 0)),
+        );
+        import(
+            world,
+            (12 - run) * 24 * 60,
+            &cases,
+            &format!("run-{run}"),
+            ("main", "0123456789abcdef0123456789abcdef01234567"),
+        );
+    }
+    // A branch of yesterday breaks what is fine; what main broke is broken there, too.
+    let mut cases = vec![
+        ("breaks <b>for good</b>".to_owned(), false),
+        ("flips".to_owned(), false),
+        ("is fine".to_owned(), false),
+    ];
+    cases.extend(names.iter().map(|name| (name.clone(), true)));
+    import(
+        world,
+        60,
+        &cases,
+        "topic",
+        ("topic", "aa23456789abcdef0123456789abcdef01234567"),
+    );
 }
 
-fn xml(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+/// Imports a JUnit report of these cases, each a name and whether it passed, on a branch with its commit.
+fn import(
+    world: &assay_testkit::World,
+    minutes_ago: i64,
+    cases: &[(String, bool)],
+    key: &str,
+    (branch, commit): (&str, &str),
+) {
+    let failure = |name: &str| ("expected 3, got <i>4".to_owned(), format!("at {name}"));
+    let report = junit(cases, "tests/cart.test.ts", failure);
+    let flags = ["--run-key", key, "--branch", branch, "--commit", commit];
+    world.import_report(minutes_ago, &report, &flags);
 }
 
 pub(crate) fn escaped(text: &str) -> String {
@@ -246,11 +195,4 @@ pub(crate) fn escaped(text: &str) -> String {
             }
         })
         .collect()
-}
-
-pub(crate) fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("no string: {value}"))
-        .to_owned()
 }

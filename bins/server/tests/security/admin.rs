@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, env};
 
-use crate::{contract::Contract, dice::Dice, wire, world::World};
+use crate::{contract::Contract, dice::Dice, world::World};
+use assay_testkit::wire;
 
 const PATHS: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"];
 

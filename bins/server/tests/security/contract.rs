@@ -2,10 +2,9 @@
 
 use std::{fs, path::Path};
 
+use assay_testkit::Response;
 use jsonschema::Validator;
 use serde_json::{Value, json};
-
-use crate::wire::Answer;
 
 /// Header fields that an answer may have, and no other: none names the software or its version.
 const FIELDS: [&str; 12] = [
@@ -115,7 +114,7 @@ impl Contract {
     pub(crate) fn success(
         &self,
         operation: &Operation,
-        answer: &Answer,
+        answer: &Response,
         is_head: bool,
     ) -> Result<(), String> {
         fields(answer)?;
@@ -141,7 +140,7 @@ impl Contract {
         if is_head || answer.header("content-encoding").is_some() {
             return Ok(());
         }
-        let body = answer.json().ok_or("the body is no JSON")?;
+        let body = serde_json::from_slice(&answer.body).map_err(|_| "the body is no JSON")?;
         let wrong: Vec<_> = operation
             .body
             .iter_errors(&body)
@@ -156,7 +155,7 @@ impl Contract {
     }
 
     /// Whether a refusal keeps the contract: a closed list of codes, one shape of body, the fields that belong to it.
-    pub(crate) fn refusal(&self, answer: &Answer, is_head: bool) -> Result<(), String> {
+    pub(crate) fn refusal(&self, answer: &Response, is_head: bool) -> Result<(), String> {
         fields(answer)?;
         let challenge = (answer.status == 401).then_some("Bearer");
         same("www-authenticate", answer.header("www-authenticate"), challenge)?;
@@ -177,7 +176,7 @@ impl Contract {
         if is_head {
             return Ok(());
         }
-        let body = answer.json().ok_or("the body is no JSON")?;
+        let body = serde_json::from_slice(&answer.body).map_err(|_| "the body is no JSON")?;
         same("error body", self.error.is_valid(&body), true)?;
         same("code", self.codes.contains(&answer.code()), true)?;
         let sentence = body["error"].as_str().unwrap_or_default();
@@ -186,9 +185,9 @@ impl Contract {
     }
 }
 
-fn fields(answer: &Answer) -> Result<(), String> {
+fn fields(answer: &Response) -> Result<(), String> {
     match answer
-        .head
+        .headers
         .iter()
         .find(|(name, _)| !FIELDS.contains(&name.as_str()))
     {

@@ -1,8 +1,6 @@
 //! Web pages of other origins, through the program.
 
-use assay_testkit::{Server, TestDatabase};
-
-use crate::wire;
+use assay_testkit::{Server, TestDatabase, wire};
 
 #[test]
 fn only_pages_of_listed_origins_get_an_answer_to_a_preflight_request() {

@@ -11,13 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Server, TestDatabase};
+use assay_testkit::{
+    Response, Server, TestDatabase,
+    wire::{self, Kept},
+};
 
 use crate::{
     contract::Contract,
     expected::{self, Expected, Versions},
     generator::{Draft, Generator},
-    wire::{self, Answer, Kept},
     world::World,
 };
 
@@ -122,7 +124,7 @@ fn limited(world: &World, contract: &Contract, seed: u64) {
             answered += 1;
             continue;
         }
-        let named: Vec<_> = answer.head.iter().map(|(name, _)| name.as_str()).collect();
+        let named: Vec<_> = answer.headers.iter().map(|(name, _)| name.as_str()).collect();
         let bare = named
             .iter()
             .all(|name| ["content-length", "date", "connection", "x-request-id"].contains(name));
@@ -191,8 +193,8 @@ fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Coun
     (counts, wrong)
 }
 
-fn tell(answer: Option<&Answer>) -> String {
-    answer.map_or_else(|| "no answer".to_owned(), Answer::told)
+fn tell(answer: Option<&Response>) -> String {
+    answer.map_or_else(|| "no answer".to_owned(), Response::told)
 }
 
 /// Whether the answer is the expected one; then which it was.
@@ -200,7 +202,7 @@ fn judge(
     contract: &Contract,
     expected: &Expected<'_>,
     draft: &Draft,
-    answer: Option<&Answer>,
+    answer: Option<&Response>,
 ) -> Result<String, String> {
     if matches!(expected, Expected::Sound) {
         return sound(contract, answer, draft.is_head());
@@ -237,7 +239,7 @@ fn judge(
 }
 
 /// Whether the answer keeps the contract, whichever it is.
-fn sound(contract: &Contract, answer: Option<&Answer>, is_head: bool) -> Result<String, String> {
+fn sound(contract: &Contract, answer: Option<&Response>, is_head: bool) -> Result<String, String> {
     let Some(answer) = answer else {
         return Ok("closed".to_owned());
     };

@@ -5,10 +5,10 @@ use crate::{
     dice::Dice,
     expected::Versions,
     hostile::{SEGMENTS, VALUES},
-    wire::escape,
     words::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
     world::{Holding, Keys, World},
 };
+use assay_testkit::wire::escape;
 
 /// A request that is to be sent.
 #[derive(Debug, Clone)]

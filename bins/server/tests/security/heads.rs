@@ -6,14 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use assay_testkit::{Response, wire};
 use rustls::version::TLS13;
 
-use crate::{
-    contract::Contract,
-    tls,
-    wire::{self, Answer},
-    world::World,
-};
+use crate::{contract::Contract, tls, world::World};
 
 fn refused_heads(key: &str) -> Vec<(&'static str, u16, Vec<u8>)> {
     let head = |target: &str, fields: &str| {
@@ -59,7 +55,7 @@ fn refused_heads(key: &str) -> Vec<(&'static str, u16, Vec<u8>)> {
     ]
 }
 
-fn assert_refused(contract: &Contract, what: &str, status: u16, answer: Option<Answer>) {
+fn assert_refused(contract: &Contract, what: &str, status: u16, answer: Option<Response>) {
     let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
     assert_eq!(answer.status, status, "{what}: {}", answer.told());
     assert_eq!(answer.code(), "invalid_parameter", "{what}: {}", answer.told());

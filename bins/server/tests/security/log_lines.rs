@@ -1,8 +1,8 @@
 //! A request cannot write a line of the log that looks like another's.
 
-use assay_testkit::Server;
+use assay_testkit::{Server, wire};
 
-use crate::{wire, world::World};
+use crate::world::World;
 
 /// What an attacker would like to see in a log.
 const FORGED: &str = "2026-11-20T00:00:00.000Z INFO  access: forged";

@@ -19,18 +19,15 @@
     reason = "tests end by panics, and may read the clock and the environment"
 )]
 
+use assay_oracle::{dice, hostile};
+
 mod admin;
 mod contract;
 mod cors;
-#[path = "../oracle/dice.rs"]
-mod dice;
 mod expected;
 mod fuzz;
 mod generator;
 mod heads;
-#[expect(dead_code, reason = "the oracle uses more of it")]
-#[path = "../oracle/hostile.rs"]
-mod hostile;
 mod log_lines;
 mod misplaced;
 mod noise;
@@ -41,6 +38,5 @@ mod statements;
 mod tenancy;
 mod timing;
 mod tls;
-mod wire;
 mod words;
 mod world;

@@ -7,11 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::Server;
+use assay_testkit::{
+    Response, Server,
+    wire::{self, escape},
+};
 
 use crate::{
     misplaced::{escape_all, requests},
-    wire::{self, Answer, escape},
     world::World,
 };
 
@@ -215,7 +217,7 @@ fn passwords_and_keys_stay_with_the_programs() {
     );
 }
 
-fn anything(world: &World) -> Answer {
+fn anything(world: &World) -> Response {
     let project = escape(&world.ours.project);
     wire::get(
         world.address,

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use assay_testkit::{
+    Response,
+    wire::{self, escape},
+};
 
 use crate::{
     contract::Contract,
     statements::Statements,
-    wire::{self, Answer, escape},
     world::{Holding, World},
 };
 
@@ -77,7 +79,7 @@ fn asks(contract: &Contract, project: &str, holding: Option<&Holding>) -> Vec<As
 }
 
 impl World {
-    fn as_us(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Answer {
+    fn as_us(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Response {
         wire::ask(self.address, method, path, Some(&self.keys.good), head).apart_from_date()
     }
 }
@@ -193,10 +195,7 @@ fn filters_of_others(world: &World) {
         ),
     ] {
         let ask = |query: &str| {
-            let mut body = world
-                .as_us("GET", &format!("{base}{route}?{query}"), &[])
-                .json()
-                .unwrap();
+            let mut body = world.as_us("GET", &format!("{base}{route}?{query}"), &[]).json();
             // The period ends now.
             if let Some(fields) = body.as_object_mut() {
                 fields.remove("window");
@@ -249,7 +248,7 @@ fn cursors_of_others(world: &World) {
             );
             let answer = world.as_us("GET", &path, &[]);
             assert_eq!(answer.status, 200, "{path}");
-            let body = answer.json().unwrap();
+            let body = answer.json();
             assert_eq!(body["total"], 13);
             for run in body["runs"].as_array().unwrap() {
                 assert!(
@@ -263,7 +262,7 @@ fn cursors_of_others(world: &World) {
 
 /// The list of projects has our own, and no body of ours has a word of theirs.
 fn only_our_own_is_listed(world: &World) {
-    let listed = world.as_us("GET", "/api/v1/projects", &[]).json().unwrap();
+    let listed = world.as_us("GET", "/api/v1/projects", &[]).json();
     let ids: BTreeSet<_> = listed["projects"]
         .as_array()
         .unwrap()
@@ -283,7 +282,7 @@ fn only_our_own_is_listed(world: &World) {
             ask.what,
             answer.told()
         );
-        let body = answer.json().unwrap_or(Value::Null).to_string();
+        let body = answer.json_or_null().to_string();
         for word in ["vault", "Theirs", &world.theirs.project, "sibling"] {
             assert!(!body.contains(word), "{} tells {word}", ask.what);
         }

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use crate::{wire::Kept, world::World};
+use crate::world::World;
+use assay_testkit::wire::Kept;
 
 const ROUNDS: usize = 4_000;
 

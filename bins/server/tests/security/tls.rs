@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Server, TestDatabase, program};
+use assay_testkit::{Response, Server, TestDatabase, program, wire};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
@@ -18,8 +18,6 @@ use rustls::{
     pki_types::{CertificateDer, ServerName},
     version::{TLS12, TLS13},
 };
-
-use crate::wire::{self, Answer};
 
 /// How long a renewal may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,7 +82,7 @@ pub(crate) fn greet(
     Ok(stream)
 }
 
-fn ask(stream: &mut Tls) -> Option<Answer> {
+fn ask(stream: &mut Tls) -> Option<Response> {
     use std::io::Write as _;
     stream
         .write_all(b"GET /api/v1/projects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

@@ -1,11 +1,11 @@
 //! A served database with two organizations that must not see each other, and keys of every kind.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::OnceLock};
 
-use assay_testkit::{Cli, Server, TestDatabase};
-use serde_json::Value;
-
-use crate::wire::{self, escape};
+use assay_testkit::{
+    Cli, Server, TestDatabase, rfc3339, text,
+    wire::{self, escape},
+};
 
 /// What one project holds, as its owner sees it over HTTP.
 #[derive(Debug, Clone, Default)]
@@ -74,9 +74,16 @@ pub(crate) struct World {
     pub(crate) database: TestDatabase,
 }
 
-impl World {
-    /// A world whose server has these settings.
-    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+/// What the programs made, once for all worlds.
+struct State {
+    database: TestDatabase,
+    keys: Keys,
+    /// Each project's id and name, and the ids of its shards.
+    projects: Vec<(String, &'static str, Vec<String>)>,
+}
+
+impl State {
+    fn make() -> Self {
         let database = TestDatabase::new();
         let cli = Cli::new(database.url());
         let folder = tempfile::tempdir().unwrap();
@@ -96,9 +103,25 @@ impl World {
             projects.push((id, name, shards));
         }
         let keys = keys(&cli, &database, &projects[0].0);
+        Self {
+            database,
+            keys,
+            projects,
+        }
+    }
+}
+
+impl World {
+    /// A world whose server has these settings.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+        static STATE: OnceLock<State> = OnceLock::new();
+        let state = STATE.get_or_init(State::make);
+        let (database, keys) = (state.database.copy(), state.keys.clone());
+        let cli = Cli::new(database.url());
         let server = Server::start_with(database.url(), settings);
         let address = server.client().address();
-        let mut holdings = projects
+        let mut holdings = state
+            .projects
             .iter()
             .zip([&keys.good, &keys.good, &keys.theirs])
             .map(|((id, name, shards), key)| holding(address, key, id, name, shards));
@@ -161,9 +184,7 @@ fn keys(cli: &Cli, database: &TestDatabase, project: &str) -> Keys {
 /// Imports a run, every fourth one as two shards, and returns the shards' ids. Names and errors are those of the
 /// project alone.
 fn import(cli: &Cli, folder: &std::path::Path, project: &str, name: &str, number: i64) -> Vec<String> {
-    let start = (time::OffsetDateTime::now_utc() - time::Duration::hours(2 + number))
-        .format(&time::format_description::well_known::Rfc3339)
-        .unwrap();
+    let start = rfc3339(time::OffsetDateTime::now_utc() - time::Duration::hours(2 + number));
     let path = folder.join("report.xml");
     let shards: &[Option<&str>] = if number % 4 == 0 {
         &[Some("1/2"), Some("2/2")]
@@ -247,7 +268,7 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
         assert_eq!(answer.status, 200, "{path}: {}", answer.told());
         answer
     };
-    let json = |path: &str| get(path).json().unwrap();
+    let json = |path: &str| get(path).json();
     let mut found = Holding {
         project: project.to_owned(),
         branch: format!("{name}/work"),
@@ -271,7 +292,7 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
     let detail = get(&format!("/runs/{}", found.runs[0]));
     found.tags.extend(detail.header("etag").map(str::to_owned));
     found.runs.extend(shards.iter().cloned());
-    let detail = detail.json().unwrap();
+    let detail = detail.json();
     for test in detail["tests"].as_array().unwrap() {
         let name = text(&test["testName"]);
         found.tests.push((name, text(&test["filePath"])));
@@ -290,12 +311,4 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
         "{found:?}"
     );
     found
-}
-
-/// A JSON string's text.
-pub(crate) fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("no string: {value}"))
-        .to_owned()
 }

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
+use assay_testkit::said;
 use serde_json::Value;
 
 use super::{blocks, root};
@@ -11,7 +12,6 @@ use crate::{
     junit,
     receiver::{Receiver, stored},
     upload::Job,
-    world::said,
 };
 
 /// Names and values.

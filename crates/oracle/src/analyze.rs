@@ -1,0 +1,117 @@
+//! `assay analyze` over the same results as a table of attempts: the same verdicts, to the last digit.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{
+    checks::{Scene, verdicts::Verdicts},
+    clock, oracle,
+    stack::Stack,
+    tally::Tally,
+};
+
+/// The figures that cannot depend on who counts them.
+const FIELDS: [&str; 8] = [
+    "status",
+    "statusReason",
+    "flakeScore",
+    "flipRate",
+    "failureRate",
+    "runsConsidered",
+    "failureStreak",
+    "labels",
+];
+
+/// Compares what the status route told of a project with an analysis of its runs.
+pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &Verdicts) {
+    let file = stack.file("attempts.csv", table(scene).as_bytes());
+    let now = clock::text(scene.now + clock::MINUTE);
+    let arguments = [
+        "analyze",
+        "--format",
+        "csv",
+        "--output",
+        "json",
+        "--now",
+        &now,
+        // The service knows no branch where none is stored.
+        "--without-branch",
+        "unknown",
+        "--stable-branch",
+        &scene.project.stable,
+        &file,
+    ]
+    .map(str::to_owned);
+    let said = stack.assay(&arguments, &BTreeMap::new(), b"");
+    if !tally.same(&format!("assay analyze: {}", said.err), &said.status, &0) {
+        return;
+    }
+    let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    tally.same(
+        "assay analyze: windowDays",
+        &told["windowDays"].as_i64(),
+        &Some(14),
+    );
+    let entries: BTreeMap<(String, Option<String>), &Value> = told["tests"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|entry| {
+            let text = |name: &str| entry[name].as_str().map(str::to_owned);
+            ((text("testName").unwrap_or_default(), text("filePath")), entry)
+        })
+        .collect();
+    for (test, verdict) in verdicts
+        .iter()
+        .filter(|(_, verdict)| verdict["awaitingFirstWrite"] == false)
+    {
+        let Some(entry) = entries.get(test) else {
+            tally.that(false, || format!("assay analyze does not know {test:?}"));
+            continue;
+        };
+        for field in FIELDS {
+            tally.same(
+                &format!("assay analyze: {field} of {test:?}"),
+                &entry[field],
+                &verdict[field],
+            );
+        }
+    }
+}
+
+/// A row an attempt of the last thirty days.
+fn table(scene: &Scene<'_>) -> String {
+    let mut rows = vec![
+        "ignored,test,file,run,started_at,status,branch,revision,execution,retry,duration_ms".to_owned(),
+    ];
+    for run in oracle::within(scene.project, 30, scene.now) {
+        let revision = run.tested_revision.as_deref().or(run.commit.as_deref());
+        for test in run.tests() {
+            for (execution, retry, attempt) in test.numbered() {
+                let cells = [
+                    "x".to_owned(),
+                    test.name.clone(),
+                    test.file.clone().unwrap_or_default(),
+                    run.id.clone(),
+                    clock::text(run.started()),
+                    attempt.status.to_owned(),
+                    run.branch.clone().unwrap_or_default(),
+                    revision.unwrap_or_default().to_owned(),
+                    execution.to_string(),
+                    retry.to_string(),
+                    attempt
+                        .duration
+                        .map(|duration| duration.to_string())
+                        .unwrap_or_default(),
+                ];
+                rows.push(
+                    cells
+                        .map(|cell| format!("\"{}\"", cell.replace('"', "\"\"")))
+                        .join(","),
+                );
+            }
+        }
+    }
+    rows.join("\r\n")
+}

@@ -1,0 +1,250 @@
+//! Hostile text through every parameter of every route: refused in the API's own words, and never a 500.
+
+use crate::{
+    checks::{Scene, refused},
+    hostile::{CODES, FREE, ROUTES, Route, SEGMENTS, VALUES},
+    http::{self, Response},
+    tally::Tally,
+    world::Run,
+};
+
+/// Runs through all of it.
+pub fn bad_input(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
+    for route in &ROUTES {
+        segments(tally, scene, route, run);
+        for parameter in route.parameters {
+            values(tally, scene, &path_of(scene, route, run, None), parameter);
+        }
+        unknown(tally, scene, &path_of(scene, route, run, None));
+    }
+    raw(tally, scene);
+}
+
+fn path_of(scene: &Scene<'_>, route: &Route, run: &Run, hostile: Option<(&str, &str)>) -> String {
+    let test = run.tests().swap_remove(0);
+    let mut path = "/projects".to_owned();
+    for segment in route.segments {
+        let known = match *segment {
+            "{project}" => http::escape(&scene.project.id),
+            "{run}" => http::escape(&run.id),
+            "{test}" => http::escape(&test.name),
+            "{fingerprint}" => scene
+                .fingerprints
+                .values()
+                .next()
+                .cloned()
+                .unwrap_or_else(|| "0".to_owned()),
+            fixed => fixed.to_owned(),
+        };
+        let value = hostile
+            .filter(|(name, _)| name == segment)
+            .map_or(known.as_str(), |(_, value)| value);
+        path.push('/');
+        path.push_str(value);
+    }
+    path
+}
+
+fn segments(tally: &mut Tally, scene: &Scene<'_>, route: &Route, run: &Run) {
+    for segment in route.segments.iter().filter(|segment| segment.starts_with('{')) {
+        let code = match *segment {
+            "{project}" => "project_not_found",
+            "{run}" => "run_not_found",
+            "{test}" => "test_not_found",
+            _ => "error_not_found",
+        };
+        let long = "a".repeat(3_000);
+        for value in SEGMENTS.iter().copied().chain([long.as_str()]) {
+            let path = path_of(scene, route, run, Some((segment, value)));
+            let Some(answer) = ask(scene, &path) else {
+                tally.that(false, || format!("GET {path}: no answer"));
+                continue;
+            };
+            refused(tally, &path, &answer, 404, code);
+        }
+        let path = path_of(scene, route, run, Some((segment, &"a".repeat(200_000))));
+        let answer = ask(scene, &path);
+        tally.that(
+            answer.is_none_or(|answer| (400..500).contains(&answer.status)),
+            || "a segment of 200,000 characters is no server's failure".to_owned(),
+        );
+        let path = path_of(scene, route, run, Some((segment, "")));
+        let answer = ask(scene, &path);
+        tally.that(answer.is_some_and(|answer| answer.status == 404), || {
+            format!("GET {path}: an empty segment")
+        });
+    }
+}
+
+fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
+    let code = if parameter == "days" {
+        "invalid_period"
+    } else {
+        "invalid_parameter"
+    };
+    let free = FREE.contains(&parameter);
+    for (value, is_text) in VALUES {
+        let path = format!("{base}?{parameter}={value}");
+        let Some(answer) = ask(scene, &path) else {
+            tally.that(false, || format!("GET {path}: no answer"));
+            continue;
+        };
+        if !is_text {
+            refused(tally, &path, &answer, 400, code);
+        } else if free || allowed(parameter, value) {
+            sound(tally, &path, &answer);
+        } else {
+            refused(tally, &path, &answer, 400, code);
+        }
+    }
+    for twice in [
+        format!("{parameter}=7&{parameter}=7"),
+        format!("{parameter}=a&x=1&{parameter}=b"),
+    ] {
+        let path = format!("{base}?{twice}");
+        if let Some(answer) = ask(scene, &path) {
+            refused(tally, &path, &answer, 400, code);
+        }
+    }
+    for length in [201, 5_000] {
+        let path = format!("{base}?{parameter}={}", "9".repeat(length));
+        let Some(answer) = ask(scene, &path) else { continue };
+        // How large a page number may be is open.
+        if parameter == "filePath" || parameter == "page" {
+            sound(tally, &path, &answer);
+        } else {
+            refused(tally, &path, &answer, 400, code);
+        }
+    }
+    let path = format!("{base}?{parameter}={}", "%F0%9F%9B%92".repeat(40_000));
+    let answer = ask(scene, &path);
+    tally.that(answer.is_none_or(|answer| answer.status < 500), || {
+        format!("{parameter} of 480,000 characters")
+    });
+    let path = format!("{base}?{parameter}");
+    if let Some(answer) = ask(scene, &path) {
+        sound(tally, &path, &answer);
+    }
+}
+
+/// A few of the hostile values are good ones by chance.
+fn allowed(parameter: &str, value: &str) -> bool {
+    let digits = value.len() > 3 && value.chars().all(|digit| digit.is_ascii_digit());
+    match parameter {
+        "explain" => value == "true",
+        // A page past the end answers the last page, however far past.
+        "page" | "sha" => digits,
+        _ => false,
+    }
+}
+
+/// What nobody asks for is ignored, as long as it is text.
+fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
+    for query in [
+        "zzz=1",
+        "zzz=1&zzz=2",
+        "zzz",
+        "",
+        "&",
+        "&&a=b&",
+        "=",
+        "Days=8",
+        "DAYS=x",
+    ] {
+        let path = format!("{base}?{query}");
+        let answer = ask(scene, &path);
+        tally.that(answer.as_ref().is_some_and(|answer| answer.status == 200), || {
+            format!(
+                "GET {path}: an unknown parameter is ignored, got {:?}",
+                answer.map(|a| a.status)
+            )
+        });
+    }
+    for query in [
+        "zzz=%00", "zzz=%FF", "%FF=1", "%00=%00", "%zz=%zz", "a[]=1", "a;b;c",
+    ] {
+        let path = format!("{base}?{query}");
+        if let Some(answer) = ask(scene, &path) {
+            sound(tally, &path, &answer);
+        }
+    }
+}
+
+/// Bytes that no path may hold.
+fn raw(tally: &mut Tally, scene: &Scene<'_>) {
+    let key = format!("Bearer {}", scene.organization.key);
+    let project = scene.project.id.as_bytes();
+    for hostile in [
+        &b"\xff"[..],
+        b"\x00",
+        b"\x01",
+        b"a b",
+        b"\xc3\xbc",
+        b"\t",
+        b"\"",
+        b"<>",
+        b"#fragment",
+        b"?",
+        b"??",
+        b";",
+    ] {
+        for place in 0..3 {
+            let mut path = b"/projects/".to_vec();
+            match place {
+                0 => path.extend_from_slice(hostile),
+                1 => {
+                    path.extend_from_slice(project);
+                    path.extend_from_slice(b"/tests/");
+                    path.extend_from_slice(hostile);
+                }
+                _ => {
+                    path.extend_from_slice(project);
+                    path.extend_from_slice(b"/runs?branch=");
+                    path.extend_from_slice(hostile);
+                }
+            }
+            let answer = http::ask(
+                scene.client.address(),
+                "GET",
+                &path,
+                &[("Authorization", key.as_bytes())],
+            );
+            tally.that(answer.as_ref().is_none_or(|answer| answer.status < 500), || {
+                format!("raw {hostile:?}: {:?}", answer.map(|answer| answer.status))
+            });
+        }
+    }
+    for request in [
+        "GET\r\n\r\n",
+        "\r\n\r\n",
+        "GET /api/v1/projects HTTP/9.9\r\n\r\n",
+        "BREW /api/v1/projects HTTP/1.1\r\nHost: x\r\n\r\n",
+    ] {
+        let answer = http::send(scene.client.address(), request.as_bytes(), false);
+        tally.that(answer.is_none_or(|answer| answer.status < 500), || {
+            format!("raw {request:?}")
+        });
+    }
+    let fine = scene.client.get("/projects");
+    tally.same("after all that", &fine.status, &200);
+}
+
+fn ask(scene: &Scene<'_>, path: &str) -> Option<Response> {
+    let key = format!("Bearer {}", scene.organization.key);
+    http::ask(
+        scene.client.address(),
+        "GET",
+        path.as_bytes(),
+        &[("Authorization", key.as_bytes())],
+    )
+}
+
+/// Any answer in the API's own words.
+fn sound(tally: &mut Tally, path: &str, answer: &Response) {
+    let path: String = path.chars().take(160).collect();
+    tally.that(answer.status < 500, || format!("GET {path}: {}", answer.status));
+    let code = answer.code();
+    tally.that(answer.status == 200 || CODES.contains(&code.as_str()), || {
+        format!("GET {path}: {} {code:?}", answer.status)
+    });
+}

@@ -1,0 +1,57 @@
+//! Entity tags, codings and answers without a body.
+
+use crate::{
+    http::{Client, escape},
+    stack::Stack,
+    tally::Tally,
+    world::Organization,
+};
+
+/// The routes whose answers may be kept and asked about again.
+pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    let client = Client::new(stack.address(), &organization.key);
+    let project = &organization.projects[0];
+    let here = format!("/projects/{}", escape(&project.id));
+    let run = &project
+        .runs
+        .iter()
+        .max_by_key(|run| run.started())
+        .expect("a run");
+    let test = escape(&run.tests()[0].name);
+    for path in [
+        format!("{here}/runs/{}", run.id),
+        format!("{here}/runs/{}/tests/{test}", run.id),
+        format!("{here}/settings"),
+        format!("{here}/branches"),
+    ] {
+        let answer = client.get(&path);
+        let tag = answer.header("etag").unwrap_or_default().to_owned();
+        tally.that(tag.starts_with('"'), || {
+            format!("GET {path}: etag {tag:?} is not strong")
+        });
+        tally.same(
+            &format!("GET {path}: cache-control"),
+            &answer.header("cache-control"),
+            &Some("private, no-cache"),
+        );
+        for (asked, status) in [(tag.as_str(), 304), ("*", 304), ("\"other\"", 200)] {
+            let again = client.ask("GET", &path, &[("If-None-Match", asked)]);
+            tally.same(
+                &format!("GET {path} if none matches {asked}"),
+                &again.status,
+                &status,
+            );
+            tally.that(again.body.is_empty() == (status == 304), || {
+                format!("GET {path}: a body with {status}")
+            });
+        }
+        for coding in ["gzip", "br", "zstd"] {
+            let packed = client.ask("GET", &path, &[("Accept-Encoding", coding)]);
+            let told = packed.header("content-encoding");
+            tally.that(
+                packed.status == 200 && told.is_none_or(|told| told == coding),
+                || format!("GET {path} as {coding}: {told:?}"),
+            );
+        }
+    }
+}

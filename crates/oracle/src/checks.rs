@@ -1,0 +1,141 @@
+//! A module a route: every field of every answer against the oracle.
+
+pub mod attempts;
+pub mod flaky;
+pub mod projects;
+pub mod run_detail;
+pub mod runs;
+pub mod signatures;
+pub mod verdicts;
+
+mod history;
+mod settings;
+mod signature;
+
+pub use history::history;
+pub use settings::{branches, settings};
+
+use serde_json::Value;
+
+use crate::{
+    clock::{self, DAY},
+    http::{Client, Response, escape},
+    oracle::Fingerprints,
+    tally::Tally,
+    world::{Organization, Project},
+};
+
+/// What the checks of one project share.
+pub struct Scene<'a> {
+    pub client: Client,
+    pub organization: &'a Organization,
+    pub project: &'a Project,
+    pub now: i64,
+    pub fingerprints: Fingerprints,
+}
+
+impl Scene<'_> {
+    /// The path of this project and what lies below it, each part escaped.
+    pub fn path(&self, parts: &[&str]) -> String {
+        let mut path = format!("/projects/{}", escape(&self.project.id));
+        for part in parts {
+            path.push('/');
+            path.push_str(&escape(part));
+        }
+        path
+    }
+
+    /// An answer that must be a good one.
+    pub fn get(&self, tally: &mut Tally, path: &str) -> Value {
+        let answer = self.client.get(path);
+        good(tally, path, &answer);
+        answer.json_or_null()
+    }
+
+    /// The periods that the plan allows.
+    pub fn periods(&self) -> Vec<i64> {
+        [7, 30, 90]
+            .into_iter()
+            .filter(|days| *days <= self.organization.plan.retention())
+            .collect()
+    }
+}
+
+/// What every good answer has.
+pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
+    let fine = tally.that(answer.status == 200, || {
+        format!(
+            "GET {path}: expected 200, got {} {}",
+            answer.status,
+            String::from_utf8_lossy(&answer.body)
+        )
+    });
+    let json = answer.header("content-type").unwrap_or_default();
+    tally.that(json.starts_with("application/json"), || {
+        format!("GET {path}: content-type {json:?}")
+    });
+    let cache = answer.header("cache-control").unwrap_or_default();
+    tally.that(
+        cache == "private, no-store" || cache == "private, no-cache",
+        || format!("GET {path}: cache-control {cache:?}"),
+    );
+    fine
+}
+
+/// What every refusal has.
+pub fn refused(tally: &mut Tally, path: &str, answer: &Response, status: u16, code: &str) -> bool {
+    let said = tally.that((answer.status, answer.code().as_str()) == (status, code), || {
+        let body: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
+        format!(
+            "GET {path}: expected {status} {code}, got {} {body}",
+            answer.status
+        )
+    });
+    tally.that(!answer.sentence().is_empty(), || {
+        format!("GET {path}: the error has no sentence")
+    });
+    let fields = answer.json_or_null().as_object().map_or(0, serde_json::Map::len);
+    tally.that(fields == 2, || {
+        format!(
+            "GET {path}: an error is {{error, code}}, got {}",
+            answer.json_or_null()
+        )
+    });
+    tally.that(answer.header("service-key-expires-at").is_none(), || {
+        format!("GET {path}: the expiry header belongs to good answers")
+    });
+    said
+}
+
+/// The window of an answer: so many days up to now.
+pub fn window(tally: &mut Tally, path: &str, answer: &Value, days: i64) {
+    let window = &answer["window"];
+    tally.same(
+        &format!("GET {path}: window.days"),
+        &window["days"].as_i64(),
+        &Some(days),
+    );
+    let read = |name: &str| window[name].as_str().and_then(clock::parse).unwrap_or_default();
+    let (from, to) = (read("from"), read("to"));
+    tally.that(to - from == days * DAY, || {
+        format!("GET {path}: the window {window} is not {days} days")
+    });
+    tally.that((clock::now() - to).abs() < 5_000, || {
+        format!("GET {path}: the window {window} does not end now")
+    });
+}
+
+/// The `page` object of a numbered list.
+pub fn page(tally: &mut Tally, path: &str, answer: &Value, number: i64, per_page: i64, total: usize) {
+    let count = (total as i64 + per_page - 1) / per_page;
+    tally.matches(
+        &format!("GET {path}: page"),
+        &answer["page"],
+        &serde_json::json!({
+            "page": number.min(count.max(1)),
+            "perPage": per_page,
+            "total": total,
+            "pageCount": count.max(1),
+        }),
+    );
+}

@@ -1,0 +1,211 @@
+//! `GET /projects/{projectId}/runs/{runId}/tests/{testName}`.
+
+use serde_json::Value;
+
+use super::{Scene, refused};
+use crate::{
+    http::escape,
+    oracle, playwright,
+    tally::Tally,
+    texts,
+    world::{Attempt, Fault, MENDED_CLASS, Run, Stored, is_failure},
+};
+
+/// Every test that did not simply pass, and some that did, in every visible run.
+pub fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
+    for (number, run) in oracle::visible(scene.project, scene.organization.plan, scene.now)
+        .iter()
+        .enumerate()
+    {
+        for (place, test) in run.tests().iter().enumerate() {
+            if test.attempts.len() > 1 || test.status() != "passed" || (place + number) % 12 == 0 {
+                one(tally, scene, run, test);
+            }
+        }
+    }
+    if let Some(run) = oracle::visible(scene.project, scene.organization.plan, scene.now).first() {
+        refusals(tally, scene, run);
+    }
+}
+
+fn one(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &Stored) {
+    let id = &run.shards[test.shard].id;
+    let mut path = scene.path(&["runs", id, "tests", &test.name]);
+    if test.attempts.len().is_multiple_of(2) {
+        path.push_str(&format!(
+            "?filePath={}",
+            escape(test.file.as_deref().unwrap_or_default())
+        ));
+    }
+    let answer = scene.get(tally, &path);
+    tally.matches(
+        &format!("GET {path}"),
+        &answer,
+        &oracle::attempts(scene.project, run, test),
+    );
+    for (place, attempt) in test.attempts.iter().enumerate() {
+        let got = &answer["attempts"][place];
+        let what = format!("GET {path}: attempts[{place}]");
+        let count = got["errors"].as_array().map_or(usize::MAX, Vec::len);
+        if tally.same(&format!("{what}.errors"), &count, &attempt.faults.len()) {
+            for (number, fault) in attempt.faults.iter().enumerate() {
+                error(
+                    tally,
+                    scene,
+                    &format!("{what}.errors[{number}]"),
+                    &got["errors"][number],
+                    fault,
+                    number == 0,
+                );
+            }
+        }
+        prompt(tally, scene, &what, &got["copyPrompt"], test, attempt);
+    }
+}
+
+fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &Fault, first: bool) {
+    let text = |name: &str| got[name].as_str().unwrap_or_default().trim().to_owned();
+    for name in ["message", "stack", "snippet", "location"] {
+        tally.that(got.get(name).is_some(), || {
+            format!("{what}: {name} is missing in {got}")
+        });
+        let codes = text(name)
+            .chars()
+            .any(|c| c.is_control() && c != '\n' && c != '\t');
+        tally.that(!codes, || {
+            format!("{what}: {name} holds control characters: {got}")
+        });
+    }
+    if fault.class == MENDED_CLASS {
+        let message = text("message").to_lowercase();
+        tally.that(message.contains(MENDED_CLASS), || {
+            format!("{what}: expected {MENDED_CLASS:?}, got {message:?}")
+        });
+        return;
+    }
+    tally.same(
+        &format!("{what}.message"),
+        &text("message"),
+        &oracle::message(fault).trim().to_owned(),
+    );
+    match &fault.spot {
+        Some(spot) => {
+            let file = scene.project.stored_path(&spot.file);
+            let expected = serde_json::json!({"file": file, "line": spot.line, "column": spot.column});
+            tally.matches(&format!("{what}.location"), &got["location"], &expected);
+        }
+        None => {
+            tally.same(&format!("{what}.location"), &got["location"], &Value::Null);
+        }
+    }
+    // Only the first error of a report comes in parts; what the others' parts are is the reader's guess.
+    if first && !fault.bare {
+        tally.same(
+            &format!("{what}.stack"),
+            &text("stack"),
+            &texts::stripped(&playwright::stack(fault)).trim().to_owned(),
+        );
+        let snippet = fault
+            .snippet
+            .as_deref()
+            .map(|snippet| texts::stripped(snippet).trim().to_owned());
+        tally.same(
+            &format!("{what}.snippet"),
+            &got["snippet"].as_str().map(|s| s.trim().to_owned()),
+            &snippet,
+        );
+    }
+}
+
+fn prompt(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, test: &Stored, attempt: &Attempt) {
+    if !is_failure(attempt.status) {
+        tally.same(&format!("{what}.copyPrompt"), got, &Value::Null);
+        return;
+    }
+    let prompt = got.as_str().unwrap_or_default();
+    let mut parts = vec![
+        test.name.clone(),
+        test.file.clone().unwrap_or_default(),
+        scene.project.name.clone(),
+    ];
+    if let Some(fault) = attempt.faults.first().filter(|fault| fault.class != MENDED_CLASS) {
+        parts.push(
+            oracle::message(fault)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned(),
+        );
+    }
+    for part in parts {
+        // A name is quoted as it is stored, but for its line breaks.
+        let first = part.lines().next().unwrap_or_default();
+        tally.that(prompt.contains(first), || {
+            format!("{what}.copyPrompt does not say {first:?}: {prompt:?}")
+        });
+    }
+    // No quoted text can end its own quotation, and none is quoted without bound.
+    let inside = attempt
+        .faults
+        .iter()
+        .map(|fault| ticks(&fault.message))
+        .max()
+        .unwrap_or_default();
+    let fence = prompt
+        .lines()
+        .filter(|line| line.starts_with("```"))
+        .map(ticks)
+        .max()
+        .unwrap_or_default();
+    tally.that(attempt.faults.is_empty() || fence > inside.max(2), || {
+        format!("{what}.copyPrompt: a fence of {fence} ticks: {prompt:?}")
+    });
+    tally.that(prompt.len() <= 12_000, || {
+        format!("{what}.copyPrompt has {} bytes", prompt.len())
+    });
+    tally.that(!prompt.contains('\u{1b}') && !prompt.contains('\0'), || {
+        format!("{what}.copyPrompt holds control characters")
+    });
+}
+
+/// The longest run of backticks.
+fn ticks(text: &str) -> usize {
+    text.split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default()
+}
+
+fn refusals(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
+    let test = &run.tests()[0];
+    let absent = "01920000-0000-7000-8000-000000000000";
+    for (parts, query, code) in [
+        (["runs", absent, "tests", test.name.as_str()], "", "run_not_found"),
+        (["runs", "x", "tests", test.name.as_str()], "", "run_not_found"),
+        (["runs", &run.id, "tests", "no such test"], "", "test_not_found"),
+        (
+            ["runs", &run.id, "tests", &test.name.to_uppercase()],
+            "",
+            "test_not_found",
+        ),
+        (
+            ["runs", &run.id, "tests", test.name.as_str()],
+            "?filePath=",
+            "test_not_found",
+        ),
+        (
+            ["runs", &run.id, "tests", test.name.as_str()],
+            "?filePath=other.ts",
+            "test_not_found",
+        ),
+    ] {
+        let path = format!("{}{query}", scene.path(&parts));
+        refused(tally, &path, &scene.client.get(&path), 404, code);
+    }
+    let path = format!(
+        "{}?filePath=a&filePath=a",
+        scene.path(&["runs", &run.id, "tests", &test.name])
+    );
+    refused(tally, &path, &scene.client.get(&path), 400, "invalid_parameter");
+}

@@ -1,0 +1,294 @@
+//! `GET /projects/{projectId}/flaky`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    Scene, page, refused,
+    verdicts::{Verdicts, count},
+};
+use crate::{
+    clock,
+    http::escape,
+    tally::{ANY, NUMBER, Tally},
+    texts::folded,
+};
+
+/// The list in every order, filter and page, and against the stored verdicts.
+pub fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
+    let base = scene.path(&["flaky"]);
+    let judged: Vec<&(String, Option<String>)> = verdicts
+        .iter()
+        .filter(|(_, verdict)| verdict["status"] == "flaky" || verdict["status"] == "broken")
+        .map(|(test, _)| test)
+        .collect();
+    let entries = everything(tally, scene, &base, "timeLost", judged.len());
+    let listed: BTreeSet<(String, Option<String>)> = entries.iter().map(key).collect();
+    tally.same(
+        &format!("GET {base}: tests"),
+        &listed,
+        &judged.into_iter().cloned().collect(),
+    );
+    let young = verdicts
+        .values()
+        .filter(|verdict| verdict["status"] == "insufficient_data" && verdict["awaitingFirstWrite"] == false)
+        .count();
+    let failing = verdicts
+        .values()
+        .filter(|verdict| verdict["status"] == "failing")
+        .count();
+    let answer = scene.get(tally, &base);
+    tally.matches(
+        &format!("GET {base}"),
+        &answer,
+        &json!({
+            "project": {"id": scene.project.id, "name": scene.project.name},
+            "windowDays": 14,
+            "sort": "timeLost",
+            "gatheringDataCount": young,
+            "failingCount": failing,
+        }),
+    );
+    for listed in &entries {
+        entry(tally, scene, listed, verdicts);
+    }
+    orders(tally, scene, &entries);
+    filters(tally, scene, &entries);
+    refusals(tally, scene);
+}
+
+fn key(entry: &Value) -> (String, Option<String>) {
+    let text = |name: &str| entry[name].as_str().map(str::to_owned);
+    (text("testName").unwrap_or_default(), text("filePath"))
+}
+
+fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, sort: &str, total: usize) -> Vec<Value> {
+    let mut kept: Option<Vec<Value>> = None;
+    let joint = if query.contains('?') { '&' } else { '?' };
+    for per_page in [50, 25, 10] {
+        let mut entries = Vec::new();
+        let pages = total.div_ceil(per_page).max(1);
+        for number in 1..=pages {
+            let path = format!("{query}{joint}perPage={per_page}&page={number}");
+            let answer = scene.get(tally, &path);
+            page(tally, &path, &answer, number as i64, per_page as i64, total);
+            tally.same(&format!("GET {path}: sort"), &answer["sort"], &json!(sort));
+            entries.extend(answer["tests"].as_array().cloned().unwrap_or_default());
+        }
+        let path = format!("{query}{joint}perPage={per_page}&page=99999");
+        let last = scene.get(tally, &path);
+        page(tally, &path, &last, pages as i64, per_page as i64, total);
+        match &kept {
+            Some(first) => {
+                let keys = |entries: &[Value]| -> Vec<_> { entries.iter().map(key).collect() };
+                tally.that(keys(first) == keys(&entries), || {
+                    format!("GET {query}: pages of {per_page} tell another list")
+                });
+            }
+            None => kept = Some(entries),
+        }
+    }
+    kept.unwrap_or_default()
+}
+
+fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdicts) {
+    let test = key(entry);
+    let what = format!("GET {}: {test:?}", scene.path(&["flaky"]));
+    let figures = count(scene, &test.0, test.1.as_deref());
+    let (last_run, seen) = figures.last.clone().unwrap_or((json!(ANY), ANY.to_owned()));
+    tally.matches(
+        &what,
+        entry,
+        &json!({
+            "statusReason": ANY,
+            "alsoActive": ANY,
+            "timeLostMs": figures.time_lost,
+            "flakeScore": NUMBER,
+            "flipRate": NUMBER,
+            "failureRate": ANY,
+            "runsInWindow": figures.runs.len(),
+            "failureStreak": figures.streak,
+            "lastSeenAt": seen,
+            "lastRun": last_run,
+        }),
+    );
+    let Some(stored) = verdicts.get(&test) else { return };
+    // A stored verdict and the live one differ by the time between them alone.
+    for field in [
+        "status",
+        "statusReason",
+        "failingOn",
+        "runsConsidered",
+        "failureStreak",
+        "failureRate",
+        "flipRate",
+        "flakeScore",
+        "lastRun",
+    ] {
+        tally.matches(
+            &format!("{what}: {field} as stored"),
+            &entry[field],
+            &stored[field],
+        );
+    }
+    let mut signals: Vec<&str> = entry["alsoActive"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    signals.extend(entry["statusReason"].as_str());
+    let stored: BTreeSet<&str> = stored["activeSignals"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|signal| signal["signal"].as_str())
+        .collect();
+    tally.same(
+        &format!("{what}: signals"),
+        &signals.iter().copied().collect(),
+        &stored,
+    );
+    let reasons: &[&str] = match entry["status"].as_str() {
+        Some("broken") => &["consecutive_failures", "failure_rate_broken"],
+        _ => &["retry_rate", "same_sha_flip", "failure_rate_flaky", "flip_rate"],
+    };
+    let reason = entry["statusReason"].as_str().unwrap_or_default();
+    tally.that(reasons.contains(&reason), || {
+        format!("{what}: {} because of {reason:?}", entry["status"])
+    });
+    let explained = scene.get(
+        tally,
+        &format!("{}?explain=true&perPage=50", scene.path(&["flaky"])),
+    );
+    let found = explained["tests"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|other| key(other) == test)
+        .cloned();
+    tally.that(found.is_none_or(|found| found["evidence"].is_object()), || {
+        format!("{what}: no evidence")
+    });
+    let time = entry["lastSeenAt"].as_str().and_then(clock::parse);
+    tally.that(time.is_some(), || {
+        format!("{what}: lastSeenAt {}", entry["lastSeenAt"])
+    });
+}
+
+fn orders(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
+    for (sort, field) in [
+        ("timeLost", "timeLostMs"),
+        ("rate", "failureRate"),
+        ("impact", "impact"),
+    ] {
+        let query = format!("{}?sort={sort}", scene.path(&["flaky"]));
+        let sorted = everything(tally, scene, &query, sort, entries.len());
+        // Unknown figures come last; equals by score, then name, then file.
+        let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
+        let rank = |entry: &Value| (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry));
+        for pair in sorted.windows(2) {
+            tally.that(rank(&pair[0]) <= rank(&pair[1]), || {
+                format!(
+                    "GET {query}: {:?} comes before {:?}",
+                    rank(&pair[0]),
+                    rank(&pair[1])
+                )
+            });
+        }
+    }
+}
+
+fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
+    let base = scene.path(&["flaky"]);
+    for status in ["flaky", "broken"] {
+        let wanted: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry["status"] == status)
+            .map(key)
+            .collect();
+        let got = everything(
+            tally,
+            scene,
+            &format!("{base}?status={status}"),
+            "timeLost",
+            wanted.len(),
+        );
+        tally.same(
+            &format!("GET {base}?status={status}"),
+            &got.iter().map(key).collect::<Vec<_>>(),
+            &wanted,
+        );
+    }
+    let mut needles: Vec<String> = [
+        "SPEC.TS",
+        "does step",
+        "no such test",
+        "%",
+        "_",
+        "\\",
+        " > ",
+        "日本",
+        "ÜBERSICHT",
+        "webkit",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    needles.extend(
+        entries
+            .first()
+            .map(|entry| key(entry).0.chars().take(200).collect::<String>().to_uppercase()),
+    );
+    for needle in needles.iter().filter(|needle| needle.chars().count() <= 200) {
+        let low = folded(needle);
+        let wanted: Vec<_> = entries
+            .iter()
+            .map(key)
+            .filter(|(name, file)| {
+                folded(name).contains(&low) || folded(file.as_deref().unwrap_or_default()).contains(&low)
+            })
+            .collect();
+        let query = format!("{base}?search={}", escape(needle));
+        let got = everything(tally, scene, &query, "timeLost", wanted.len());
+        tally.same(
+            &format!("GET {query}"),
+            &got.iter().map(key).collect::<Vec<_>>(),
+            &wanted,
+        );
+    }
+}
+
+fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
+    let base = scene.path(&["flaky"]);
+    let long = format!("search={}", "x".repeat(201));
+    for query in [
+        "status=healthy",
+        "status=",
+        "sort=time",
+        "sort=",
+        "search=",
+        &long,
+        "page=0",
+        "page=-1",
+        "page=1.5",
+        "page=",
+        "page=x",
+        "page=1&page=1",
+        "perPage=5",
+        "perPage=x",
+        "perPage=",
+        "explain=perhaps",
+    ] {
+        let path = format!("{base}?{query}");
+        let answer = scene.client.get(&path);
+        refused(tally, &path, &answer, 400, "invalid_parameter");
+        let parameter = query.split('=').next().unwrap_or_default();
+        tally.that(answer.sentence().contains(parameter), || {
+            format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
+        });
+    }
+    // The list takes no period: an unknown parameter is ignored.
+    let answer = scene.client.get(&format!("{base}?days=8"));
+    tally.same("GET flaky?days=8", &answer.status, &200);
+}

@@ -1,0 +1,115 @@
+//! `GET /projects/{projectId}/runs/{runId}`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Scene, refused};
+use crate::{
+    oracle,
+    tally::Tally,
+    world::{Run, Stored},
+};
+
+/// Every visible run in every field, by its own id and by each of its shards' ids.
+pub fn run_details(tally: &mut Tally, scene: &mut Scene<'_>) {
+    for run in oracle::visible(scene.project, scene.organization.plan, scene.now) {
+        run_detail(tally, scene, run);
+    }
+    let hidden =
+        scene.project.runs.iter().filter(|run| {
+            run.started() < scene.now - scene.organization.plan.retention() * crate::clock::DAY
+        });
+    for run in hidden {
+        let path = scene.path(&["runs", &run.id]);
+        refused(tally, &path, &scene.client.get(&path), 404, "run_not_found");
+    }
+}
+
+/// One run.
+pub fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
+    let path = scene.path(&["runs", &run.id]);
+    let answer = scene.client.get(&path);
+    super::good(tally, &path, &answer);
+    let body = answer.json_or_null();
+    tally.matches(
+        &format!("GET {path}"),
+        &body,
+        &oracle::run_detail(scene.project, run),
+    );
+    let tests = run.tests();
+    let got: BTreeMap<(String, Option<String>), &Value> = body["tests"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|entry| {
+            let text = |name: &str| entry[name].as_str().map(str::to_owned);
+            ((text("testName").unwrap_or_default(), text("filePath")), entry)
+        })
+        .collect();
+    tally.same(
+        &format!("GET {path}: entries"),
+        &body["tests"].as_array().map_or(0, Vec::len),
+        &tests.len(),
+    );
+    for test in &tests {
+        let what = format!("GET {path}: test {:?} of {:?}", test.name, test.file);
+        let Some(entry) = got.get(&(test.name.clone(), test.file.clone())) else {
+            tally.that(false, || format!("{what} is missing"));
+            continue;
+        };
+        learn(tally, scene, test, entry);
+        let mut expected = oracle::test_entry(run, test, &scene.fingerprints);
+        trim_ends(&mut expected);
+        let mut entry = (*entry).clone();
+        trim_ends(&mut entry);
+        tally.matches(&what, &entry, &expected);
+    }
+    for shard in &run.shards {
+        let same = scene.client.get(&scene.path(&["runs", &shard.id]));
+        tally.that(same.body == answer.body, || {
+            format!("GET {path}: shard id {} answers otherwise", shard.id)
+        });
+    }
+}
+
+/// Whether a message keeps its last line break is nobody's business.
+fn trim_ends(entry: &mut Value) {
+    if let Some(text) = entry["errorMessage"].as_str().map(|text| text.trim().to_owned()) {
+        entry["errorMessage"] = Value::String(text);
+    }
+}
+
+/// A class has one fingerprint, and no two classes the same.
+fn learn(tally: &mut Tally, scene: &mut Scene<'_>, test: &Stored, entry: &Value) {
+    if let (Some(class), Some(fingerprint)) = (oracle::class(test.last()), entry["fingerprint"].as_str()) {
+        note(tally, scene, class, fingerprint);
+    }
+}
+
+/// Notes a fingerprint that the product gave to a class.
+pub fn note(tally: &mut Tally, scene: &mut Scene<'_>, class: &str, fingerprint: &str) {
+    let shaped = (1..=128).contains(&fingerprint.len())
+        && fingerprint
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    tally.that(shaped, || {
+        format!("the fingerprint {fingerprint:?} has another shape")
+    });
+    if let Some(known) = scene.fingerprints.get(class) {
+        let known = known.clone();
+        tally.same(
+            &format!("the fingerprint of {class:?}"),
+            &fingerprint.to_owned(),
+            &known,
+        );
+    } else {
+        let other = scene.fingerprints.iter().find(|(_, known)| *known == fingerprint);
+        tally.that(other.is_none(), || {
+            format!("{class:?} has the fingerprint of {other:?}")
+        });
+        scene
+            .fingerprints
+            .insert(class.to_owned(), fingerprint.to_owned());
+    }
+}

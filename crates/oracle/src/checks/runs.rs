@@ -1,0 +1,310 @@
+//! `GET /projects/{projectId}/runs`.
+
+use serde_json::{Value, json};
+
+use super::{Scene, refused, window};
+use crate::{
+    http::{escape, form},
+    oracle::{self, Outcome},
+    tally::Tally,
+    world::Run,
+};
+
+/// Which runs are asked for.
+#[derive(Clone, Default)]
+struct Filter {
+    days: Option<i64>,
+    branch: Option<String>,
+    sha: Option<String>,
+    status: Option<&'static str>,
+}
+
+impl Filter {
+    fn query(&self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.days.map(|days| format!("days={days}")));
+        parts.extend(
+            self.branch
+                .as_ref()
+                .map(|branch| format!("branch={}", escape(branch))),
+        );
+        parts.extend(self.sha.as_ref().map(|sha| format!("sha={sha}")));
+        parts.extend(self.status.map(|status| format!("status={status}")));
+        parts.join("&")
+    }
+
+    fn admits(&self, run: &Run) -> bool {
+        let branch = self
+            .branch
+            .as_ref()
+            .is_none_or(|branch| run.branch.as_ref() == Some(branch));
+        let sha = self.sha.as_ref().is_none_or(|sha| {
+            run.revisions()
+                .iter()
+                .any(|revision| revision.to_lowercase().starts_with(&sha.to_lowercase()))
+        });
+        let status = match self.status {
+            None => true,
+            Some("passed") => oracle::outcome(run) == Outcome::Passed,
+            Some(_) => oracle::outcome(run) == Outcome::Failed,
+        };
+        branch && sha && status
+    }
+}
+
+/// Every filter alone and some together, each walked from end to end and back.
+pub fn runs(tally: &mut Tally, scene: &Scene<'_>) {
+    let all = oracle::visible(scene.project, scene.organization.plan, scene.now);
+    let mut filters = vec![Filter::default()];
+    filters.extend(scene.periods().into_iter().map(|days| Filter {
+        days: Some(days),
+        ..Filter::default()
+    }));
+    let longest = scene.periods().last().copied();
+    for status in ["passed", "failed"] {
+        filters.push(Filter {
+            status: Some(status),
+            days: longest,
+            ..Filter::default()
+        });
+    }
+    let mut branches: Vec<Option<String>> = all.iter().map(|run| run.branch.clone()).collect();
+    branches.sort();
+    branches.dedup();
+    branches.push(Some("no such branch".to_owned()));
+    branches.push(Some(scene.project.stable.to_uppercase()));
+    for branch in branches.into_iter().flatten() {
+        filters.push(Filter {
+            branch: Some(branch.clone()),
+            days: longest,
+            ..Filter::default()
+        });
+        filters.push(Filter {
+            branch: Some(branch),
+            status: Some("failed"),
+            ..Filter::default()
+        });
+    }
+    for run in all.iter().step_by(5) {
+        for revision in run.revisions() {
+            for sha in [
+                revision.to_owned(),
+                revision[..4].to_owned(),
+                revision[..9].to_uppercase(),
+            ] {
+                filters.push(Filter {
+                    sha: Some(sha),
+                    days: longest,
+                    ..Filter::default()
+                });
+            }
+        }
+    }
+    filters.push(Filter {
+        sha: Some("0000".to_owned()),
+        ..Filter::default()
+    });
+    for filter in &filters {
+        walk(tally, scene, filter, 10);
+    }
+    walk(tally, scene, &filters[0], 25);
+    walk(
+        tally,
+        scene,
+        &Filter {
+            days: longest,
+            ..Filter::default()
+        },
+        50,
+    );
+    elsewhere(tally, scene, &all);
+    refusals(tally, scene);
+}
+
+/// A cursor holds a position, not the filters that it was found under.
+fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
+    let base = scene.path(&["runs"]);
+    let recent = oracle::within(scene.project, 30, scene.now);
+    let first = scene.get(tally, &base);
+    if let Some(cursor) = first["nextCursor"].as_str() {
+        let filter = Filter {
+            status: Some("failed"),
+            ..Filter::default()
+        };
+        let older: Vec<&str> = recent
+            .iter()
+            .skip(10)
+            .filter(|run| filter.admits(run))
+            .map(|run| run.id.as_str())
+            .take(25)
+            .collect();
+        let path = format!("{base}?status=failed&perPage=25&cursor={cursor}");
+        let answer = scene.get(tally, &path);
+        tally.same(&format!("GET {path}: ids"), &ids(&answer), &older);
+        let count = recent.iter().filter(|run| filter.admits(run)).count();
+        tally.same(
+            &format!("GET {path}: total"),
+            &answer["total"].as_u64(),
+            &Some(count as u64),
+        );
+    }
+    // Forms write a space as a plus.
+    for branch in all
+        .iter()
+        .filter_map(|run| run.branch.as_ref())
+        .filter(|branch| branch.contains(' '))
+        .take(1)
+    {
+        let path = format!("{base}?perPage=50&branch={}", form(branch));
+        let answer = scene.get(tally, &path);
+        let wanted: Vec<&str> = recent
+            .iter()
+            .filter(|run| run.branch.as_ref() == Some(branch))
+            .map(|run| run.id.as_str())
+            .collect();
+        tally.same(&format!("GET {path}: ids"), &ids(&answer), &wanted);
+    }
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["runs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|row| row["id"].as_str())
+        .collect()
+}
+
+fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) {
+    let expected: Vec<&Run> = oracle::within(scene.project, filter.days.unwrap_or(30), scene.now)
+        .into_iter()
+        .filter(|run| filter.admits(run))
+        .collect();
+    let pages: Vec<&[&Run]> = if expected.is_empty() {
+        vec![&[]]
+    } else {
+        expected.chunks(per_page).collect()
+    };
+    let base = scene.path(&["runs"]);
+    let first = format!("{base}?{}&perPage={per_page}", filter.query());
+    let mut path = first.clone();
+    let mut backwards = None;
+    for (number, page) in pages.iter().enumerate() {
+        let answer = scene.get(tally, &path);
+        let rows: Vec<Value> = page.iter().map(|run| oracle::run_row(run)).collect();
+        tally.matches(
+            &format!("GET {path}"),
+            &answer,
+            &json!({
+                "project": {"id": scene.project.id, "name": scene.project.name},
+                "stableBranch": scene.project.stable,
+                "runs": rows,
+                "total": expected.len(),
+            }),
+        );
+        window(tally, &path, &answer, filter.days.unwrap_or(30));
+        let last = number + 1 == pages.len();
+        tally.that(answer["nextCursor"].is_null() == last, || {
+            format!("GET {path}: nextCursor {}", answer["nextCursor"])
+        });
+        tally.that(answer["prevCursor"].is_null() == (number == 0), || {
+            format!("GET {path}: prevCursor {}", answer["prevCursor"])
+        });
+        for cursor in [&answer["nextCursor"], &answer["prevCursor"]] {
+            if let Some(text) = cursor.as_str() {
+                let shaped = (1..=64).contains(&text.len())
+                    && text
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+                tally.that(shaped, || {
+                    format!("GET {path}: the cursor {text:?} has another shape")
+                });
+            }
+        }
+        backwards = answer["prevCursor"].as_str().map(str::to_owned);
+        let Some(next) = answer["nextCursor"].as_str() else {
+            break;
+        };
+        path = format!("{first}&cursor={next}");
+    }
+    // And back: newest first there too.
+    for page in pages.iter().rev().skip(1) {
+        let Some(cursor) = backwards else { break };
+        let path = format!("{first}&cursor={cursor}&direction=prev");
+        let answer = scene.get(tally, &path);
+        let expected: Vec<&str> = page.iter().map(|run| run.id.as_str()).collect();
+        tally.same(&format!("GET {path}: ids"), &ids(&answer), &expected);
+        tally.that(answer["nextCursor"].is_string(), || {
+            format!("GET {path}: older runs are known, and no cursor leads there")
+        });
+        backwards = answer["prevCursor"].as_str().map(str::to_owned);
+    }
+}
+
+fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
+    let base = scene.path(&["runs"]);
+    let long = "x".repeat(201);
+    for (query, parameter) in [
+        ("status=incomplete", "status"),
+        ("status=Passed", "status"),
+        ("status=", "status"),
+        ("branch=", "branch"),
+        (&format!("branch={long}"), "branch"),
+        ("branch=a&branch=b", "branch"),
+        ("sha=abc", "sha"),
+        ("sha=xyz12", "sha"),
+        ("sha=", "sha"),
+        (&format!("sha={}", "a".repeat(41)), "sha"),
+        ("perPage=11", "perPage"),
+        ("perPage=0", "perPage"),
+        ("perPage=ten", "perPage"),
+        ("perPage=10&perPage=10", "perPage"),
+        ("cursor=", "cursor"),
+        ("cursor=a.b", "cursor"),
+        ("cursor=!", "cursor"),
+        ("cursor=zzzz", "cursor"),
+        (&format!("cursor={}", "a".repeat(65)), "cursor"),
+        ("direction=prev", "cursor"),
+        ("direction=older", "direction"),
+    ] {
+        let path = format!("{base}?{query}");
+        let answer = scene.client.get(&path);
+        if refused(tally, &path, &answer, 400, "invalid_parameter") {
+            let sentence = answer.sentence();
+            tally.that(sentence.contains(parameter), || {
+                format!("GET {path}: {sentence:?} does not name {parameter}")
+            });
+        }
+    }
+    // Exactly as long as is allowed.
+    let answer = scene.get(tally, &format!("{base}?branch={}", "y".repeat(200)));
+    tally.same("a branch of 200 characters", &answer["total"].as_i64(), &Some(0));
+    let answer = scene.get(tally, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
+    tally.same(
+        "a branch of 200 wide characters",
+        &answer["total"].as_i64(),
+        &Some(0),
+    );
+    periods(tally, scene, &base);
+}
+
+/// `days` has a code of its own, on every route that takes it.
+pub fn periods(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
+    let mut bad = vec![
+        "days=8",
+        "days=0",
+        "days=-7",
+        "days=",
+        "days=week",
+        "days=7.0",
+        "days=7&days=7",
+        "days=4294967303",
+    ];
+    if scene.organization.plan.retention() < 90 {
+        bad.push("days=90");
+    }
+    for query in bad {
+        let path = format!("{base}?{query}");
+        refused(tally, &path, &scene.client.get(&path), 400, "invalid_period");
+    }
+}

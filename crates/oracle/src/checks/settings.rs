@@ -1,0 +1,73 @@
+//! `GET /projects/{projectId}/settings` and `/branches`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::Scene;
+use crate::{
+    oracle,
+    tally::{BOOL, Tally},
+    texts::folded,
+};
+
+/// The configuration, and nothing secret in it.
+pub fn settings(tally: &mut Tally, scene: &Scene<'_>) {
+    let path = scene.path(&["settings"]);
+    let answer = scene.get(tally, &path);
+    let project = scene.project;
+    tally.matches(
+        &format!("GET {path}"),
+        &answer,
+        &json!({
+            "project": {"id": project.id, "name": project.name},
+            "settings": {
+                "stableBranch": project.stable,
+                "retentionDays": scene.organization.plan.retention(),
+                "chat": {"configured": project.chat_events.is_some()},
+                "repohost": {"prCommentsEnabled": project.pr_comments.map_or(json!(BOOL), |on| json!(on))},
+            },
+        }),
+    );
+    let events = |value: &Value| -> BTreeSet<String> {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|event| event.as_str().map(str::to_owned))
+            .collect()
+    };
+    let wanted: BTreeSet<String> = project
+        .chat_events
+        .iter()
+        .flatten()
+        .map(|event| (*event).to_owned())
+        .collect();
+    tally.same(
+        &format!("GET {path}: chat.events"),
+        &events(&answer["settings"]["chat"]["events"]),
+        &wanted,
+    );
+    let text = answer.to_string();
+    tally.that(!text.contains("svc_") && !text.contains("http"), || {
+        format!("GET {path} tells a secret")
+    });
+}
+
+/// Every branch with a visible run, in alphabetical order without regard to case.
+pub fn branches(tally: &mut Tally, scene: &Scene<'_>) {
+    let path = scene.path(&["branches"]);
+    let answer = scene.get(tally, &path);
+    let names: BTreeSet<(String, String)> =
+        oracle::visible(scene.project, scene.organization.plan, scene.now)
+            .into_iter()
+            .filter_map(|run| run.branch.clone())
+            .map(|name| (folded(&name), name))
+            .collect();
+    let expected: Vec<Value> = names.into_iter().map(|(_, name)| Value::String(name)).collect();
+    tally.matches(
+        &format!("GET {path}"),
+        &answer,
+        &json!({"project": {"id": scene.project.id, "name": scene.project.name}, "branches": expected}),
+    );
+}

@@ -1,0 +1,353 @@
+//! `GET /projects/{projectId}/errors`, and every signature that it lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{
+    Scene, page, refused,
+    run_detail::note,
+    runs::periods,
+    signature::{CATEGORIES, detail, figures, signature},
+    window,
+};
+use crate::{
+    clock::DAY,
+    http::escape,
+    oracle::{self, Occurrence},
+    tally::Tally,
+    texts::folded,
+    world::{MENDED_CLASS, is_failure},
+};
+
+/// The list in every order, filter and page, then every signature over every period.
+pub fn signatures(tally: &mut Tally, scene: &mut Scene<'_>) {
+    for days in scene.periods() {
+        list(tally, scene, days);
+    }
+    let project = scene.project;
+    let visible = oracle::visible(project, scene.organization.plan, scene.now);
+    let all = by_class(oracle::occurrences(&visible));
+    for (class, stored) in &all {
+        let Some(fingerprint) = scene.fingerprints.get(class).cloned() else {
+            // It occurred only in runs that no period of the list reaches.
+            continue;
+        };
+        for days in scene.periods() {
+            detail(tally, scene, &fingerprint, stored, days);
+        }
+    }
+    let base = scene.path(&["errors"]);
+    let answer = scene.get(tally, &base);
+    window(tally, &base, &answer, 30);
+    if let Some(print) = scene.fingerprints.values().next() {
+        let path = scene.path(&["errors", print]);
+        let answer = scene.get(tally, &path);
+        window(tally, &path, &answer, 30);
+    }
+    refusals(tally, scene);
+}
+
+fn by_class(occurrences: Vec<Occurrence<'_>>) -> BTreeMap<String, Vec<Occurrence<'_>>> {
+    let mut classes: BTreeMap<String, Vec<Occurrence<'_>>> = BTreeMap::new();
+    for occurrence in occurrences {
+        classes
+            .entry(occurrence.class.clone())
+            .or_default()
+            .push(occurrence);
+    }
+    classes
+}
+
+fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
+    let (project, now) = (scene.project, scene.now);
+    let runs = oracle::within(project, days, now);
+    let visible = oracle::visible(project, scene.organization.plan, now);
+    let stored = by_class(oracle::occurrences(&visible));
+    let counted = by_class(oracle::occurrences(&runs));
+    let base = scene.path(&["errors"]);
+    let entries = everything(tally, scene, &format!("{base}?days={days}"), counted.len());
+    // Each entry shows the beginning of its latest text, by which its class is known.
+    let classes: BTreeMap<String, String> = counted
+        .values()
+        .flatten()
+        .map(|occurrence| {
+            let shown = oracle::excerpt(occurrence.message.trim().to_owned());
+            (shown, occurrence.class.clone())
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for entry in &entries {
+        let message = entry["message"].as_str().unwrap_or_default().trim();
+        let class = if message.to_lowercase().contains(MENDED_CLASS) {
+            Some(MENDED_CLASS.to_owned())
+        } else {
+            classes.get(message).cloned()
+        };
+        let known = class.filter(|class| counted.contains_key(class));
+        let Some(class) = known else {
+            tally.that(false, || format!("GET {base}?days={days}: nobody wrote {entry}"));
+            continue;
+        };
+        note(
+            tally,
+            scene,
+            &class,
+            entry["fingerprint"].as_str().unwrap_or_default(),
+        );
+        tally.matches(
+            &format!("GET {base}?days={days}: {class}"),
+            entry,
+            &signature(&class, &counted[&class], &stored[&class], now - days * DAY, false),
+        );
+        figures(
+            tally,
+            &format!("GET {base}?days={days}: {class}"),
+            entry,
+            &class,
+            &counted[&class],
+        );
+        found.insert(class);
+    }
+    tally.same(
+        &format!("GET {base}?days={days}: classes"),
+        &found,
+        &counted.keys().cloned().collect(),
+    );
+    let answer = scene.get(tally, &format!("{base}?days={days}"));
+    tally.same(
+        &format!("GET {base}?days={days}: unfingerprintedCount"),
+        &answer["unfingerprintedCount"].as_u64(),
+        &Some(oracle::speechless(&runs) as u64),
+    );
+    window(tally, &base, &answer, days);
+    tally.same(
+        "the default sort of errors",
+        &answer["sort"],
+        &json!("occurrences"),
+    );
+    orders(tally, scene, days, &entries);
+    filters(tally, scene, days, &entries, &counted);
+}
+
+/// The whole list, from pages of ten, of twenty-five and of fifty, which must agree.
+fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, total: usize) -> Vec<Value> {
+    let mut kept: Option<Vec<Value>> = None;
+    for per_page in [50, 25, 10] {
+        let mut entries = Vec::new();
+        let pages = total.div_ceil(per_page).max(1);
+        for number in 1..=pages {
+            let path = format!("{query}&perPage={per_page}&page={number}");
+            let answer = scene.get(tally, &path);
+            page(tally, &path, &answer, number as i64, per_page as i64, total);
+            entries.extend(answer["errors"].as_array().cloned().unwrap_or_default());
+        }
+        let path = format!("{query}&perPage={per_page}&page=4000");
+        let last = scene.get(tally, &path);
+        page(tally, &path, &last, pages as i64, per_page as i64, total);
+        match &kept {
+            Some(first) => {
+                tally.that(*first == entries, || {
+                    format!("GET {query}: pages of {per_page} tell another list")
+                });
+            }
+            None => kept = Some(entries),
+        }
+    }
+    kept.unwrap_or_default()
+}
+
+fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {
+    for (sort, field) in [
+        ("occurrences", "occurrenceCount"),
+        ("tests", "testCount"),
+        ("lastSeen", "lastSeen"),
+        ("firstSeen", "firstSeen"),
+    ] {
+        let query = format!("{}?days={days}&sort={sort}", scene.path(&["errors"]));
+        let sorted = everything(tally, scene, &query, entries.len());
+        let keys: Vec<String> = sorted
+            .iter()
+            .map(|entry| {
+                entry[field]
+                    .as_u64()
+                    .map_or_else(|| entry[field].to_string(), |n| format!("{n:09}"))
+            })
+            .collect();
+        tally.that(keys.windows(2).all(|pair| pair[0] >= pair[1]), || {
+            format!("GET {query} is not sorted: {keys:?}")
+        });
+        let answer = scene.get(tally, &query);
+        tally.same(&format!("GET {query}: sort"), &answer["sort"], &json!(sort));
+    }
+}
+
+fn filters(
+    tally: &mut Tally,
+    scene: &Scene<'_>,
+    days: i64,
+    entries: &[Value],
+    counted: &BTreeMap<String, Vec<Occurrence<'_>>>,
+) {
+    let base = scene.path(&["errors"]);
+    let prints = |entries: &[Value]| -> BTreeSet<String> {
+        entries
+            .iter()
+            .filter_map(|entry| entry["fingerprint"].as_str().map(str::to_owned))
+            .collect()
+    };
+    let ask = |tally: &mut Tally, query: &str| -> Vec<Value> {
+        let path = format!("{base}?days={days}&{query}&perPage=50");
+        let first = scene.get(tally, &path);
+        let mut entries = first["errors"].as_array().cloned().unwrap_or_default();
+        for number in 2..=first["page"]["pageCount"].as_i64().unwrap_or(1) {
+            let more = scene.get(tally, &format!("{path}&page={number}"));
+            entries.extend(more["errors"].as_array().cloned().unwrap_or_default());
+        }
+        entries
+    };
+    for category in CATEGORIES {
+        let got = ask(tally, &format!("category={category}"));
+        let wanted: Vec<Value> = entries
+            .iter()
+            .filter(|entry| entry["category"] == category)
+            .cloned()
+            .collect();
+        tally.same(
+            &format!("GET {base}?days={days}&category={category}"),
+            &prints(&got),
+            &prints(&wanted),
+        );
+    }
+    let branches: BTreeSet<_> = counted
+        .values()
+        .flatten()
+        .filter_map(|occurrence| occurrence.run.branch.clone())
+        .collect();
+    for branch in branches {
+        let got = ask(tally, &format!("branch={}", escape(&branch)));
+        let here: BTreeMap<&String, Vec<&Occurrence<'_>>> = counted
+            .iter()
+            .map(|(class, all)| {
+                (
+                    class,
+                    all.iter()
+                        .filter(|occurrence| occurrence.run.branch.as_ref() == Some(&branch))
+                        .collect(),
+                )
+            })
+            .filter(|(_, some): &(_, Vec<_>)| !some.is_empty())
+            .collect();
+        let counts: BTreeMap<String, u64> = got
+            .iter()
+            .map(|entry| {
+                let print = entry["fingerprint"].as_str().unwrap_or_default().to_owned();
+                (print, entry["occurrenceCount"].as_u64().unwrap_or_default())
+            })
+            .collect();
+        let wanted: BTreeMap<String, u64> = here
+            .iter()
+            .map(|(class, some)| {
+                (
+                    scene.fingerprints.get(*class).cloned().unwrap_or_default(),
+                    some.len() as u64,
+                )
+            })
+            .collect();
+        tally.same(
+            &format!("GET {base}?days={days}&branch={branch}: occurrenceCount"),
+            &counts,
+            &wanted,
+        );
+    }
+    for needle in [
+        "BASKET",
+        "exceeded",
+        "ui/home",
+        "no such text at all",
+        "%",
+        "_",
+        "\\",
+        "'",
+    ] {
+        let got = prints(&ask(tally, &format!("search={}", escape(needle))));
+        let low = folded(needle);
+        let holds = |text: Option<&str>| text.is_some_and(|text| folded(text).contains(&low));
+        for entry in entries {
+            let print = entry["fingerprint"].as_str().unwrap_or_default();
+            let shown = ["title", "message", "filePath"]
+                .iter()
+                .any(|name| holds(entry[*name].as_str()));
+            let class = scene
+                .fingerprints
+                .iter()
+                .find(|(_, known)| *known == print)
+                .map(|(class, _)| class);
+            let in_a_file = class.and_then(|class| counted.get(class)).is_some_and(|all| {
+                all.iter().any(|occurrence| {
+                    holds(occurrence.test.file.as_deref()) || holds(Some(&occurrence.message))
+                })
+            });
+            let fine = if got.contains(print) {
+                shown || in_a_file
+            } else {
+                !shown
+            };
+            tally.that(fine, || {
+                format!("GET {base}?days={days}&search={needle}: wrong about {entry}")
+            });
+        }
+    }
+}
+
+fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
+    let base = scene.path(&["errors"]);
+    periods(tally, scene, &base);
+    let known = scene
+        .fingerprints
+        .values()
+        .next()
+        .cloned()
+        .unwrap_or_else(|| "0".repeat(32));
+    periods(tally, scene, &scene.path(&["errors", &known]));
+    for query in [
+        "category=timeouts",
+        "category=",
+        "sort=newest",
+        "sort=",
+        "page=0",
+        "page=-1",
+        "page=x",
+        "perPage=20",
+        "search=",
+        "branch=",
+        "sort=tests&sort=tests",
+    ] {
+        let path = format!("{base}?{query}");
+        let answer = scene.client.get(&path);
+        refused(tally, &path, &answer, 400, "invalid_parameter");
+        let parameter = query.split('=').next().unwrap_or_default();
+        tally.that(answer.sentence().contains(parameter), || {
+            format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
+        });
+    }
+    let path = format!("{base}?search={}", "x".repeat(201));
+    refused(tally, &path, &scene.client.get(&path), 400, "invalid_parameter");
+    let long = "a".repeat(129);
+    for absent in [
+        "0".repeat(32),
+        "a b".to_owned(),
+        long,
+        "ü".to_owned(),
+        "x.y".to_owned(),
+    ] {
+        let path = scene.path(&["errors", &absent]);
+        refused(tally, &path, &scene.client.get(&path), 404, "error_not_found");
+    }
+    let any_failed = oracle::visible(scene.project, scene.organization.plan, scene.now)
+        .iter()
+        .any(|run| run.tests().iter().any(|test| is_failure(test.status())));
+    tally.that(!any_failed || !scene.fingerprints.is_empty(), || {
+        format!("GET {base}: no signature at all")
+    });
+}

@@ -1,0 +1,293 @@
+//! `GET /projects/{projectId}/tests/{testName}/status`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{Scene, refused};
+use crate::{
+    clock::{self, DAY},
+    http::escape,
+    oracle,
+    tally::{ANY, BOOL, NUMBER, Tally},
+    world::{Run, Stored, is_failure},
+};
+
+/// Verdicts by test name and file, as the status route told them.
+pub type Verdicts = BTreeMap<(String, Option<String>), Value>;
+
+/// The signals of the contract and of the engine's description.
+const SIGNALS: [&str; 11] = [
+    "consecutive_failures",
+    "failure_rate_broken",
+    "same_sha_flip",
+    "retry_rate",
+    "failure_rate_flaky",
+    "flip_rate",
+    "isolated_failure",
+    "mass_failure",
+    "failing_off_stable",
+    "variant_specific",
+    "resolved",
+];
+
+/// What can be counted by hand from a test's results in the engine's window.
+pub struct Figures {
+    pub runs: Vec<(i64, Stored)>,
+    pub failing: usize,
+    /// None where no attempt told a duration.
+    pub time_lost: Option<i64>,
+    pub streak: usize,
+    /// None where two runs share a revision: their order is the engine's affair.
+    pub flip_rate: Option<f64>,
+    pub last: Option<(Value, String)>,
+}
+
+/// Counts them.
+pub fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figures {
+    let project = scene.project;
+    let window: Vec<(&Run, Stored)> = oracle::within(project, 14, scene.now)
+        .into_iter()
+        .filter_map(|run| oracle::find(run, name, file).map(|test| (run, test)))
+        .filter(|(_, test)| !test.skipped())
+        .collect();
+    let stable: Vec<&(&Run, Stored)> = window
+        .iter()
+        .filter(|(run, _)| run.branch.as_deref() == Some(project.stable.as_str()))
+        .collect();
+    let chain: Vec<&(&Run, Stored)> = if stable.is_empty() {
+        window.iter().collect()
+    } else {
+        stable
+    };
+    let failures = |test: &Stored| -> i64 {
+        test.attempts
+            .iter()
+            .filter(|a| is_failure(a.status))
+            .filter_map(|a| a.duration)
+            .sum()
+    };
+    let measured = window
+        .iter()
+        .flat_map(|(_, test)| &test.attempts)
+        .any(|attempt| attempt.duration.is_some());
+    Figures {
+        failing: window
+            .iter()
+            .filter(|(_, test)| test.attempts.iter().any(|a| is_failure(a.status)))
+            .count(),
+        time_lost: measured.then(|| window.iter().map(|(_, test)| failures(test)).sum()),
+        flip_rate: flip_rate(&window),
+        streak: chain.iter().take_while(|(_, test)| test.failed()).count(),
+        last: window.first().map(|(run, test)| {
+            let seen = clock::text(test.last().started.unwrap_or_else(|| run.started()));
+            let run = json!({
+                "runId": run.id,
+                "runNumber": run.number,
+                "status": test.status(),
+                "startedAt": clock::text(run.started()),
+            });
+            (run, seen)
+        }),
+        runs: window
+            .iter()
+            .map(|(run, test)| (run.started(), test.clone()))
+            .collect(),
+    }
+}
+
+/// Changes between neighbouring runs of a branch, as a share of the neighbours.
+fn flip_rate(window: &[(&Run, Stored)]) -> Option<f64> {
+    let revisions: BTreeSet<_> = window
+        .iter()
+        .filter_map(|(run, _)| run.tested_revision.as_ref().or(run.commit.as_ref()))
+        .collect();
+    if revisions.len() != window.len() {
+        return None;
+    }
+    let mut branches: BTreeMap<Option<&String>, Vec<bool>> = BTreeMap::new();
+    for (run, test) in window {
+        let failed = test.attempts.iter().any(|attempt| is_failure(attempt.status));
+        branches.entry(run.branch.as_ref()).or_default().push(failed);
+    }
+    let pairs: Vec<bool> = branches
+        .values()
+        .flat_map(|runs| runs.windows(2).map(|pair| pair[0] != pair[1]))
+        .collect();
+    let flips = pairs.iter().filter(|flip| **flip).count();
+    Some(if pairs.is_empty() {
+        0.0
+    } else {
+        flips as f64 / pairs.len() as f64
+    })
+}
+
+/// The stored verdict of every visible test, checked against what can be counted.
+pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>) -> Verdicts {
+    let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
+    let mut all = Verdicts::new();
+    for (name, file) in oracle::tests_of(&visible) {
+        let path = scene.path(&["tests", &name, "status"])
+            + &format!("?filePath={}", escape(file.as_deref().unwrap_or_default()));
+        let answer = scene.get(tally, &path);
+        let bare = scene.client.get(&scene.path(&["tests", &name, "status"]));
+        tally.that(bare.json_or_null() == answer, || {
+            format!("GET {path}: otherwise without filePath")
+        });
+        verdict(tally, scene, &path, &answer, (&name, file.as_deref()));
+        all.insert((name, file), answer);
+    }
+    let path = scene.path(&["tests", "no such test", "status"]);
+    refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    all
+}
+
+fn verdict(
+    tally: &mut Tally,
+    scene: &Scene<'_>,
+    path: &str,
+    answer: &Value,
+    (name, file): (&str, Option<&str>),
+) {
+    let what = format!("GET {path}");
+    let in_window = oracle::within(scene.project, 14, scene.now)
+        .into_iter()
+        .any(|run| oracle::find(run, name, file).is_some());
+    let figures = count(scene, name, file);
+    let judged = !figures.runs.is_empty();
+    tally.matches(
+        &what,
+        answer,
+        &json!({
+            "project": {"id": scene.project.id, "name": scene.project.name},
+            "test": {"name": name, "filePath": file},
+            // Whether skips alone make a verdict is open.
+            "awaitingFirstWrite": if in_window && !judged { json!(BOOL) } else { json!(!in_window) },
+            "statusReason": ANY,
+            "evidence": ANY,
+            "failingOn": ANY,
+            "lastRun": figures.last.as_ref().map(|(run, _)| run),
+        }),
+    );
+    let status = answer["status"].as_str().unwrap_or_default();
+    tally.that(
+        ["insufficient_data", "healthy", "failing", "flaky", "broken"].contains(&status),
+        || format!("{what}: status {status:?}"),
+    );
+    let labels = answer["labels"].as_array().cloned().unwrap_or_default();
+    tally.that(
+        labels.iter().all(|label| label == "flips" || label == "retries"),
+        || format!("{what}: labels {labels:?}"),
+    );
+    let signals = answer["activeSignals"].as_array().cloned().unwrap_or_default();
+    let known = signals.iter().all(|signal| {
+        SIGNALS.contains(&signal["signal"].as_str().unwrap_or_default())
+            && signal["label"].as_str().is_some_and(|label| !label.is_empty())
+    });
+    tally.that(known && answer["activeSignals"].is_array(), || {
+        format!("{what}: activeSignals {signals:?}")
+    });
+    if answer["awaitingFirstWrite"] == true {
+        tally.same(
+            &format!("{what}: status of a test without a verdict"),
+            &status,
+            &"insufficient_data",
+        );
+        for field in [
+            "statusReason",
+            "flakeScore",
+            "flipRate",
+            "failureRate",
+            "runsConsidered",
+            "failureStreak",
+            "evaluatedAt",
+            "lastRun",
+            "evidence",
+        ] {
+            tally.same(
+                &format!("{what}: {field} without a verdict"),
+                &answer[field],
+                &Value::Null,
+            );
+        }
+        tally.that(signals.is_empty() && labels.is_empty(), || {
+            format!("{what}: signals without a verdict")
+        });
+        return;
+    }
+    if judged {
+        numbers(tally, &what, answer, &figures);
+        clear_cut(tally, &what, answer, &figures);
+    }
+}
+
+fn numbers(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
+    tally.matches(
+        what,
+        answer,
+        &json!({"flakeScore": NUMBER, "flipRate": NUMBER, "failureStreak": figures.streak}),
+    );
+    for field in ["flakeScore", "flipRate"] {
+        let value = answer[field].as_f64().unwrap_or(-1.0);
+        tally.that((0.0..=1.0).contains(&value), || {
+            format!("{what}: {field} {value}")
+        });
+    }
+    let considered = answer["runsConsidered"].as_u64().unwrap_or(u64::MAX) as usize;
+    let dropped = answer["evidence"]["runsDropped"].as_u64().unwrap_or_default() as usize;
+    tally.same(
+        &format!("{what}: runsConsidered + dropped"),
+        &(considered + dropped),
+        &figures.runs.len(),
+    );
+    if let Some(rate) = figures.flip_rate.filter(|_| dropped == 0) {
+        let got = answer["flipRate"].as_f64().unwrap_or(-1.0);
+        tally.that((got - rate).abs() < 1e-9, || {
+            format!("{what}: flipRate {got}, expected {rate}")
+        });
+    }
+    if dropped == 0 {
+        let rate = figures.failing as f64 / figures.runs.len() as f64;
+        let got = answer["failureRate"].as_f64().unwrap_or(-1.0);
+        tally.that((got - rate).abs() < 1e-9, || {
+            format!("{what}: failureRate {got}, expected {rate}")
+        });
+    }
+    let evaluated = answer["evaluatedAt"]
+        .as_str()
+        .and_then(clock::parse)
+        .unwrap_or_default();
+    tally.that((clock::now() - evaluated).abs() < DAY, || {
+        format!("{what}: evaluatedAt {}", answer["evaluatedAt"])
+    });
+}
+
+/// What no reading of the figures can call otherwise.
+fn clear_cut(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
+    let status = answer["status"].as_str().unwrap_or_default();
+    // A run in which nearly everything failed is no evidence of anything.
+    let dropped = answer["evidence"]["runsDropped"].as_u64().unwrap_or_default() as usize;
+    let count = figures.runs.len() - dropped.min(figures.runs.len());
+    let recovered = figures.runs.iter().filter(|(_, test)| test.recovered()).count();
+    if figures.failing == 0 {
+        let expected = if count < 5 { "insufficient_data" } else { "healthy" };
+        tally.same(
+            &format!("{what}: verdict on {count} green runs"),
+            &status,
+            &expected,
+        );
+    }
+    // Without reruns the order of revisions is that of time.
+    if figures.streak > 0 && figures.flip_rate.is_some() && dropped == 0 {
+        tally.that(["failing", "flaky", "broken"].contains(&status), || {
+            format!("{what}: {status} though its newest run failed")
+        });
+    }
+    if count < 5 && dropped == 0 && recovered == 0 && figures.failing == 1 && figures.streak == 0 {
+        tally.same(
+            &format!("{what}: one failure in {count} runs"),
+            &status,
+            &"insufficient_data",
+        );
+    }
+}

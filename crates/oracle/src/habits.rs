@@ -1,0 +1,142 @@
+//! How a made-up test behaves in one run.
+
+use crate::{
+    dice::Dice,
+    generator::attempt,
+    texts,
+    world::{Attempt, CHECKOUT, Case, Fault, Manner, Spot, TEST_DIR},
+};
+
+/// How a test behaves over the runs.
+#[derive(Clone, Copy)]
+pub enum Habit {
+    Green,
+    /// Fails in so many of a hundred runs.
+    Flaky(i64),
+    /// Fails from this part (in hundredths) of the runs on.
+    BrokenSince(i64),
+    Skipped,
+    ExpectedFailure,
+    Mended,
+    /// Runs again with its serial group.
+    Serial,
+    /// `--repeat-each=2`.
+    Repeated,
+    TimesOut(i64),
+    Speechless(i64),
+}
+
+/// A test and how it behaves.
+pub struct Design {
+    pub case: Case,
+    pub habit: Habit,
+    pub kind: i64,
+    pub word: &'static str,
+    pub line: i64,
+}
+
+/// One run of a test.
+pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Case {
+    let mut case = design.case.clone();
+    let passed = |clock: &mut i64, dice: &mut Dice| vec![attempt("passed", clock, dice)];
+    let rescued = |clock: &mut i64, dice: &mut Dice| {
+        let failures = dice.between(1, 2);
+        let mut attempts = failing(design, failures, clock, dice);
+        attempts.push(attempt("passed", clock, dice));
+        attempts
+    };
+    case.executions = vec![match design.habit {
+        Habit::Green => passed(clock, dice),
+        Habit::Flaky(rate) | Habit::TimesOut(rate) | Habit::Speechless(rate) if dice.percent(rate) => {
+            if dice.percent(60) {
+                rescued(clock, dice)
+            } else {
+                failing(design, 3, clock, dice)
+            }
+        }
+        Habit::Flaky(_) | Habit::TimesOut(_) | Habit::Speechless(_) => passed(clock, dice),
+        Habit::BrokenSince(part) if share >= part => failing(design, 3, clock, dice),
+        Habit::BrokenSince(_) => passed(clock, dice),
+        Habit::Skipped => {
+            case.manner = Manner::Skipped;
+            vec![Attempt {
+                duration: Some(0),
+                ..attempt("skipped", clock, dice)
+            }]
+        }
+        Habit::ExpectedFailure => {
+            case.manner = Manner::ExpectedFailure;
+            failing(design, 1, clock, dice)
+        }
+        // Only in the newest tenth: such a test fails the run.
+        Habit::Mended if share >= 90 => {
+            case.manner = Manner::Mended;
+            (0..3).map(|_| attempt("passed", clock, dice)).collect()
+        }
+        Habit::Mended => {
+            case.manner = Manner::ExpectedFailure;
+            failing(design, 1, clock, dice)
+        }
+        Habit::Serial => {
+            let first = if dice.percent(50) { "skipped" } else { "passed" };
+            let mut attempts = Vec::new();
+            if dice.percent(40) {
+                attempts.push(attempt(first, clock, dice));
+            }
+            attempts.push(attempt("passed", clock, dice));
+            attempts
+        }
+        Habit::Repeated => passed(clock, dice),
+    }];
+    if matches!(design.habit, Habit::Repeated) {
+        let second = if dice.percent(10) {
+            failing(design, 2, clock, dice)
+        } else if dice.percent(10) {
+            rescued(clock, dice)
+        } else {
+            passed(clock, dice)
+        };
+        case.executions.push(second);
+        if dice.percent(50) {
+            case.executions.reverse();
+        }
+    }
+    case
+}
+
+/// So many failed attempts.
+pub fn failing(design: &Design, times: i64, clock: &mut i64, dice: &mut Dice) -> Vec<Attempt> {
+    (0..times)
+        .map(|_| {
+            let timed_out = matches!(design.habit, Habit::TimesOut(_)) && dice.percent(80);
+            let mut made = attempt(if timed_out { "timedOut" } else { "failed" }, clock, dice);
+            if timed_out {
+                made.faults.push(fault(design, 1, design.word, dice));
+            }
+            if !matches!(design.habit, Habit::Speechless(_)) {
+                let kind = if dice.percent(80) {
+                    design.kind
+                } else {
+                    dice.between(0, texts::KINDS - 1)
+                };
+                if !(timed_out && kind == 1) {
+                    made.faults.push(fault(design, kind, design.word, dice));
+                }
+                if dice.percent(15) {
+                    let word = *dice.pick(&texts::WORDS);
+                    made.faults.push(fault(design, 9, word, dice));
+                }
+            }
+            made
+        })
+        .collect()
+}
+
+fn fault(design: &Design, kind: i64, word: &str, dice: &mut Dice) -> Fault {
+    let spot = Spot {
+        file: format!("{CHECKOUT}/{TEST_DIR}/{}", design.case.suite),
+        line: design.line,
+        column: dice.between(3, 60),
+    };
+    texts::fault(kind, word, &spot, dice)
+}

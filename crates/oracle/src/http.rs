@@ -1,0 +1,74 @@
+//! Requests below `/api/v1`, byte for byte.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::SocketAddr,
+};
+
+use assay_testkit::wire;
+pub use assay_testkit::{
+    Response,
+    wire::{escape, send},
+};
+
+/// A caller with a key.
+#[derive(Clone)]
+pub struct Client {
+    address: SocketAddr,
+    authorization: String,
+}
+
+impl Client {
+    /// A caller of this server with this read key.
+    pub fn new(address: SocketAddr, key: &str) -> Self {
+        Self {
+            address,
+            authorization: format!("Bearer {key}"),
+        }
+    }
+
+    /// The server.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Gets a path below `/api/v1`.
+    pub fn get(&self, path: &str) -> Response {
+        self.ask("GET", path, &[])
+    }
+
+    /// Asks with another method or more header fields.
+    pub fn ask(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Response {
+        let mut fields: Vec<(&str, &[u8])> = vec![("Authorization", self.authorization.as_bytes())];
+        fields.extend(head.iter().map(|(name, value)| (*name, value.as_bytes())));
+        ask(self.address, method, path.as_bytes(), &fields)
+            .unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+}
+
+/// Sends a request for a path below `/api/v1`, whatever its bytes; none where the server closes without an answer.
+pub fn ask(address: SocketAddr, method: &str, path: &[u8], head: &[(&str, &[u8])]) -> Option<Response> {
+    let mut request = format!("{method} /api/v1").into_bytes();
+    request.extend_from_slice(path);
+    request.extend_from_slice(b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for (name, value) in head {
+        request.extend_from_slice(format!("{name}: ").as_bytes());
+        request.extend_from_slice(value);
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"\r\n");
+    let mut stream = wire::connect(address);
+    // A server may refuse an over-long head before it has read all of it.
+    let _sent = stream.write_all(&request);
+    let mut unread = Vec::new();
+    let mut answer = wire::read(&mut stream, &mut unread, method == "HEAD")?;
+    // The server closes the connection. A body where none may be is seen.
+    let _closed = stream.read_to_end(&mut unread);
+    answer.body.extend(unread);
+    Some(answer)
+}
+
+/// A query value as forms write it: a space is a plus.
+pub fn form(text: &str) -> String {
+    escape(text).replace("%20", "+")
+}

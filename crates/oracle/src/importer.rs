@@ -1,0 +1,242 @@
+//! Sends a world's reports through `assay import`, as a CI job would.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{
+    oracle::{self, Outcome},
+    playwright,
+    stack::{Said, Stack},
+    tally::{COUNT, TEXT, Tally},
+    world::{CHECKOUT, Organization, Project, Run, Way},
+};
+
+/// Makes the organization with its key.
+pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) {
+    let plan = organization.plan.name();
+    let made = stack.told(&["org", "create", &organization.name, "--plan", plan]);
+    tally.matches(
+        "assay org create",
+        &made,
+        &json!({"id": TEXT, "name": organization.name, "plan": plan}),
+    );
+    organization.id = made["id"].as_str().unwrap().to_owned();
+    let key = stack.told(&["key", "create", "--org", &organization.id, "--days", "90"]);
+    tally.matches(
+        "assay key create",
+        &key,
+        &json!({"id": TEXT, "key": TEXT, "expiresAt": TEXT}),
+    );
+    organization.key = key["key"].as_str().unwrap().to_owned();
+    organization.key_id = key["id"].as_str().unwrap().to_owned();
+}
+
+/// Makes the project in its organization.
+pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mut Tally) {
+    let made = stack.told(&[
+        "project",
+        "create",
+        "--org",
+        organization,
+        &project.name,
+        "--stable-branch",
+        &project.stable,
+    ]);
+    tally.matches(
+        "assay project create",
+        &made,
+        &json!({"id": TEXT, "name": project.name, "stableBranch": project.stable}),
+    );
+    project.id = made["id"].as_str().unwrap().to_owned();
+    if let Some(events) = &project.chat_events {
+        stack.told(&["project", "set", &project.id, "--chat-events", &events.join(",")]);
+    }
+    if let Some(on) = project.pr_comments {
+        stack.told(&[
+            "project",
+            "set",
+            &project.id,
+            "--pr-comments",
+            if on { "on" } else { "off" },
+        ]);
+    }
+}
+
+/// Imports every run, each shard on its own, and checks what the importer answers.
+pub fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
+    for place in 0..project.runs.len() {
+        let mut run = project.runs[place].clone();
+        let whole = run.shards.clone();
+        run.shards.clear();
+        for shard in whole {
+            run.shards.push(shard);
+            let newest = run.shards.len() - 1;
+            let answer = send(stack, project, &run, newest);
+            if run.id.is_empty() {
+                run.id = answer["runId"].as_str().unwrap_or_default().to_owned();
+                run.number = answer["runNumber"].as_i64().unwrap_or_default();
+                tally.same("assay import: runNumber", &run.number, &(place as i64 + 1));
+            }
+            run.shards[newest].id = answer["shardId"].as_str().unwrap_or_default().to_owned();
+            tally.matches(
+                &format!("assay import of run {} shard {newest}", run.number),
+                &answer,
+                &json!({
+                    "runId": run.id,
+                    "runNumber": run.number,
+                    "shardId": TEXT,
+                    "status": match oracle::outcome(&run) {
+                        Outcome::Passed => json!("passed"),
+                        Outcome::Failed => json!("failed"),
+                        Outcome::Unknown => json!(null),
+                    },
+                    "counts": oracle::counts(&run.tests()),
+                    "tests": COUNT,
+                }),
+            );
+            tally.that(answer["warnings"].is_array(), || {
+                "assay import: warnings is no list".to_owned()
+            });
+        }
+        project.runs[place] = run;
+    }
+}
+
+/// Imports one shard of a run; Playwright or CI tells the shard.
+pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
+    let tells_shard = project.way != Way::Flags || run.number % 2 == 0;
+    let report = playwright::report(run, &run.shards[shard], tells_shard);
+    let said = send_report(stack, project, run, shard, &report, &[]);
+    assert_eq!(said.status, 0, "assay import: {}", said.err);
+    serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("assay import printed {}", said.out))
+}
+
+/// Imports this report as a shard of a run, with more arguments.
+pub fn send_report(
+    stack: &Stack,
+    project: &Project,
+    run: &Run,
+    shard: usize,
+    report: &Value,
+    more: &[String],
+) -> Said {
+    let file = stack.file(
+        &format!("report-{}-{shard}.json", run.build),
+        report.to_string().as_bytes(),
+    );
+    let mut arguments: Vec<String> = ["import", "--json", "--project", &project.id]
+        .map(str::to_owned)
+        .to_vec();
+    let mut variables = BTreeMap::new();
+    match project.way {
+        Way::Github => github(stack, run, &mut variables),
+        Way::Gitlab => gitlab(run, shard, &mut variables),
+        Way::Flags => flags(run, shard, &mut arguments),
+    }
+    arguments.extend_from_slice(more);
+    arguments.push(file);
+    stack.assay(&arguments, &variables, b"")
+}
+
+fn github(stack: &Stack, run: &Run, variables: &mut BTreeMap<String, String>) {
+    let branch = run.branch.clone().unwrap_or_default();
+    let event = match run.pr {
+        Some(number) => json!({
+            "action": "synchronize",
+            "number": number,
+            "pull_request": {
+                "number": number,
+                "title": run.pr_title,
+                "head": {"sha": run.tested_revision, "ref": branch},
+            },
+        }),
+        None => json!({"head_commit": {
+            "id": run.commit,
+            "message": run.message,
+            "author": {"name": run.author, "email": "jo@example.org"},
+        }}),
+    };
+    let event = stack.file(&format!("event-{}.json", run.build), event.to_string().as_bytes());
+    for (name, value) in [
+        ("CI", "true".to_owned()),
+        ("GITHUB_ACTIONS", "true".to_owned()),
+        ("GITHUB_SERVER_URL", "https://github.com".to_owned()),
+        ("GITHUB_REPOSITORY", "acme/shop".to_owned()),
+        ("GITHUB_SHA", run.commit.clone().unwrap_or_default()),
+        ("GITHUB_RUN_ID", run.build.clone()),
+        ("GITHUB_RUN_NUMBER", "77".to_owned()),
+        ("GITHUB_RUN_ATTEMPT", "1".to_owned()),
+        ("GITHUB_WORKSPACE", CHECKOUT.to_owned()),
+        ("GITHUB_EVENT_PATH", event),
+        (
+            "GITHUB_EVENT_NAME",
+            if run.pr.is_some() { "pull_request" } else { "push" }.to_owned(),
+        ),
+        (
+            "GITHUB_REF_NAME",
+            run.pr.map_or(branch.clone(), |number| format!("{number}/merge")),
+        ),
+        (
+            "GITHUB_HEAD_REF",
+            if run.pr.is_some() { branch } else { String::new() },
+        ),
+    ] {
+        variables.insert(name.to_owned(), value);
+    }
+}
+
+fn gitlab(run: &Run, shard: usize, variables: &mut BTreeMap<String, String>) {
+    let branch = run.branch.clone().unwrap_or_default();
+    let mut set = |name: &str, value: &str| variables.insert(name.to_owned(), value.to_owned());
+    set("CI", "true");
+    set("GITLAB_CI", "true");
+    set("CI_PROJECT_DIR", CHECKOUT);
+    set("CI_COMMIT_SHA", run.commit.as_deref().unwrap_or_default());
+    set("CI_COMMIT_REF_NAME", &branch);
+    set("CI_PIPELINE_ID", &run.build);
+    set("CI_PIPELINE_IID", "12");
+    if let (Some(message), Some(author)) = (&run.message, &run.author) {
+        set("CI_COMMIT_MESSAGE", message);
+        set("CI_COMMIT_AUTHOR", &format!("{author} <jo@example.org>"));
+    }
+    if let Some(number) = run.pr {
+        set("CI_MERGE_REQUEST_IID", &number.to_string());
+        set(
+            "CI_MERGE_REQUEST_TITLE",
+            run.pr_title.as_deref().unwrap_or_default(),
+        );
+        set("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", &branch);
+        set(
+            "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA",
+            run.tested_revision.as_deref().unwrap_or_default(),
+        );
+    }
+    if let Some(total) = run.expected {
+        set("CI_NODE_INDEX", &run.shards[shard].index.to_string());
+        set("CI_NODE_TOTAL", &total.to_string());
+    }
+}
+
+fn flags(run: &Run, shard: usize, arguments: &mut Vec<String>) {
+    let mut say = |flag: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            arguments.push(format!("{flag}={value}"));
+        }
+    };
+    say("--run-key", &Some(format!("build {}", run.build)));
+    say("--branch", &run.branch);
+    say("--commit", &run.commit);
+    say("--message", &run.message);
+    say("--author", &run.author);
+    say("--tested-revision", &run.tested_revision);
+    say("--pr", &run.pr.map(|number| number.to_string()));
+    say("--pr-title", &run.pr_title);
+    say("--ci", &run.ci.map(str::to_owned));
+    say("--suite", &run.suite);
+    say(
+        "--shard",
+        &run.expected
+            .map(|total| format!("{}/{total}", run.shards[shard].index)),
+    );
+}

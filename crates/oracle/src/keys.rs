@@ -1,0 +1,270 @@
+//! Who may ask: every refusal, their order, and how soon a change is felt.
+
+use crate::{
+    checks::{good, refused},
+    http::{self, Client, Response, escape},
+    stack::Stack,
+    tally::Tally,
+    world::Organization,
+};
+
+/// Paths of every route, for one project and what it may hold.
+pub fn routes(project: &str) -> Vec<String> {
+    let project = escape(project);
+    let absent = "01920000-0000-7000-8000-000000000000";
+    [
+        "/runs".to_owned(),
+        format!("/runs/{absent}"),
+        format!("/runs/{absent}/tests/a"),
+        "/errors".to_owned(),
+        format!("/errors/{}", "0".repeat(32)),
+        "/tests/a%2Fb".to_owned(),
+        "/tests/a%2Fb/status".to_owned(),
+        "/flaky".to_owned(),
+        "/settings".to_owned(),
+        "/branches".to_owned(),
+    ]
+    .iter()
+    .map(|rest| format!("/projects/{project}{rest}"))
+    .chain(["/projects".to_owned()])
+    .collect()
+}
+
+/// Every refusal. `standard` and `foreign` have runs, `free` has none.
+pub fn keys(
+    tally: &mut Tally,
+    stack: &Stack,
+    standard: &Organization,
+    foreign: &Organization,
+    free: &Organization,
+) {
+    headers(tally, stack, standard);
+    order(tally, stack, standard, free);
+    strangers(tally, stack, standard, foreign);
+    methods(tally, stack, standard);
+}
+
+fn with(stack: &Stack, path: &str, authorization: Option<&[u8]>) -> Response {
+    let head: Vec<(&str, &[u8])> = authorization
+        .map(|value| ("Authorization", value))
+        .into_iter()
+        .collect();
+    http::ask(stack.address(), "GET", path.as_bytes(), &head).unwrap_or_else(|| panic!("no answer to {path}"))
+}
+
+/// A 401 with its challenge.
+pub fn unauthorized(tally: &mut Tally, path: &str, answer: &Response, code: &str) {
+    refused(tally, path, answer, 401, code);
+    tally.same(
+        &format!("GET {path}: www-authenticate"),
+        &answer.header("www-authenticate"),
+        &Some("Bearer"),
+    );
+}
+
+fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    let key = &organization.key;
+    let project = &organization.projects[0];
+    let ingest = stack.told(&["key", "create-ingest", "--project", &project.id]);
+    let ingest = ingest["key"].as_str().unwrap_or_default().to_owned();
+    tally.that(
+        ingest.starts_with("svc_") && !ingest.starts_with("svc_ro_"),
+        || format!("the ingest key {ingest:?}"),
+    );
+    tally.that(
+        key.starts_with("svc_ro_") && key.len() == "svc_ro_".len() + 38,
+        || "the read key's shape".to_owned(),
+    );
+    let last = if key.ends_with('a') { 'b' } else { 'a' };
+    let wrong_check = format!("{}{last}", &key[..key.len() - 1]);
+    let cases: Vec<(Option<Vec<u8>>, &str)> = vec![
+        (None, "missing_key"),
+        (Some(b"".to_vec()), "missing_key"),
+        (Some(b"Basic dXNlcjpwYXNz".to_vec()), "missing_key"),
+        (Some(key.clone().into_bytes()), "missing_key"),
+        (Some(b"Bearer".to_vec()), "missing_key"),
+        (Some(b"Bearer ".to_vec()), "missing_key"),
+        (Some(format!("Token {key}").into_bytes()), "missing_key"),
+        (Some(format!("Bearer {ingest}").into_bytes()), "wrong_key_type"),
+        (Some(b"Bearer svc_x".to_vec()), "wrong_key_type"),
+        (Some(b"Bearer svc_".to_vec()), "wrong_key_type"),
+        (Some(b"Bearer svc_ro_".to_vec()), "invalid_key"),
+        (Some(b"Bearer x".to_vec()), "invalid_key"),
+        (Some(b"Bearer \xff\xfe".to_vec()), "invalid_key"),
+        (Some("Bearer schlüssel".as_bytes().to_vec()), "invalid_key"),
+        (
+            Some(format!("Bearer {}", &key[..key.len() - 1]).into_bytes()),
+            "invalid_key",
+        ),
+        (Some(format!("Bearer {key}x").into_bytes()), "invalid_key"),
+        (Some(format!("Bearer {wrong_check}").into_bytes()), "invalid_key"),
+        (
+            Some(format!("Bearer {}", key.to_uppercase()).into_bytes()),
+            "invalid_key",
+        ),
+        (
+            Some(format!("Bearer svc_ro_{}", "a".repeat(38)).into_bytes()),
+            "invalid_key",
+        ),
+        (
+            Some(format!("Bearer svc_ro_{}", "a".repeat(4_000)).into_bytes()),
+            "invalid_key",
+        ),
+    ];
+    for path in routes(&project.id) {
+        for (authorization, code) in &cases {
+            unauthorized(
+                tally,
+                &format!("{path} ({authorization:?})"),
+                &with(stack, &path, authorization.as_deref()),
+                code,
+            );
+        }
+    }
+    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+        let answer = with(stack, "/projects", Some(format!("{scheme} {key}").as_bytes()));
+        good(tally, &format!("/projects ({scheme})"), &answer);
+        tally.that(answer.header("service-key-expires-at").is_none(), || {
+            "90 days are left: no expiry header".to_owned()
+        });
+    }
+}
+
+/// The key before the plan, the plan before the route, the route before its parameters, these before any look-up.
+fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organization) {
+    for path in ["/nonsense", "/projects/x/runs?days=8", "/projects/x", "/", ""] {
+        unauthorized(tally, path, &with(stack, path, None), "missing_key");
+        let answer = Client::new(stack.address(), &free.key).get(path);
+        refused(tally, path, &answer, 403, "tier_too_low");
+    }
+    let client = Client::new(stack.address(), &standard.key);
+    for path in [
+        "/nonsense",
+        "/projects/x/nonsense",
+        "/projects/x/runs/y/z",
+        "/projects/x/tests/y/z",
+        "/",
+        "",
+    ] {
+        refused(tally, path, &client.get(path), 404, "invalid_parameter");
+    }
+    for path in routes("x") {
+        if path == "/projects" {
+            continue;
+        }
+        refused(tally, &path, &client.get(&path), 404, "project_not_found");
+        let filtered = path.contains("/runs/") || path.contains("/tests/");
+        if filtered && !path.ends_with('0') {
+            let path = format!("{path}?filePath=a&filePath=b");
+            refused(tally, &path, &client.get(&path), 400, "invalid_parameter");
+        }
+    }
+    for path in [
+        "/projects/x/runs?days=8",
+        "/projects/x/errors?days=8",
+        "/projects/x/tests/t?days=90",
+        "/projects/x/errors/f?days=x",
+    ] {
+        refused(tally, path, &client.get(path), 400, "invalid_period");
+    }
+    refused(
+        tally,
+        "/projects/x/flaky?page=0",
+        &client.get("/projects/x/flaky?page=0"),
+        400,
+        "invalid_parameter",
+    );
+}
+
+/// Another organization's ids are as absent as those that never were, to the byte.
+fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign: &Organization) {
+    let client = Client::new(stack.address(), &standard.key);
+    let absent = "01920000-0000-7000-8000-000000000000";
+    let theirs = &foreign.projects[0];
+    for (mine, other) in routes(absent).iter().zip(routes(&theirs.id)) {
+        if mine == "/projects" {
+            continue;
+        }
+        let (first, second) = (client.get(mine), client.get(&other));
+        refused(tally, mine, &first, 404, "project_not_found");
+        tally.that(first.apart_from_date() == second.apart_from_date(), || {
+            format!(
+                "GET {other} tells itself from {mine}: {} {}",
+                second.told(),
+                first.told()
+            )
+        });
+    }
+    let here = escape(&standard.projects[0].id);
+    let run = &theirs.runs[0];
+    let test = escape(&run.tests()[0].name);
+    for (mine, other) in [
+        (
+            format!("/projects/{here}/runs/{absent}"),
+            format!("/projects/{here}/runs/{}", run.id),
+        ),
+        (
+            format!("/projects/{here}/runs/{absent}/tests/{test}"),
+            format!("/projects/{here}/runs/{}/tests/{test}", run.id),
+        ),
+    ] {
+        let (first, second) = (client.get(&mine), client.get(&other));
+        refused(tally, &mine, &first, 404, "run_not_found");
+        tally.that(first.apart_from_date() == second.apart_from_date(), || {
+            format!(
+                "GET {other} tells itself from {mine}: {} {}",
+                second.told(),
+                first.told()
+            )
+        });
+    }
+    // A run of a sibling project is not in this one either.
+    if let Some(run) = standard.projects.get(1).and_then(|project| project.runs.first()) {
+        let path = format!("/projects/{here}/runs/{}", run.id);
+        refused(tally, &path, &client.get(&path), 404, "run_not_found");
+    }
+}
+
+fn methods(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    let client = Client::new(stack.address(), &organization.key);
+    for path in routes(&organization.projects[0].id) {
+        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+            let answer = client.ask(method, &path, &[("Content-Length", "0")]);
+            refused(
+                tally,
+                &format!("{path} ({method})"),
+                &answer,
+                405,
+                "invalid_parameter",
+            );
+            let allowed = answer.header("allow").unwrap_or_default().replace(' ', "");
+            tally.same(&format!("{method} {path}: allow"), &allowed.as_str(), &"GET,HEAD");
+            let answer = http::ask(stack.address(), method, path.as_bytes(), &[]).unwrap();
+            unauthorized(tally, &format!("{path} ({method})"), &answer, "missing_key");
+        }
+        let (get, head) = (client.get(&path), client.ask("HEAD", &path, &[]));
+        tally.that(get.status == head.status && head.body.is_empty(), || {
+            format!(
+                "HEAD {path}: {} with {} bytes, GET {}",
+                head.status,
+                head.body.len(),
+                get.status
+            )
+        });
+    }
+}
+
+/// What `assay key list` and the log tell of a key.
+pub fn listing(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    let said = stack.command(&["key", "list", "--org", &organization.id]);
+    tally.same("assay key list", &said.status, &0);
+    tally.that(!said.out.contains(&organization.key), || {
+        "assay key list tells a key".to_owned()
+    });
+    tally.that(said.out.contains(&organization.key[..12]), || {
+        "assay key list tells no prefix".to_owned()
+    });
+    tally.that(!stack.log().contains(&organization.key), || {
+        "the log tells a key".to_owned()
+    });
+}

@@ -1,0 +1,58 @@
+//! Development only: the programs against an oracle that knows nothing of the crates.
+//!
+//! A seed gives a made-up world: organizations with plans and keys, projects with oddly named branches, sharded runs,
+//! retries, recovered and broken tests, error texts that differ only in numbers, ids and times. [`Product`] writes it as
+//! Playwright's JSON reports and imports them with the real `assay`. The tests compare every route, field, page, filter,
+//! count and error of the real `assay-server` with answers that [`oracle`] computes naively from the same world. It
+//! knows the specification and the decisions in docs/api-decisions.md.
+//!
+//! ```text
+//! cargo test -p assay-oracle                                # the default seed
+//! cargo test -p assay-oracle --test it error_signatures     # one topic
+//! ASSAY_ORACLE_SEED=99 cargo test -p assay-oracle           # another world
+//! ASSAY_TEST_PROGRAMS=/usr/local/bin cargo test -p assay-oracle   # programs built elsewhere
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "only tests use this crate; it drives the programs from outside, with their clock and environment"
+)]
+
+pub mod analyze;
+pub mod badinput;
+pub mod caching;
+pub mod checks;
+pub mod clock;
+pub mod commands;
+pub mod dice;
+pub mod generator;
+pub mod habits;
+pub mod hostile;
+pub mod http;
+pub mod importer;
+pub mod keys;
+pub mod lifetimes;
+pub mod limit;
+pub mod names;
+pub mod oracle;
+pub mod paging;
+pub mod playwright;
+pub mod product;
+pub mod providers;
+pub mod retention;
+pub mod scripted;
+pub mod shards;
+pub mod small;
+pub mod stack;
+pub mod tally;
+pub mod texts;
+pub mod world;
+
+pub use product::Product;

@@ -1,0 +1,140 @@
+//! How soon a revocation, an expiry and a new plan are felt.
+
+use std::{thread::sleep, time::Duration};
+
+use crate::{
+    checks::{good, refused},
+    clock::{self, DAY},
+    http::{Client, escape},
+    keys::{routes, unauthorized},
+    stack::Stack,
+    tally::Tally,
+    world::{Organization, Plan},
+};
+
+/// Revoked keys, and how long a key lives.
+pub fn revocation(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    for days in ["30", "60", "90", "180"] {
+        let made = stack.told(&["key", "create", "--org", &organization.id, "--days", days]);
+        let key = made["key"].as_str().unwrap().to_owned();
+        let client = Client::new(stack.address(), &key);
+        good(tally, "/projects", &client.get("/projects"));
+        let lifetime: i64 = days.parse().unwrap();
+        let expires = made["expiresAt"]
+            .as_str()
+            .and_then(clock::parse)
+            .unwrap_or_default();
+        tally.that((expires - clock::now() - lifetime * DAY).abs() < 60_000, || {
+            format!("a key of {days} days: {made}")
+        });
+        if days == "30" || days == "180" {
+            let said = stack.command(&["key", "revoke", made["id"].as_str().unwrap()]);
+            tally.same("assay key revoke", &said.status, &0);
+            sleep(Duration::from_millis(1_000));
+            unauthorized(
+                tally,
+                "/projects (revoked)",
+                &client.get("/projects"),
+                "key_revoked",
+            );
+            unauthorized(
+                tally,
+                "/nonsense (revoked)",
+                &client.get("/nonsense"),
+                "key_revoked",
+            );
+        }
+    }
+    for days in ["31", "0", "365", "x"] {
+        let said = stack.command(&["key", "create", "--org", &organization.id, "--days", days]);
+        tally.same(&format!("assay key create --days {days}"), &said.status, &2);
+    }
+}
+
+/// The plan decides, within a second.
+pub fn plans(tally: &mut Tally, stack: &Stack, free: &Organization) {
+    let client = Client::new(stack.address(), &free.key);
+    let project = free.projects.first().map_or("x", |project| project.id.as_str());
+    for path in routes(project) {
+        refused(tally, &path, &client.get(&path), 403, "tier_too_low");
+    }
+    for (plan, status) in [(Plan::Standard, 200), (Plan::Pro, 200), (Plan::Free, 403)] {
+        stack.told(&["org", "set-plan", &free.id, plan.name()]);
+        sleep(Duration::from_millis(1_000));
+        tally.same(
+            &format!("GET /projects under {plan:?}"),
+            &client.get("/projects").status,
+            &status,
+        );
+    }
+}
+
+/// The last days of a key, which no command can bring about.
+pub fn expiry(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+    let made = stack.told(&["key", "create", "--org", &organization.id, "--days", "30"]);
+    let key = made["key"].as_str().unwrap().to_owned();
+    let client = Client::new(stack.address(), &key);
+    let settings = format!("/projects/{}/settings", escape(&organization.projects[0].id));
+    let table = stack.database().text(
+        "select table_schema || '.' || table_name from information_schema.columns where column_name = 'expires_at' limit 1",
+    );
+    let Some(table) = table.filter(|table| !table.is_empty()) else {
+        tally.that(false, || "no table with keys that expire was found".to_owned());
+        return;
+    };
+    for (left, header) in [
+        ("8 days", false),
+        ("7 days 1 hour", false),
+        ("6 days 23 hours", true),
+        ("1 minute", true),
+        ("-1 second", false),
+    ] {
+        let id = made["id"].as_str().unwrap();
+        let of_key = format!("{table} k where to_jsonb(k)::text like '%{id}%'");
+        let done = stack.database().text(&format!("select count(*) from {of_key}"));
+        stack.database().execute(&format!(
+            "update {table} k set expires_at = now() + interval '{left}' where to_jsonb(k)::text like '%{id}%'"
+        ));
+        tally.that(done.as_deref() == Some("1"), || {
+            format!("the key {id} is not in {table}")
+        });
+        sleep(Duration::from_millis(1_000));
+        let answer = client.get(&settings);
+        if left.starts_with('-') {
+            unauthorized(tally, "/settings (expired)", &answer, "key_expired");
+            let revoked = stack.command(&["key", "revoke", id]);
+            tally.same("assay key revoke", &revoked.status, &0);
+            sleep(Duration::from_millis(1_000));
+            unauthorized(
+                tally,
+                "/settings (expired and revoked)",
+                &client.get(&settings),
+                "key_revoked",
+            );
+            continue;
+        }
+        good(tally, &settings, &answer);
+        let told = answer.header("service-key-expires-at");
+        tally.that(told.is_some() == header, || {
+            format!("{left} before its end: the header is {told:?}")
+        });
+        if let Some(told) = told {
+            tally.that(clock::parse(told).is_some(), || {
+                format!("the header {told:?} is no time")
+            });
+            refused(
+                tally,
+                "/projects/x/runs",
+                &client.get("/projects/x/runs"),
+                404,
+                "project_not_found",
+            );
+            let tag = answer.header("etag").unwrap_or_default().to_owned();
+            let same = client.ask("GET", &settings, &[("If-None-Match", &tag)]);
+            tally.that(
+                same.status == 304 && same.header("service-key-expires-at").is_some(),
+                || format!("304 near the end: {same:?}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What each route is to answer, computed from the world in the plainest way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{
+    clock::{self, DAY},
+    tally::ANY,
+    texts,
+    world::{Attempt, Fault, MENDED_CLASS, Plan, Project, Run, Stored, Way, is_failure},
+};
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Passed,
+    Failed,
+    Unknown,
+}
+
+/// Fingerprints by the class of the error, as the product gave them away.
+pub type Fingerprints = BTreeMap<String, String>;
+
+/// `counts` of these tests, each once.
+pub fn counts(tests: &[Stored]) -> Value {
+    let of = |holds: &dyn Fn(&Stored) -> bool| tests.iter().filter(|test| holds(test)).count();
+    json!({
+        "total": tests.len(),
+        "passed": of(&|test| test.status() == "passed"),
+        "failed": of(&Stored::failed),
+        "skipped": of(&Stored::skipped),
+        "recovered": of(&Stored::recovered),
+    })
+}
+
+/// The outcome of a logical run.
+pub fn outcome(run: &Run) -> Outcome {
+    let failed = run.shards.iter().any(|shard| shard_failed(run, shard.index));
+    if failed {
+        Outcome::Failed
+    } else if run.incomplete() || run.shards.iter().any(crate::world::Shard::interrupted) {
+        Outcome::Unknown
+    } else {
+        Outcome::Passed
+    }
+}
+
+fn shard_failed(run: &Run, index: u32) -> bool {
+    run.shards
+        .iter()
+        .filter(|shard| shard.index == index)
+        .any(|shard| !shard.errors.is_empty() || shard.cases.iter().any(|case| case.stored(0).failed()))
+}
+
+/// The runs that a plan shows, newest first.
+pub fn visible(project: &Project, plan: Plan, now: i64) -> Vec<&Run> {
+    within(project, plan.retention(), now)
+}
+
+/// The runs of the last days, newest first.
+pub fn within(project: &Project, days: i64, now: i64) -> Vec<&Run> {
+    let mut runs: Vec<&Run> = project
+        .runs
+        .iter()
+        .filter(|run| run.started() >= now - days * DAY && run.started() <= now)
+        .collect();
+    runs.sort_by_key(|run| std::cmp::Reverse((run.started(), run.number)));
+    runs
+}
+
+/// A row of the runs list.
+pub fn run_row(run: &Run) -> Value {
+    json!({
+        "id": run.id,
+        "runNumber": run.number,
+        "branch": run.branch,
+        "commitSha": run.commit,
+        "testedRevision": run.tested_revision,
+        "pullRequestNumber": run.pr,
+        "status": match outcome(run) {
+            Outcome::Passed => json!("passed"),
+            Outcome::Failed => json!("failed"),
+            Outcome::Unknown => Value::Null,
+        },
+        "startedAt": clock::text(run.started()),
+        "finishedAt": clock::text(run.ended()),
+        "durationMs": run.ended() - run.started(),
+        "counts": counts(&run.tests()),
+        "shards": run.expected.map(|expected| json!({"received": run.shards.len(), "expected": expected})),
+    })
+}
+
+/// The run detail, its tests as an object by name and file.
+pub fn run_detail(project: &Project, run: &Run) -> Value {
+    json!({
+        "project": {"id": project.id, "name": project.name},
+        "run": {
+            "id": run.id,
+            "runNumber": run.number,
+            "branch": run.branch,
+            "commitSha": run.commit,
+            // What git would tell where CI does not is not ours to guess.
+            "commitMessage": told(project, run.message.as_deref()),
+            "authorName": if project.way == Way::Gitlab { json!(ANY) } else { told(project, run.author.as_deref()) },
+            "testedRevision": run.tested_revision,
+            "pullRequestNumber": run.pr,
+            "pullRequestTitle": run.pr_title,
+            "ciProvider": run.ci,
+            "status": match outcome(run) {
+                Outcome::Passed => "passed",
+                Outcome::Failed => "failed",
+                Outcome::Unknown => "incomplete",
+            },
+            "startedAt": clock::text(run.started()),
+            "finishedAt": clock::text(run.ended()),
+            "durationMs": run.ended() - run.started(),
+            "shards": shards(run),
+        },
+        "counts": counts(&run.tests()),
+    })
+}
+
+fn told(project: &Project, text: Option<&str>) -> Value {
+    match (text, project.way) {
+        (None, Way::Github | Way::Gitlab) => json!(ANY),
+        (text, _) => json!(text),
+    }
+}
+
+fn shards(run: &Run) -> Value {
+    let Some(expected) = run.expected else {
+        return Value::Null;
+    };
+    let mut received: Vec<_> = run.shards.iter().collect();
+    received.sort_by_key(|shard| shard.index);
+    let received: Vec<Value> = received
+        .into_iter()
+        .map(|shard| {
+            let status = if shard_failed(run, shard.index) {
+                json!("failed")
+            } else if shard.interrupted() {
+                Value::Null
+            } else {
+                json!("passed")
+            };
+            json!({
+                "runId": shard.id,
+                "index": shard.index,
+                "runState": if shard.interrupted() { "interrupted" } else { "completed" },
+                "status": status,
+            })
+        })
+        .collect();
+    json!({"expected": expected, "received": received})
+}
+
+/// Names the shard of a test.
+pub fn shard_tag(run: &Run, test: &Stored) -> Value {
+    match run.expected {
+        None => Value::Null,
+        Some(_) => json!({"index": run.shards[test.shard].index, "runId": run.shards[test.shard].id}),
+    }
+}
+
+/// A test entry of the run detail.
+pub fn test_entry(run: &Run, test: &Stored, fingerprints: &Fingerprints) -> Value {
+    let last = test.last();
+    let message = last.faults.first().map(message).map(excerpt);
+    json!({
+        "testName": test.name,
+        "filePath": test.file,
+        "status": last.status,
+        "attempts": test.tries(),
+        "durationMs": last.duration,
+        "errorMessage": match last.faults.first() {
+            Some(fault) if fault.class == MENDED_CLASS => json!(ANY),
+            _ => json!(message),
+        },
+        "fingerprint": class(last).map(|class| fingerprints.get(class).map_or(json!(ANY), |known| json!(known))),
+        "browserName": test.browser,
+        "shard": shard_tag(run, test),
+    })
+}
+
+/// The class by which an attempt's failure is known: its first error's.
+pub fn class(attempt: &Attempt) -> Option<&str> {
+    attempt
+        .faults
+        .first()
+        .filter(|_| is_failure(attempt.status))
+        .map(|fault| fault.class.as_str())
+}
+
+/// What lists show of a message: at most 2,000 characters.
+pub fn excerpt(message: String) -> String {
+    if message.chars().count() <= 2_000 {
+        return message;
+    }
+    message.chars().take(1_999).chain(['…']).collect()
+}
+
+/// A message as it is to be shown.
+pub fn message(fault: &Fault) -> String {
+    texts::stripped(&fault.message)
+}
+
+/// The attempts of a test in a run.
+pub fn attempts(project: &Project, run: &Run, test: &Stored) -> Value {
+    let attempts: Vec<Value> = test
+        .numbered()
+        .into_iter()
+        .map(|(execution, retry, attempt)| {
+            json!({
+                "execution": execution,
+                "retry": retry,
+                "label": if retry == 0 { "first try".to_owned() } else { format!("retry #{retry}") },
+                "status": attempt.status,
+                "durationMs": attempt.duration,
+                "browserName": test.browser,
+                "shard": shard_tag(run, test),
+            })
+        })
+        .collect();
+    json!({
+        "project": {"id": project.id, "name": project.name},
+        "run": {"id": run.id, "runNumber": run.number, "branch": run.branch},
+        "test": {"name": test.name, "filePath": test.file},
+        "attempts": attempts,
+    })
+}
+
+/// The test of this name and file in a run.
+pub fn find(run: &Run, name: &str, file: Option<&str>) -> Option<Stored> {
+    run.tests()
+        .into_iter()
+        .find(|test| test.name == name && test.file.as_deref() == file)
+}
+
+/// Every test that any of these runs holds, by name and file.
+pub fn tests_of(runs: &[&Run]) -> Vec<(String, Option<String>)> {
+    let all: BTreeSet<_> = runs
+        .iter()
+        .flat_map(|run| run.tests())
+        .map(|test| (test.name, test.file))
+        .collect();
+    all.into_iter().collect()
+}
+
+/// The occurrences of a test's history.
+pub fn history(runs: &[&Run], name: &str, file: Option<&str>) -> Vec<Value> {
+    runs.iter()
+        .filter_map(|run| find(run, name, file).map(|test| (run, test)))
+        .map(|(run, test)| {
+            json!({
+                "runId": run.id,
+                "runNumber": run.number,
+                "branch": run.branch,
+                "testedRevision": run.tested_revision,
+                "startedAt": clock::text(run.started()),
+                "status": test.status(),
+                "durationMs": test.last().duration,
+                "attempts": test.tries(),
+                "wastedMs": test.wasted(),
+            })
+        })
+        .collect()
+}
+
+/// One failed attempt that a signature counts.
+#[derive(Clone)]
+pub struct Occurrence<'a> {
+    pub run: &'a Run,
+    pub test: Stored,
+    pub at: i64,
+    pub class: String,
+    pub message: String,
+}
+
+/// Every failed attempt of these runs that said anything.
+pub fn occurrences<'a>(runs: &[&'a Run]) -> Vec<Occurrence<'a>> {
+    let mut all = Vec::new();
+    for run in runs {
+        for test in run.tests() {
+            for attempt in &test.attempts {
+                if let Some(class) = class(attempt) {
+                    all.push(Occurrence {
+                        run,
+                        test: test.clone(),
+                        at: attempt.started.unwrap_or_else(|| run.started()),
+                        class: class.to_owned(),
+                        message: message(&attempt.faults[0]),
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Failed attempts of these runs that said nothing.
+pub fn speechless(runs: &[&Run]) -> usize {
+    runs.iter()
+        .flat_map(|run| run.tests())
+        .flat_map(|test| test.attempts)
+        .filter(|attempt| is_failure(attempt.status) && attempt.faults.is_empty())
+        .count()
+}

@@ -1,0 +1,187 @@
+//! The made-up world, imported and served.
+
+use std::sync::OnceLock;
+
+use assay_testkit::TestDatabase;
+
+use crate::{
+    checks::Scene,
+    clock,
+    generator::{self, Sketch},
+    http::Client,
+    importer, paging, scripted, small,
+    stack::Stack,
+    tally::Tally,
+    world::{Organization, Plan, Project, Way},
+};
+
+/// The programs over a database of the test's own, and what was imported into it.
+pub struct Product {
+    pub stack: Stack,
+    /// A standard organization, a pro one, and a free one that may not read.
+    pub world: Vec<Organization>,
+    /// The present, when the world was made up.
+    pub now: i64,
+}
+
+impl Product {
+    /// Every run of the world. The first test of a process imports them; each test has a copy of the database.
+    pub fn whole() -> Self {
+        static IMPORTED: OnceLock<Imported> = OnceLock::new();
+        IMPORTED.get_or_init(|| Imported::new(usize::MAX)).served()
+    }
+
+    /// A few of the newest runs of each project, for tests that bring the rest themselves.
+    pub fn newest() -> Self {
+        static IMPORTED: OnceLock<Imported> = OnceLock::new();
+        IMPORTED.get_or_init(|| Imported::new(6)).served()
+    }
+
+    /// Fails where a check did not hold or the server panicked, and lists them.
+    pub fn check(mut self, section: &str, checks: impl FnOnce(&mut Tally, &mut Self)) {
+        let mut tally = Tally::default();
+        tally.section(section);
+        checks(&mut tally, &mut self);
+        let log = self.stack.log();
+        tally.that(!log.contains("panicked"), || {
+            format!("the server panicked: {log}")
+        });
+        println!("{}", tally.summary());
+        assert_eq!(tally.failed(), 0, "see the list above");
+    }
+
+    /// Checks each project that its organization may read, the projects side by side.
+    pub fn each_project(&self, tally: &mut Tally, check: impl Fn(&mut Tally, &mut Scene<'_>) + Sync) {
+        let readers = self.world.iter().filter(|one| one.plan != Plan::Free);
+        let projects = readers.flat_map(|organization| {
+            let projects = organization.projects.iter();
+            projects.map(|project| self.scene(organization, project))
+        });
+        tally.side_by_side(projects, |tally, mut scene| check(tally, &mut scene));
+    }
+
+    /// A reader of a project.
+    pub fn scene<'a>(&self, organization: &'a Organization, project: &'a Project) -> Scene<'a> {
+        Scene {
+            client: Client::new(self.stack.address(), &organization.key),
+            organization,
+            project,
+            now: self.now,
+            fingerprints: Default::default(),
+        }
+    }
+}
+
+/// What each test begins with.
+struct Imported {
+    database: TestDatabase,
+    world: Vec<Organization>,
+    now: i64,
+}
+
+impl Imported {
+    /// Imports so many runs of each project, and checks what the importer answers.
+    fn new(newest: usize) -> Self {
+        let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
+        let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");
+        let (now, stack) = (clock::now(), Stack::empty());
+        let mut world = make(seed, now);
+        let mut tally = Tally::default();
+        tally.section("import");
+        for organization in &mut world {
+            importer::found(&stack, organization, &mut tally);
+            for project in &mut organization.projects {
+                importer::open(&stack, &organization.id, project, &mut tally);
+                if !project.name.starts_with("Paging") {
+                    project.runs.drain(..project.runs.len().saturating_sub(newest));
+                }
+            }
+        }
+        let projects = world
+            .iter_mut()
+            .flat_map(|organization| &mut organization.projects);
+        tally.side_by_side(projects, |tally, project| {
+            importer::deliver(&stack, project, tally);
+        });
+        assert_eq!(tally.failed(), 0, "seed {seed}: {}", tally.summary());
+        Self {
+            database: stack.into_database(),
+            world,
+            now,
+        }
+    }
+
+    fn served(&self) -> Product {
+        Product {
+            stack: Stack::serve(self.database.copy()),
+            world: self.world.clone(),
+            now: self.now,
+        }
+    }
+}
+
+/// A standard organization, a pro one, and a free one that may not read.
+fn make(seed: u64, now: i64) -> Vec<Organization> {
+    let organization = |name: &str, plan: Plan, projects: Vec<Project>| Organization {
+        id: String::new(),
+        name: name.to_owned(),
+        plan,
+        key: String::new(),
+        key_id: String::new(),
+        projects,
+    };
+    let sketches = [
+        Sketch {
+            name: "Shop 🛒",
+            stable: "main",
+            way: Way::Github,
+            days: 72,
+            runs: 44,
+            tests: 48,
+        },
+        Sketch {
+            name: "warehouse \"quoted\" & <b>",
+            stable: "trunk/stable",
+            way: Way::Gitlab,
+            days: 104,
+            runs: 40,
+            tests: 52,
+        },
+        Sketch {
+            name: "Flags",
+            stable: "main",
+            way: Way::Flags,
+            days: 20,
+            runs: 36,
+            tests: 46,
+        },
+    ];
+    let mut made: Vec<Project> = sketches
+        .iter()
+        .map(|sketch| generator::project(seed, sketch, now))
+        .collect();
+    made[0].chat_events = Some(vec!["run_failed", "test_broken", "new_error"]);
+    made[0].pr_comments = Some(true);
+    made[1].pr_comments = Some(false);
+    let flags = made.pop().expect("three projects");
+    let warehouse = made.pop().expect("three projects");
+    let shop = made.pop().expect("three projects");
+    vec![
+        organization(
+            "Standard & Söhne",
+            Plan::Standard,
+            vec![shop, scripted::project(seed, now), small::project("Empty")],
+        ),
+        organization(
+            "Pro",
+            Plan::Pro,
+            vec![
+                warehouse,
+                flags,
+                scripted::outage(seed, now),
+                paging::project(seed, now),
+            ],
+        ),
+        organization("Free", Plan::Free, vec![small::project("Unread")]),
+    ]
+}

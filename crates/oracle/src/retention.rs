@@ -1,0 +1,297 @@
+//! What a plan shows, across a change of plans and a pruning.
+
+use serde_json::Value;
+
+use crate::{
+    checks::refused,
+    clock::{self, DAY, HOUR},
+    dice::Dice,
+    http::{Client, escape},
+    importer, playwright, small,
+    stack::Stack,
+    tally::Tally,
+    world::{Organization, Plan, Project},
+};
+
+/// Ages in days, each away from every limit.
+const AGES: [i64; 14] = [1, 6, 8, 13, 15, 29, 31, 45, 59, 61, 80, 89, 91, 120];
+
+/// A test that lay in another file eighty days ago.
+const MOVED: &str = "moved";
+/// A test of eighty days ago, with an error of its own: the length of its title picks the word.
+const LOST: &str = "lost its way";
+
+/// Runs through all of it in an organization of its own, then prunes every organization.
+pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
+    let mut organization = Organization {
+        id: String::new(),
+        name: "Archive".to_owned(),
+        plan: Plan::Pro,
+        key: String::new(),
+        key_id: String::new(),
+        projects: Vec::new(),
+    };
+    importer::found(stack, &mut organization, tally);
+    let mut project = small::project("Archive");
+    importer::open(stack, &organization.id, &mut project, tally);
+    fill(tally, stack, &mut project, now);
+    let client = Client::new(stack.address(), &organization.key);
+    shows(tally, &client, &project, Plan::Pro, 90);
+    let print = lost_error(tally, &client, &project, None);
+    set_plan(stack, &organization, Plan::Standard);
+    let print = lost_error(tally, &client, &project, print);
+    shows(tally, &client, &project, Plan::Standard, 60);
+    let counted = stack.command(&["prune", "--dry-run"]);
+    tally.same("assay prune --dry-run", &counted.status, &0);
+    set_plan(stack, &organization, Plan::Pro);
+    shows(tally, &client, &project, Plan::Pro, 90);
+    set_plan(stack, &organization, Plan::Standard);
+    tally.same("assay prune", &stack.command(&["prune"]).status, &0);
+    shows(tally, &client, &project, Plan::Standard, 60);
+    set_plan(stack, &organization, Plan::Pro);
+    shows(tally, &client, &project, Plan::Pro, 60);
+    lost_error(tally, &client, &project, print);
+}
+
+fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
+    stack.told(&["org", "set-plan", &organization.id, plan.name()]);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+}
+
+/// Reports without any time of their own: `--started-at` and `--duration-ms` tell it.
+fn fill(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
+    let mut dice = Dice::new(17, "retention");
+    for age in AGES {
+        let started = now - age * DAY - HOUR;
+        let only = format!("only {age} days ago");
+        let mut run = small::run(
+            &format!("age-{age}"),
+            &format!("branch-{age:03}"),
+            started,
+            &[
+                ("stays", 'R'),
+                (&only, 'F'),
+                (MOVED, if age == 1 || age == 80 { 'P' } else { '-' }),
+                (LOST, if age == 80 { 'F' } else { '-' }),
+            ],
+            &mut dice,
+        );
+        let mut report = playwright::report(&run, &run.shards[0], false);
+        if age == 80 {
+            for spec in report["suites"][0]["suites"][0]["specs"].as_array_mut().unwrap() {
+                if spec["title"] == MOVED {
+                    spec["file"] = Value::from("older/small.spec.ts");
+                }
+            }
+        }
+        report.as_object_mut().unwrap().remove("stats");
+        strip_times(&mut report);
+        let more = [
+            "--started-at".to_owned(),
+            clock::text(started),
+            "--duration-ms".to_owned(),
+            "90000".to_owned(),
+        ];
+        let said = importer::send_report(stack, project, &run, 0, &report, &more);
+        tally.same(
+            &format!("an import of {age} days ago: {}", said.err),
+            &said.status,
+            &0,
+        );
+        let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
+        run.id = told["runId"].as_str().unwrap_or_default().to_owned();
+        run.number = told["runNumber"].as_i64().unwrap_or_default();
+        run.shards[0].duration = 90_000;
+        project.runs.push(run);
+    }
+}
+
+fn strip_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("startTime");
+            fields.values_mut().for_each(strip_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_times),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Exactly the runs of the last `shown` days are there, on every route.
+fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, shown: i64) {
+    let here = format!("/projects/{}", escape(&project.id));
+    let what = format!("{plan:?}, {shown} days");
+    let settings = client.get(&format!("{here}/settings")).json_or_null();
+    tally.same(
+        &format!("{what}: retentionDays"),
+        &settings["settings"]["retentionDays"].as_i64(),
+        &Some(plan.retention()),
+    );
+    let stays = escape("chromium > small.spec.ts > small > stays");
+    for days in [7, 30, 90] {
+        let lists = [
+            (format!("{here}/runs?perPage=50&days={days}"), "/runs"),
+            (format!("{here}/tests/{stays}?days={days}"), "/occurrences"),
+        ];
+        for (path, place) in lists {
+            let answer = client.get(&path);
+            if days > plan.retention() {
+                refused(tally, &path, &answer, 400, "invalid_period");
+                continue;
+            }
+            let wanted = AGES.iter().filter(|age| **age < days.min(shown)).count();
+            let got = answer
+                .json_or_null()
+                .pointer(place)
+                .and_then(Value::as_array)
+                .map_or(usize::MAX, Vec::len);
+            tally.same(&format!("{what}: GET {path}"), &got, &wanted);
+        }
+    }
+    let mut branches = Vec::new();
+    for (age, run) in AGES.iter().zip(&project.runs) {
+        let visible = *age < shown;
+        if visible {
+            branches.push(Value::String(run.branch.clone().unwrap_or_default()));
+        }
+        let only = escape(&format!("chromium > small.spec.ts > small > only {age} days ago"));
+        for (path, code) in [
+            (format!("{here}/runs/{}", run.id), "run_not_found"),
+            (format!("{here}/runs/{}/tests/{only}", run.id), "run_not_found"),
+            (format!("{here}/tests/{only}"), "test_not_found"),
+            (format!("{here}/tests/{only}/status"), "test_not_found"),
+        ] {
+            let answer = client.get(&path);
+            if visible {
+                tally.same(
+                    &format!("{what}: GET {path} of {age} days ago"),
+                    &answer.status,
+                    &200,
+                );
+            } else {
+                refused(
+                    tally,
+                    &format!("{path} ({what}, {age} days ago)"),
+                    &answer,
+                    404,
+                    code,
+                );
+            }
+        }
+        if visible {
+            let run_told = client.get(&format!("{here}/runs/{}", run.id)).json_or_null();
+            tally.same(
+                &format!("{what}: times of {age} days ago"),
+                &(
+                    run_told["run"]["startedAt"].as_str(),
+                    run_told["run"]["durationMs"].as_i64(),
+                ),
+                &(Some(clock::text(run.started()).as_str()), Some(90_000)),
+            );
+            let verdict = client.get(&format!("{here}/tests/{only}/status")).json_or_null();
+            tally.same(
+                &format!("{what}: verdict of {age} days ago"),
+                &verdict["awaitingFirstWrite"],
+                &Value::Bool(*age >= 14),
+            );
+        }
+    }
+    branches.sort_by_key(Value::to_string);
+    let told = client.get(&format!("{here}/branches")).json_or_null();
+    tally.matches(
+        &format!("{what}: branches"),
+        &told["branches"],
+        &Value::Array(branches),
+    );
+    first_seen(tally, client, project, &here, &what, shown);
+    let path = format!(
+        "{here}/tests/{}",
+        escape(&format!("chromium > small.spec.ts > small > {MOVED}"))
+    );
+    for path in [path.clone(), format!("{path}/status")] {
+        let answer = client.get(&path);
+        if shown > 80 {
+            refused(tally, &format!("{path} ({what})"), &answer, 400, "ambiguous_test");
+        } else {
+            // The other file is past what the plan shows.
+            tally.same(
+                &format!("{what}: GET {path}"),
+                &answer.json_or_null()["test"]["filePath"],
+                &Value::from("tests/small.spec.ts"),
+            );
+        }
+    }
+}
+
+/// The signature that occurred eighty days ago alone, if the plan shows it.
+fn lost_error(
+    tally: &mut Tally,
+    client: &Client,
+    project: &Project,
+    known: Option<String>,
+) -> Option<String> {
+    let here = format!("/projects/{}", escape(&project.id));
+    match known {
+        None => {
+            let word = crate::texts::WORDS[LOST.len() % 8];
+            let list = client
+                .get(&format!("{here}/errors?days=90&search={word}"))
+                .json_or_null();
+            let print = list["errors"][0]["fingerprint"].as_str().map(str::to_owned);
+            let path = format!("{here}/errors/{}?days=7", print.clone().unwrap_or_default());
+            let answer = client.get(&path).json_or_null();
+            tally.same(
+                &format!("GET {path}: windowEmpty"),
+                &answer["windowEmpty"],
+                &Value::Bool(true),
+            );
+            tally.same(
+                &format!("GET {path}: occurrenceCount"),
+                &answer["signature"]["occurrenceCount"],
+                &Value::from(3),
+            );
+            tally.same(
+                &format!("GET {path}: isNew"),
+                &answer["signature"]["isNew"],
+                &Value::Bool(false),
+            );
+            print
+        }
+        Some(print) => {
+            let path = format!("{here}/errors/{print}");
+            refused(tally, &path, &client.get(&path), 404, "error_not_found");
+            Some(print)
+        }
+    }
+}
+
+/// A signature's first occurrence is the earliest that the plan shows, whatever the period.
+fn first_seen(tally: &mut Tally, client: &Client, project: &Project, here: &str, what: &str, shown: i64) {
+    let oldest = AGES
+        .iter()
+        .zip(&project.runs)
+        .filter(|(age, _)| **age < shown)
+        .map(|(_, run)| run.started())
+        .min();
+    let word = crate::texts::WORDS["stays".len() % 8];
+    let list = client
+        .get(&format!("{here}/errors?days=7&search={word}"))
+        .json_or_null();
+    let entry = &list["errors"][0];
+    let oldest = oldest.map(clock::text);
+    tally.same(
+        &format!("{what}: firstSeen"),
+        &entry["firstSeen"].as_str().map(str::to_owned),
+        &oldest,
+    );
+    tally.same(&format!("{what}: isNew"), &entry["isNew"], &Value::Bool(false));
+    let print = entry["fingerprint"].as_str().unwrap_or_default();
+    let detail = client
+        .get(&format!("{here}/errors/{print}?days=7"))
+        .json_or_null();
+    tally.same(
+        &format!("{what}: firstSeen of the signature"),
+        &detail["signature"]["firstSeen"].as_str().map(str::to_owned),
+        &oldest,
+    );
+}

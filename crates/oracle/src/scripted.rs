@@ -1,0 +1,187 @@
+//! Histories with one possible verdict, written out run by run.
+
+use serde_json::Value;
+
+use crate::{
+    checks::{Scene, verdicts::Verdicts},
+    clock::{DAY, HOUR},
+    dice::Dice,
+    small,
+    tally::Tally,
+    world::Project,
+};
+
+/// The test whose attempts tell no duration.
+const UNTIMED: &str = "recovered without durations";
+
+/// Title, results on main oldest first, verdict, and one of the reasons it may name.
+const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
+    ("always green", "PPPPPPPPPPPPPPPPPPPP", "healthy", &[]),
+    (
+        "broken for six runs",
+        "PPPPPPPPPPPPPPFFFFFF",
+        "broken",
+        &["consecutive_failures", "failure_rate_broken"],
+    ),
+    (
+        "recovered in three",
+        "PPPRPPPPPPRPPPPPRPPP",
+        "flaky",
+        &["retry_rate"],
+    ),
+    (
+        "broken from the start",
+        "FFFFFFFFFFFFFFFFFFFF",
+        "broken",
+        &["consecutive_failures", "failure_rate_broken"],
+    ),
+    ("one regression, mended", "PPPPFFFFFPPPPPPPPPPP", "healthy", &[]),
+    (
+        "fails again and again",
+        "PPFPPPFPFPPPPFPPPPPP",
+        "flaky",
+        &["failure_rate_flaky", "same_sha_flip", "flip_rate"],
+    ),
+    ("red in its last run", "PPPPPPPPPPPPPPPPPPPF", "failing", &[]),
+    ("seen thrice", "-----------------PPP", "insufficient_data", &[]),
+    ("seen five times", "---------------PPPPP", "healthy", &[]),
+    ("mostly skipped", "SSSSSSSSSSSSSSSSSSPP", "insufficient_data", &[]),
+    (
+        "passed and failed on one commit",
+        "PPPPPPPPPPPPPPPFPPPP",
+        "flaky",
+        &["same_sha_flip"],
+    ),
+    (UNTIMED, "PPRPPPPPRPPPPPPPRPPP", "flaky", &["retry_rate"]),
+    ("green after skips", "SSSSSPPPPPPPPPPPPPPP", "healthy", &[]),
+];
+
+/// Runs of which the fifteenth and sixteenth (from 0) have one commit.
+pub fn project(seed: u64, now: i64) -> Project {
+    let mut dice = Dice::new(seed, "scripted");
+    let mut project = small::project("Scripted verdicts");
+    let fillers: Vec<String> = (0..25).map(|number| format!("filler {number}")).collect();
+    for place in 0..20 {
+        let mut results: Vec<(&str, char)> = SCRIPTS
+            .iter()
+            .map(|(title, letters, _, _)| (*title, letters.chars().nth(place).expect("twenty letters")))
+            .collect();
+        results.extend(fillers.iter().map(|title| (title.as_str(), 'P')));
+        let started = now - 12 * DAY + place as i64 * 14 * HOUR;
+        let mut run = small::run(&format!("main-{place}"), "main", started, &results, &mut dice);
+        for case in run.shards[0]
+            .cases
+            .iter_mut()
+            .filter(|case| case.title == UNTIMED)
+        {
+            case.executions
+                .iter_mut()
+                .flatten()
+                .for_each(|attempt| attempt.duration = None);
+        }
+        if place == 16 {
+            run.commit = project
+                .runs
+                .last()
+                .and_then(|run: &crate::world::Run| run.commit.clone());
+        }
+        project.runs.push(run);
+        if place % 7 == 3 {
+            // Elsewhere nearly everything is red; nobody on main is to blame.
+            let results = [("only fails elsewhere", 'F'), ("always green", 'P')];
+            let run = small::run(
+                &format!("side-{place}"),
+                "feature/side",
+                started + HOUR,
+                &results,
+                &mut dice,
+            );
+            project.runs.push(run);
+        }
+    }
+    project
+}
+
+/// What the status route and the flaky list said of them.
+pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
+    for (title, letters, status, reasons) in SCRIPTS {
+        let told = verdict_of(verdicts, title);
+        tally.same(
+            &format!("{title:?} ({letters}): status"),
+            &told["status"].as_str(),
+            &Some(status),
+        );
+        if !reasons.is_empty() {
+            let reason = told["statusReason"].as_str().unwrap_or_default();
+            tally.that(reasons.contains(&reason), || {
+                format!("{title:?}: statusReason {reason:?}, expected {reasons:?}")
+            });
+        }
+    }
+    let retried = verdict_of(verdicts, "recovered in three");
+    tally.that(
+        retried["labels"]
+            .as_array()
+            .is_some_and(|labels| labels.contains(&Value::from("retries"))),
+        || format!("labels of a recovered test: {}", retried["labels"]),
+    );
+    let side = verdict_of(verdicts, "only fails elsewhere");
+    tally.that(side["status"] != "broken", || {
+        format!("broken without a stable run: {side}")
+    });
+    let filler = verdict_of(verdicts, "filler 3");
+    tally.same("a filler", &filler["status"].as_str(), &Some("healthy"));
+    let list = scene.get(
+        tally,
+        &format!("{}?status=broken&perPage=50", scene.path(&["flaky"])),
+    );
+    tally.same("broken tests", &list["page"]["total"].as_i64(), &Some(2));
+}
+
+fn verdict_of(verdicts: &Verdicts, title: &str) -> Value {
+    let name = format!("chromium > small.spec.ts > small > {title}");
+    verdicts
+        .iter()
+        .find(|((found, _), _)| *found == name)
+        .map_or(Value::Null, |(_, verdict)| verdict.clone())
+}
+
+/// Twelve green runs with an outage among them, in which nearly everything fails.
+pub fn outage(seed: u64, now: i64) -> Project {
+    let mut dice = Dice::new(seed, "outage");
+    let mut project = small::project("Outage");
+    let titles: Vec<String> = (0..40).map(|number| format!("test {number}")).collect();
+    for place in 0..13 {
+        let results: Vec<(&str, char)> = titles
+            .iter()
+            .enumerate()
+            .map(|(number, title)| {
+                (
+                    title.as_str(),
+                    if place == 6 && number % 8 != 0 { 'F' } else { 'P' },
+                )
+            })
+            .collect();
+        let started = now - 10 * DAY + place * 16 * HOUR;
+        project.runs.push(small::run(
+            &format!("run-{place}"),
+            "main",
+            started,
+            &results,
+            &mut dice,
+        ));
+    }
+    project
+}
+
+/// Nobody is flaky because a database was down once.
+pub fn after_the_outage(tally: &mut Tally, verdicts: &Verdicts) {
+    for ((name, _), verdict) in verdicts {
+        tally.same(
+            &format!("{name:?} after an outage"),
+            &verdict["status"].as_str(),
+            &Some("healthy"),
+        );
+    }
+    tally.same("tests after an outage", &verdicts.len(), &40);
+}

@@ -1,0 +1,318 @@
+//! Shards that come late, come again or never come.
+
+use crate::{
+    checks::{Scene, run_detail::run_detail, verdicts},
+    clock::{HOUR, MINUTE},
+    dice::Dice,
+    http::{Client, escape},
+    importer, oracle, playwright, small,
+    stack::Stack,
+    tally::Tally,
+    world::{Organization, Project, Run},
+};
+
+/// Runs through all of it in a project of its own.
+pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+    let mut dice = Dice::new(11, "shards");
+    let mut project = small::project("Shards");
+    importer::open(stack, &organization.id, &mut project, tally);
+    let start = now - 30 * HOUR;
+    let mut run = small::run("late", "main", start, &[], &mut dice);
+    run.expected = Some(3);
+    run.shards.clear();
+    let arrivals = [
+        small::shard(
+            2,
+            start + 5 * MINUTE,
+            &[("b one", 'P'), ("b two", 'R')],
+            &mut dice,
+        ),
+        small::shard(3, start + MINUTE, &[("c one", 'P'), ("c two", 'S')], &mut dice),
+        small::shard(1, start, &[("a one", 'F'), ("a two", 'P')], &mut dice),
+    ];
+    project.runs.push(run);
+    for shard in arrivals {
+        project.runs[0].shards.push(shard);
+        let newest = project.runs[0].shards.len() - 1;
+        arrive(tally, stack, organization, &mut project, newest, now);
+    }
+    // A shard that comes again replaces its content; its run stays what it was.
+    let (id, number) = (project.runs[0].id.clone(), project.runs[0].number);
+    for results in [
+        [("a one", 'P'), ("a three", 'R')],
+        [("a one", 'P'), ("a two", 'P')],
+    ] {
+        let kept = project.runs[0].shards[2].id.clone();
+        project.runs[0].shards[2] = small::shard(1, start + 2 * MINUTE, &results, &mut dice);
+        project.runs[0].shards[2].id = kept;
+        arrive(tally, stack, organization, &mut project, 2, now);
+        tally.same(
+            "the run of a replaced shard",
+            &(&project.runs[0].id, project.runs[0].number),
+            &(&id, number),
+        );
+    }
+    gone(tally, stack, organization, &project, now);
+    again(tally, stack, organization, &project);
+    keys(tally, stack, &mut project, now, &mut dice);
+    attempts_of_ci(tally, stack, organization, now, &mut dice);
+    together(tally, stack, organization, now, &mut dice);
+}
+
+/// Every shard of a run at the same moment, as parallel jobs end.
+fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
+    let mut project = small::project("At once");
+    importer::open(stack, &organization.id, &mut project, tally);
+    for round in 0..3 {
+        let mut run = small::run(
+            &format!("at-once-{round}"),
+            "main",
+            now - (9 - round) * HOUR,
+            &[],
+            dice,
+        );
+        run.expected = Some(5);
+        run.shards.clear();
+        for index in 1..=5 {
+            let title = format!("test {index}");
+            let letter = if index == 3 && round == 1 { 'F' } else { 'P' };
+            run.shards.push(small::shard(
+                index,
+                now - (9 - round) * HOUR,
+                &[(&title, letter), ("x", '-')],
+                dice,
+            ));
+        }
+        let told: Vec<serde_json::Value> = std::thread::scope(|scope| {
+            let sent: Vec<_> = (0..5)
+                .map(|shard| {
+                    let (project, run) = (&project, &run);
+                    scope.spawn(move || importer::send(stack, project, run, shard))
+                })
+                .collect();
+            sent.into_iter()
+                .map(|thread| thread.join().expect("the import ends"))
+                .collect()
+        });
+        run.id = told[0]["runId"].as_str().unwrap_or_default().to_owned();
+        run.number = told[0]["runNumber"].as_i64().unwrap_or_default();
+        tally.same("runNumber of shards that came at once", &run.number, &(round + 1));
+        for (shard, told) in run.shards.iter_mut().zip(&told) {
+            shard.id = told["shardId"].as_str().unwrap_or_default().to_owned();
+            tally.same(
+                "runId of shards that came at once",
+                &told["runId"].as_str(),
+                &Some(run.id.as_str()),
+            );
+        }
+        tally.that(run.shards.iter().any(|shard| shard.id == run.id), || {
+            "the run has the id of none of its shards".to_owned()
+        });
+        project.runs.push(run.clone());
+        let mut scene = scene(stack, organization, &project, now);
+        run_detail(tally, &mut scene, &run);
+        verdicts::verdicts(tally, &scene);
+    }
+}
+
+fn scene<'a>(stack: &Stack, organization: &'a Organization, project: &'a Project, now: i64) -> Scene<'a> {
+    let client = Client::new(stack.address(), &organization.key);
+    Scene {
+        client,
+        organization,
+        project,
+        now,
+        fingerprints: Default::default(),
+    }
+}
+
+fn arrive(
+    tally: &mut Tally,
+    stack: &Stack,
+    organization: &Organization,
+    project: &mut Project,
+    shard: usize,
+    now: i64,
+) {
+    let client = Client::new(stack.address(), &organization.key);
+    let kept = format!("/projects/{}/runs/{}", escape(&project.id), project.runs[0].id);
+    let before = client.get(&kept).header("etag").unwrap_or_default().to_owned();
+    let told = importer::send(stack, project, &project.runs[0], shard);
+    let after = client.ask("GET", &kept, &[("If-None-Match", &before)]);
+    tally.that(project.runs[0].id.is_empty() || after.status == 200, || {
+        format!("GET {kept}: {} although a shard arrived", after.status)
+    });
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    if project.runs[0].id.is_empty() {
+        project.runs[0].id = text("runId");
+        project.runs[0].number = told["runNumber"].as_i64().unwrap_or_default();
+        tally.same(
+            "the run's id is its first shard's",
+            &text("runId"),
+            &text("shardId"),
+        );
+    }
+    tally.same("runId of a late shard", &text("runId"), &project.runs[0].id);
+    project.runs[0].shards[shard].id = text("shardId");
+    let run = project.runs[0].clone();
+    let mut scene = scene(stack, organization, project, now);
+    run_detail(tally, &mut scene, &run);
+    for status in ["", "&status=passed", "&status=failed"] {
+        let answer = scene.get(tally, &format!("{}?days=7{status}", scene.path(&["runs"])));
+        let wanted = match (status, oracle::outcome(&run)) {
+            ("", _)
+            | ("&status=passed", oracle::Outcome::Passed)
+            | ("&status=failed", oracle::Outcome::Failed) => 1,
+            _ => 0,
+        };
+        tally.same(
+            &format!("runs{status} after shard {shard}"),
+            &answer["total"].as_i64(),
+            &Some(wanted),
+        );
+        if wanted == 1 {
+            tally.matches(
+                "the row of a sharded run",
+                &answer["runs"][0],
+                &oracle::run_row(&run),
+            );
+        }
+    }
+    for test in run.tests() {
+        let path = scene.path(&["tests", &test.name]);
+        let answer = scene.get(tally, &path);
+        let expected = oracle::history(&[&run], &test.name, test.file.as_deref());
+        tally.matches(
+            &format!("GET {path}"),
+            &answer["occurrences"],
+            &serde_json::Value::Array(expected),
+        );
+    }
+    verdicts::verdicts(tally, &scene);
+}
+
+/// A test that its shard no longer holds is not in the run any more.
+fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: &Project, now: i64) {
+    let scene = scene(stack, organization, project, now);
+    let name = "chromium > small.spec.ts > small > a three";
+    let path = scene.path(&["runs", &project.runs[0].id, "tests", name]);
+    crate::checks::refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    for path in [
+        scene.path(&["tests", name]),
+        scene.path(&["tests", name, "status"]),
+    ] {
+        crate::checks::refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    }
+    let answer = scene.get(tally, &scene.path(&["flaky"]));
+    let listed = answer["tests"].to_string().contains("a three");
+    tally.that(!listed, || {
+        "the flaky list holds a test that was replaced".to_owned()
+    });
+    let answer = scene.get(tally, &scene.path(&["errors"]));
+    let hits: u64 = answer["errors"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|e| e["occurrenceCount"].as_u64())
+        .sum();
+    let wanted = oracle::occurrences(&[&project.runs[0]]).len() as u64;
+    tally.same("occurrences after a replacement", &hits, &wanted);
+}
+
+/// The same report again changes nothing, with a run key and without.
+fn again(tally: &mut Tally, stack: &Stack, organization: &Organization, project: &Project) {
+    let client = Client::new(stack.address(), &organization.key);
+    let here = format!("/projects/{}", escape(&project.id));
+    let paths = [
+        format!("{here}/runs/{}", project.runs[0].id),
+        format!("{here}/branches"),
+        format!("{here}/settings"),
+    ];
+    let before: Vec<Vec<u8>> = paths.iter().map(|path| client.get(path).body).collect();
+    for shard in 0..3 {
+        let told = importer::send(stack, project, &project.runs[0], shard);
+        tally.same(
+            "the same shard again",
+            &told["shardId"].as_str(),
+            &Some(project.runs[0].shards[shard].id.as_str()),
+        );
+    }
+    let after: Vec<Vec<u8>> = paths.iter().map(|path| client.get(path).body).collect();
+    tally.that(before == after, || {
+        "importing the same reports again changed an answer".to_owned()
+    });
+}
+
+/// Run keys: none, a suite's, and one with and without shards.
+fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice: &mut Dice) {
+    let run = small::run("keyless", "main", now - 20 * HOUR, &[("k", 'P')], dice);
+    let other = small::run("keyless", "main", now - 19 * HOUR, &[("k", 'P')], dice);
+    let import = |run: &Run| -> serde_json::Value {
+        let file = stack.file(
+            "keyless.json",
+            playwright::report(run, &run.shards[0], false)
+                .to_string()
+                .as_bytes(),
+        );
+        stack.told(&["import", "--project", &project.id, "--branch", "main", &file])
+    };
+    let (first, same, second) = (import(&run), import(&run), import(&other));
+    tally.same("the same bytes without a key", &first["runId"], &same["runId"]);
+    tally.that(first["runId"] != second["runId"], || {
+        "other bytes without a key are another run".to_owned()
+    });
+    let mut of_suite = small::run("suites", "main", now - 18 * HOUR, &[("s", 'P')], dice);
+    let mut ids = Vec::new();
+    for suite in [None, Some("e2e"), Some("api")] {
+        of_suite.suite = suite.map(str::to_owned);
+        ids.push(importer::send(stack, project, &of_suite, 0)["runId"].to_string());
+    }
+    ids.sort();
+    ids.dedup();
+    tally.same("one build with three suites", &ids.len(), &3);
+    // The run has no shards: a shard of it is refused, and nothing breaks.
+    let mut sharded = of_suite.clone();
+    sharded.expected = Some(2);
+    let report = playwright::report(&sharded, &sharded.shards[0], true);
+    let said = importer::send_report(stack, project, &sharded, 0, &report, &[]);
+    tally.same("a shard of a run without shards", &said.status, &1);
+    tally.that(!said.err.is_empty() && !said.err.contains("panicked"), || {
+        format!("said {:?}", said.err)
+    });
+}
+
+/// CI's second attempt is a run of its own.
+fn attempts_of_ci(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
+    let mut project = small::project("Attempts of CI");
+    importer::open(stack, &organization.id, &mut project, tally);
+    let run = small::run("4711", "main", now - 3 * HOUR, &[("a", 'P')], dice);
+    let mut ids = Vec::new();
+    for (attempt, job) in [("1", "1"), ("2", "1"), ("1", "1")] {
+        let file = stack.file(
+            "attempt.json",
+            playwright::report(&run, &run.shards[0], false)
+                .to_string()
+                .as_bytes(),
+        );
+        let variables = [
+            ("GITHUB_ACTIONS", "true"),
+            ("GITHUB_RUN_ID", "4711"),
+            ("GITHUB_RUN_ATTEMPT", attempt),
+            ("GITHUB_JOB", job),
+            ("GITHUB_SHA", run.commit.as_deref().unwrap_or_default()),
+            ("GITHUB_REF_NAME", "main"),
+        ];
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let arguments = ["import", "--json", "--project", &project.id, &file].map(str::to_owned);
+        let said = stack.assay(&arguments, &variables, b"");
+        let told: serde_json::Value = serde_json::from_str(&said.out).unwrap_or_default();
+        tally.same("import of a CI attempt", &said.status, &0);
+        ids.push(told["runId"].to_string());
+    }
+    tally.that(ids[0] != ids[1] && ids[0] == ids[2], || {
+        format!("attempts 1, 2, 1 of CI are the runs {ids:?}")
+    });
+}

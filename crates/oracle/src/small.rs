@@ -1,0 +1,104 @@
+//! Small runs, written out by hand: a letter a result.
+
+use crate::{
+    clock::MINUTE,
+    dice::Dice,
+    texts,
+    world::{Attempt, CHECKOUT, Case, Manner, Project, Run, Shard, Spot, TEST_DIR, Way},
+};
+
+/// A project without runs, whose reports come by flags.
+pub fn project(name: &str) -> Project {
+    Project {
+        id: String::new(),
+        name: name.to_owned(),
+        stable: "main".to_owned(),
+        way: Way::Flags,
+        chat_events: None,
+        pr_comments: None,
+        runs: Vec::new(),
+    }
+}
+
+/// An unsharded run of these tests: `P` passed, `F` failed for good, `R` recovered, `S` skipped, `-` not in it.
+pub fn run(build: &str, branch: &str, started: i64, results: &[(&str, char)], dice: &mut Dice) -> Run {
+    Run {
+        id: String::new(),
+        number: 0,
+        build: build.to_owned(),
+        branch: Some(branch.to_owned()),
+        commit: Some(dice.hex(40)),
+        message: None,
+        author: None,
+        tested_revision: None,
+        pr: None,
+        pr_title: None,
+        ci: None,
+        suite: None,
+        expected: None,
+        shards: vec![shard(1, started, results, dice)],
+    }
+}
+
+/// A shard of these tests.
+pub fn shard(index: u32, started: i64, results: &[(&str, char)], dice: &mut Dice) -> Shard {
+    let mut clock = started + 100;
+    let cases = results
+        .iter()
+        .filter(|(_, letter)| *letter != '-')
+        .map(|(title, letter)| case(title, *letter, &mut clock, dice))
+        .collect();
+    Shard {
+        id: String::new(),
+        index,
+        started,
+        duration: 2 * MINUTE,
+        cases,
+        errors: Vec::new(),
+    }
+}
+
+fn case(title: &str, letter: char, clock: &mut i64, dice: &mut Dice) -> Case {
+    let suite = "small.spec.ts";
+    let spot = Spot {
+        file: format!("{CHECKOUT}/{TEST_DIR}/{suite}"),
+        line: 12,
+        column: 7,
+    };
+    // Short ones: two minutes have to hold every attempt.
+    let mut one = |status: &'static str| {
+        let (started, duration) = (*clock, dice.between(5, 200));
+        *clock += duration + 3;
+        let word = texts::WORDS[title.len() % 8];
+        let faults = if status == "failed" {
+            vec![texts::fault(0, word, &spot, dice)]
+        } else {
+            Vec::new()
+        };
+        Attempt {
+            status,
+            duration: Some(duration),
+            started: Some(started),
+            faults,
+        }
+    };
+    let attempts = match letter {
+        'P' => vec![one("passed")],
+        'F' => vec![one("failed"), one("failed"), one("failed")],
+        'R' => vec![one("failed"), one("passed")],
+        'S' => vec![one("skipped")],
+        other => panic!("no result is written {other:?}"),
+    };
+    Case {
+        browser: "chromium".to_owned(),
+        suite: suite.to_owned(),
+        describes: vec!["small".to_owned()],
+        title: title.to_owned(),
+        manner: if letter == 'S' {
+            Manner::Skipped
+        } else {
+            Manner::Plain
+        },
+        executions: vec![attempts],
+    }
+}

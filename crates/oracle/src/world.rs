@@ -1,0 +1,377 @@
+//! A made-up world: what its reports say, and what an importer is to make of them.
+
+/// The plans that may read, and the one that may not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    Free,
+    Standard,
+    Pro,
+}
+
+impl Plan {
+    /// As the command line and the contract call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Standard => "standard",
+            Self::Pro => "pro",
+        }
+    }
+
+    /// Days.
+    pub fn retention(self) -> i64 {
+        match self {
+            Self::Free | Self::Standard => 60,
+            Self::Pro => 90,
+        }
+    }
+}
+
+/// An organization with its read key.
+#[derive(Clone)]
+pub struct Organization {
+    pub id: String,
+    pub name: String,
+    pub plan: Plan,
+    pub key: String,
+    pub key_id: String,
+    pub projects: Vec<Project>,
+}
+
+/// How a project's reports reach the importer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From GitHub Actions: everything in variables and the event file; the checkout is known.
+    Github,
+    /// From GitLab CI, likewise.
+    Gitlab,
+    /// By flags alone; nobody knows the checkout.
+    Flags,
+}
+
+/// A project.
+#[derive(Clone)]
+pub struct Project {
+    pub id: String,
+    pub name: String,
+    pub stable: String,
+    pub way: Way,
+    pub chat_events: Option<Vec<&'static str>>,
+    pub pr_comments: Option<bool>,
+    /// In the order of their first import.
+    pub runs: Vec<Run>,
+}
+
+/// A logical run.
+#[derive(Clone)]
+pub struct Run {
+    /// As the importer answered.
+    pub id: String,
+    /// As the importer answered.
+    pub number: i64,
+    /// The build's id in CI.
+    pub build: String,
+    pub branch: Option<String>,
+    pub commit: Option<String>,
+    pub message: Option<String>,
+    pub author: Option<String>,
+    pub tested_revision: Option<String>,
+    pub pr: Option<i64>,
+    pub pr_title: Option<String>,
+    pub ci: Option<&'static str>,
+    pub suite: Option<String>,
+    /// How many shards there should be; none for a run that is not sharded.
+    pub expected: Option<u32>,
+    /// Those that arrived, in the order of their arrival; the only one of a run that is not sharded.
+    pub shards: Vec<Shard>,
+}
+
+/// A shard's report, or an unsharded run's only one.
+#[derive(Clone)]
+pub struct Shard {
+    /// As the importer answered.
+    pub id: String,
+    pub index: u32,
+    pub started: i64,
+    pub duration: i64,
+    pub cases: Vec<Case>,
+    /// Errors that belong to no test.
+    pub errors: Vec<String>,
+}
+
+/// A test of a report, under one Playwright project.
+#[derive(Clone)]
+pub struct Case {
+    /// The Playwright project.
+    pub browser: String,
+    /// Relative to `config.rootDir`; also the first title.
+    pub suite: String,
+    pub describes: Vec<String>,
+    pub title: String,
+    pub manner: Manner,
+    /// Several under `--repeat-each`; empty for a test that never started.
+    pub executions: Vec<Vec<Attempt>>,
+}
+
+/// What Playwright expected of a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    Plain,
+    /// `test.fail()`, and it does.
+    ExpectedFailure,
+    /// `test.fail()`, but it passes.
+    Mended,
+    Skipped,
+    NeverStarted,
+}
+
+/// One attempt.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    pub status: &'static str,
+    pub duration: Option<i64>,
+    pub started: Option<i64>,
+    pub faults: Vec<Fault>,
+}
+
+/// One error of an attempt.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// What it has in common with every other text of its kind.
+    pub class: String,
+    pub message: String,
+    pub frames: Vec<String>,
+    pub snippet: Option<String>,
+    pub spot: Option<Spot>,
+    /// Something was thrown that is no error.
+    pub bare: bool,
+}
+
+/// A place in a source file, absolute as Playwright writes it.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    pub file: String,
+    pub line: i64,
+    pub column: i64,
+}
+
+/// A test of a run as it is to be stored.
+#[derive(Clone)]
+pub struct Stored {
+    pub name: String,
+    pub file: Option<String>,
+    pub browser: Option<String>,
+    /// Execution by execution, that with the final attempt last.
+    pub attempts: Vec<Attempt>,
+    /// How many attempts each execution has.
+    pub lengths: Vec<usize>,
+    /// The place of its shard among the run's.
+    pub shard: usize,
+}
+
+/// Where every report's checkout lies. GitHub's runners check out there, so an importer knows it without being told.
+pub const CHECKOUT: &str = "/home/runner/work/shop/shop";
+/// Where the tests lie in it.
+pub const TEST_DIR: &str = "tests";
+
+/// The class of the error of a test that was expected to fail and passed.
+pub const MENDED_CLASS: &str = "expected to fail, but passed";
+
+impl Stored {
+    /// The attempts of each execution.
+    pub fn executions(&self) -> Vec<&[Attempt]> {
+        let mut rest = self.attempts.as_slice();
+        let mut executions = Vec::new();
+        for length in &self.lengths {
+            let (execution, others) = rest.split_at(*length);
+            executions.push(execution);
+            rest = others;
+        }
+        executions
+    }
+
+    /// Each attempt with its execution and its place there.
+    pub fn numbered(&self) -> Vec<(usize, usize, &Attempt)> {
+        let executions = self.executions().into_iter().enumerate();
+        let attempts = executions.flat_map(|(execution, attempts)| {
+            let attempts = attempts.iter().enumerate();
+            attempts.map(move |(retry, attempt)| (execution, retry, attempt))
+        });
+        attempts.collect()
+    }
+
+    /// The most attempts of one execution.
+    pub fn tries(&self) -> usize {
+        self.lengths.iter().copied().max().expect("at least one")
+    }
+
+    pub fn last(&self) -> &Attempt {
+        let last = *self.executions().last().expect("at least one");
+        &last[final_place(last)]
+    }
+
+    pub fn status(&self) -> &'static str {
+        self.last().status
+    }
+
+    pub fn failed(&self) -> bool {
+        is_failure(self.status())
+    }
+
+    pub fn skipped(&self) -> bool {
+        matches!(self.status(), "skipped" | "interrupted")
+    }
+
+    pub fn recovered(&self) -> bool {
+        self.status() == "passed" && self.attempts.iter().any(|attempt| is_failure(attempt.status))
+    }
+
+    /// Time spent before the final attempt of each execution.
+    pub fn wasted(&self) -> i64 {
+        let before = |attempts: &[Attempt]| -> i64 {
+            let before = attempts[..final_place(attempts)].iter();
+            before.filter_map(|attempt| attempt.duration).sum()
+        };
+        self.executions().into_iter().map(before).sum()
+    }
+}
+
+/// Where the attempt stands that an execution ended with: the last one that ran.
+fn final_place(execution: &[Attempt]) -> usize {
+    let ran = |attempt: &Attempt| !matches!(attempt.status, "skipped" | "interrupted");
+    execution.iter().rposition(ran).unwrap_or(execution.len() - 1)
+}
+
+pub fn is_failure(status: &str) -> bool {
+    matches!(status, "failed" | "timedOut")
+}
+
+impl Project {
+    /// A path as it is to be stored.
+    pub fn stored_path(&self, absolute: &str) -> String {
+        match absolute.strip_prefix(CHECKOUT) {
+            Some(rest) => rest.trim_start_matches('/').to_owned(),
+            None => absolute.to_owned(),
+        }
+    }
+}
+
+impl Case {
+    /// The framework's own title path.
+    pub fn name(&self) -> String {
+        let mut parts = vec![self.browser.as_str(), self.suite.as_str()];
+        parts.extend(self.describes.iter().map(String::as_str));
+        parts.push(&self.title);
+        parts.retain(|part| !part.is_empty());
+        parts.join(" > ")
+    }
+
+    /// What the importer is to store of it.
+    pub fn stored(&self, shard: usize) -> Stored {
+        let file = format!("{TEST_DIR}/{}", self.suite);
+        let executions = self.presented();
+        Stored {
+            name: self.name(),
+            file: Some(file),
+            browser: (!self.browser.is_empty()).then(|| self.browser.clone()),
+            lengths: executions.iter().map(Vec::len).collect(),
+            attempts: executions.into_iter().flatten().collect(),
+            shard,
+        }
+    }
+
+    fn presented(&self) -> Vec<Vec<Attempt>> {
+        if self.executions.is_empty() {
+            return vec![vec![Attempt {
+                status: "skipped",
+                duration: None,
+                started: None,
+                faults: Vec::new(),
+            }]];
+        }
+        let mut executions = self.executions.clone();
+        // The executions that ended well go first, so that the last one tells the outcome; else oldest first.
+        executions.sort_by_key(|attempts| {
+            let failed = is_failure(attempts[final_place(attempts)].status);
+            (failed, attempts.first().and_then(|first| first.started))
+        });
+        for attempt in executions.iter_mut().flatten() {
+            match self.manner {
+                Manner::Plain | Manner::Skipped | Manner::NeverStarted => {}
+                Manner::ExpectedFailure => {
+                    attempt.status = "passed";
+                    attempt.faults.clear();
+                }
+                Manner::Mended => {
+                    attempt.status = "failed";
+                    attempt.faults = vec![Fault {
+                        class: MENDED_CLASS.to_owned(),
+                        message: MENDED_CLASS.to_owned(),
+                        frames: Vec::new(),
+                        snippet: None,
+                        spot: None,
+                        bare: false,
+                    }];
+                }
+            }
+        }
+        executions
+    }
+}
+
+impl Shard {
+    pub fn ended(&self) -> i64 {
+        self.started + self.duration
+    }
+
+    /// Whether the run was cut short.
+    pub fn interrupted(&self) -> bool {
+        self.cases.iter().any(|case| {
+            case.manner == Manner::NeverStarted
+                || case
+                    .executions
+                    .iter()
+                    .flatten()
+                    .any(|attempt| attempt.status == "interrupted")
+        })
+    }
+}
+
+impl Run {
+    pub fn started(&self) -> i64 {
+        self.shards
+            .iter()
+            .map(|shard| shard.started)
+            .min()
+            .expect("at least one shard")
+    }
+
+    pub fn ended(&self) -> i64 {
+        self.shards
+            .iter()
+            .map(Shard::ended)
+            .max()
+            .expect("at least one shard")
+    }
+
+    pub fn tests(&self) -> Vec<Stored> {
+        self.shards
+            .iter()
+            .enumerate()
+            .flat_map(|(place, shard)| shard.cases.iter().map(move |case| case.stored(place)))
+            .collect()
+    }
+
+    /// The commit that the engine and the `sha` filter know it by.
+    pub fn revisions(&self) -> Vec<&str> {
+        [self.commit.as_deref(), self.tested_revision.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    pub fn incomplete(&self) -> bool {
+        self.expected
+            .is_some_and(|expected| (self.shards.len() as u32) < expected)
+    }
+}

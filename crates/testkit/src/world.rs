@@ -1,0 +1,261 @@
+//! An organization with a project and a read key, in a database of the test's own, and a server over it.
+
+use std::{
+    fs,
+    ops::{Deref, DerefMut},
+    sync::OnceLock,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::{Cli, Response, Server, TestDatabase};
+
+/// The organization "Shop" on the plan `pro`, with the project "web" and a read key of 90 days.
+///
+/// `D` owns the database: most often a [`TestDatabase`].
+#[derive(Debug)]
+pub struct World<D = TestDatabase> {
+    /// The command line over the database.
+    pub cli: Cli,
+    /// The id of the organization.
+    pub org: String,
+    /// The id of the project.
+    pub project: String,
+    /// The read key.
+    pub key: String,
+    /// The id of the read key.
+    pub key_id: String,
+    /// A folder for reports and other files.
+    pub folder: TempDir,
+    /// Dropped last.
+    pub database: D,
+}
+
+impl World {
+    /// A world in a database of its own.
+    ///
+    /// The programs make the first one of a test process. All are copies of it with the same ids and the same key.
+    pub fn new() -> Self {
+        static FIRST: OnceLock<Template> = OnceLock::new();
+        let make = || {
+            let database = TestDatabase::new();
+            let url = database.url().to_owned();
+            World::over(database, &url).into_template()
+        };
+        FIRST.get_or_init(make).world()
+    }
+
+    /// The number that a query of its database counts.
+    pub fn count(&self, sql: &str) -> i64 {
+        let count = self.database.text(sql).and_then(|text| text.parse().ok());
+        count.unwrap_or_else(|| panic!("{sql}: no number"))
+    }
+
+    /// Makes the state of this world the start of others. Its folder is deleted.
+    pub fn into_template(self) -> Template {
+        Template {
+            org: self.org,
+            project: self.project,
+            key: self.key,
+            key_id: self.key_id,
+            database: self.database,
+        }
+    }
+}
+
+/// A state that worlds are copied from. In a `static`, it is made once for all tests of a process.
+#[derive(Debug)]
+pub struct Template {
+    org: String,
+    project: String,
+    key: String,
+    key_id: String,
+    database: TestDatabase,
+}
+
+impl Template {
+    /// A world with this state in a database of its own.
+    pub fn world(&self) -> World {
+        let database = self.database.copy();
+        World {
+            cli: Cli::new(database.url()),
+            org: self.org.clone(),
+            project: self.project.clone(),
+            key: self.key.clone(),
+            key_id: self.key_id.clone(),
+            folder: folder(),
+            database,
+        }
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D> World<D> {
+    /// Makes a world in the database of this connection string, which may be empty.
+    pub fn over(database: D, url: &str) -> Self {
+        let cli = Cli::new(url);
+        let migrated = cli.run(&["migrate"]);
+        assert!(migrated.status.success(), "{migrated:?}");
+        let org = cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+        let project = cli.json(&["project", "create", "--org", "Shop", "web"]);
+        let key = cli.json(&["key", "create", "--org", "Shop", "--days", "90"]);
+        Self {
+            cli,
+            org: text(&org["id"]),
+            project: text(&project["id"]),
+            key: text(&key["key"]),
+            key_id: text(&key["id"]),
+            folder: folder(),
+            database,
+        }
+    }
+
+    /// The world with this server over its database.
+    pub fn served_by(self, server: Server) -> Served<D> {
+        Served { server, world: self }
+    }
+
+    /// Writes a file and returns its path.
+    pub fn file(&self, name: &str, content: &str) -> String {
+        let path = self.folder.path().join(name);
+        let folder = path.parent().expect("a file lies in a folder");
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, content));
+        written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        path.display().to_string()
+    }
+
+    /// Imports into the project, which must succeed.
+    pub fn import(&self, arguments: &[&str]) -> Value {
+        self.cli
+            .json(&[&["import", "--project", "web"], arguments].concat())
+    }
+
+    /// Imports a report, which must succeed, as one that started a number of minutes ago.
+    pub fn import_report(&self, minutes_ago: i64, report: &str, flags: &[&str]) -> Value {
+        let path = self.file("r.xml", report);
+        let start = rfc3339(OffsetDateTime::now_utc() - Duration::minutes(minutes_ago));
+        self.import(&[&["--started-at", start.as_str()], flags, &[path.as_str()]].concat())
+    }
+
+    /// Imports a JUnit report of these cases, each a name and whether it passed.
+    pub fn import_cases(&self, minutes_ago: i64, cases: &[(&str, bool)], flags: &[&str]) -> Value {
+        let failure = |_: &str| ("expected 3, got 4".to_owned(), "at cart.test.ts:3:1".to_owned());
+        self.import_report(minutes_ago, &junit(cases, "cart.test.ts", failure), flags)
+    }
+
+    /// A path of the API below the project.
+    pub fn path(&self, below: &str) -> String {
+        format!("/api/v1/projects/{}{below}", self.project)
+    }
+}
+
+/// A world with a server over its database.
+#[derive(Debug)]
+pub struct Served<D = TestDatabase> {
+    /// Dropped first.
+    pub server: Server,
+    /// What it serves.
+    pub world: World<D>,
+}
+
+impl Served {
+    /// A new world behind a server without a rate limit.
+    pub fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same with more environment variables for the server.
+    pub fn with(environment: &[(&str, &str)]) -> Self {
+        let world = World::new();
+        let environment = [&[("ASSAY_RATE_LIMIT", "0")], environment].concat();
+        let server = Server::start_with(world.database.url(), &environment);
+        world.served_by(server)
+    }
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D> Served<D> {
+    /// Gets a path below the API's base.
+    pub fn ask(&self, path: &str) -> Response {
+        let path = format!("/api/v1{path}");
+        self.server.client().get(&path, Some(&self.world.key))
+    }
+
+    /// Gets a path below the project, which must exist.
+    pub fn get(&self, below: &str) -> Value {
+        let answer = self.server.client().get(&self.path(below), Some(&self.world.key));
+        assert_eq!(answer.status, 200, "{below}: {}", answer.text());
+        answer.json()
+    }
+}
+
+impl<D> Deref for Served<D> {
+    type Target = World<D>;
+
+    fn deref(&self) -> &World<D> {
+        &self.world
+    }
+}
+
+impl<D> DerefMut for Served<D> {
+    fn deref_mut(&mut self) -> &mut World<D> {
+        &mut self.world
+    }
+}
+
+/// A JUnit report of cases, each a name and whether it passed, with this text of each failure.
+pub fn junit<N: AsRef<str>>(
+    cases: &[(N, bool)],
+    file: &str,
+    failure: impl Fn(&str) -> (String, String),
+) -> String {
+    let case = |(name, passed): &(N, bool)| {
+        let name = name.as_ref();
+        let failure = if *passed {
+            String::new()
+        } else {
+            let (message, text) = failure(name);
+            format!("<failure message=\"{}\">{}</failure>", xml(&message), xml(&text))
+        };
+        let name = xml(name);
+        format!(
+            "<testcase classname=\"cart\" name=\"{name}\" file=\"{file}\" time=\"0.010\">{failure}</testcase>"
+        )
+    };
+    let cases: String = cases.iter().map(case).collect();
+    format!("<testsuite name=\"s\">{cases}</testsuite>")
+}
+
+fn xml(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// A JSON string's text.
+pub fn text(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_else(|| panic!("no string: {value}"));
+    text.to_owned()
+}
+
+/// A time as `--started-at` takes it.
+pub fn rfc3339(time: OffsetDateTime) -> String {
+    time.format(&Rfc3339).expect("a time has a text")
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"))
+}
