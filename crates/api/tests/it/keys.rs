@@ -1,6 +1,6 @@
 //! Keys over HTTP: schemes, several headers, the notice of expiry, request ids.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_web::http::Method;
 
@@ -101,6 +101,13 @@ async fn a_sane_request_id_is_answered_and_any_other_replaced() {
     assert_eq!(refused.header("x-request-id"), Some("mine"));
 }
 
+/// The processor time of this thread, whatever else the machine does.
+fn computed() -> Duration {
+    let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let nanoseconds = figures.split(' ').next().unwrap();
+    Duration::from_nanos(nanoseconds.parse().unwrap())
+}
+
 /// Parsing them takes a worker a hundred times as long as reading them.
 #[actix_web::test]
 async fn what_a_request_carries_is_not_parsed_before_its_key_is_known() {
@@ -118,9 +125,9 @@ async fn what_a_request_carries_is_not_parsed_before_its_key_is_known() {
         ];
         let mut times = Vec::new();
         for _ in 0..10 {
-            let began = Instant::now();
+            let before = computed();
             let answer = api.send(Method::GET, &uri, &headers).await;
-            times.push(began.elapsed());
+            times.push(computed() - before);
             answer.fails(401, "invalid_key", "an unknown key");
         }
         quickest.push(times.into_iter().min().unwrap());

@@ -243,14 +243,9 @@ fn an_import_that_is_frozen_while_it_judges_blocks_no_other_one() {
     thread::scope(|scope| {
         let frozen = scope.spawn(|| world.store.record(world.project.id, &recording, &judge, NOW));
         has_begun.recv().unwrap();
-        let waited = Instant::now();
+        // It returns while the other one is frozen.
         let next = world.import(&report("b").test("x", "f"));
         assert_eq!(next.verdicts_changed.total, 1, "it judged both");
-        assert!(
-            waited.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            waited.elapsed()
-        );
         drop((has_begun, thaw));
         let thawed = frozen.join().unwrap().unwrap();
         assert_eq!(thawed.effect, Effect::Added);
