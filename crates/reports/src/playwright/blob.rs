@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::model::{Config, Error, File, Place, Spec, Stats, Suite, Test, TestResult};
+use super::model::{Config, Error, File, Place, Shard, Spec, Stats, Suite, Test, TestResult};
 use crate::{input::Input, json, limits, report::ReadError};
 
 /// Whether a text begins with the events of a blob report.
@@ -21,7 +21,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
     let mut file = File::default();
     let mut results: HashMap<String, Test> = HashMap::new();
     let mut projects: Vec<Project> = Vec::new();
-    let mut ended = false;
+    let (mut shard, mut ended) = (None, false);
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         let event = match json::first_value::<Event>(line) {
@@ -32,6 +32,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
         };
         let params = event.params;
         match event.method.as_deref() {
+            Some("onBlobReportMetadata") => shard = params.shard,
             Some("onConfigure") => file.config = params.config,
             Some("onProject") => projects.extend(params.project),
             Some("onTestBegin") => {
@@ -69,6 +70,10 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
         file.suites
             .extend(suites.map(|suite| suite.into_suite(&name, &mut results, 0)));
     }
+    if shard.is_some() {
+        let config = file.config.get_or_insert_default();
+        config.shard = config.shard.take().or(shard);
+    }
     let cut_at = (!ended).then(|| input.text.lines().count());
     Ok((file, cut_at))
 }
@@ -102,6 +107,8 @@ struct Event {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Params {
+    /// Of the blob itself. Later versions also write it into the configuration.
+    shard: Option<Shard>,
     config: Option<Config>,
     project: Option<Project>,
     #[serde(deserialize_with = "json::text")]

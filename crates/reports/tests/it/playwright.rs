@@ -461,6 +461,40 @@ fn a_blob_that_is_cut_off_or_broken_has_an_answer() {
     assert_eq!(report.tests[0].test.name, "api > a.spec.ts > adds up");
 }
 
+#[test]
+fn blobs_of_several_shards_are_one_run() {
+    // The shard stands in the first event, in later versions also in the configuration.
+    let blob = |number: u32, in_configuration: bool| {
+        let shard = format!("\"shard\":{{\"current\":{number},\"total\":2}}");
+        let (first, later) = if in_configuration {
+            ("", &*shard)
+        } else {
+            (&*shard, "")
+        };
+        let text = format!(
+            "{{\"method\":\"onBlobReportMetadata\",\"params\":{{{first}}}}}\n\
+             {{\"method\":\"onConfigure\",\"params\":{{\"config\":{{{later}}}}}}}\n\
+             {{\"method\":\"onProject\",\"params\":{{\"project\":{{\"name\":\"api\",\"suites\":[{{\"title\":\"{number}.spec.ts\",\
+             \"entries\":[{{\"testId\":\"1\",\"title\":\"adds up\"}}]}}]}}}}}}\n\
+             {{\"method\":\"onTestBegin\",\"params\":{{\"testId\":\"1\",\"result\":{{\"id\":\"a\"}}}}}}\n\
+             {{\"method\":\"onTestEnd\",\"params\":{{\"test\":{{\"testId\":\"1\"}},\"result\":{{\"id\":\"a\",\"status\":\"passed\"}}}}}}\n\
+             {{\"method\":\"onEnd\",\"params\":{{}}}}\n"
+        );
+        support::inline(&format!("report-{number}.jsonl"), text)
+    };
+    for in_configuration in [false, true] {
+        let whole = plain(vec![blob(1, in_configuration), blob(2, in_configuration)]).unwrap();
+        assert_eq!((whole.tests.len(), whole.shard), (2, None));
+        assert_eq!(whole.state, RunState::Completed, "{:?}", whole.warnings);
+        let one = plain(vec![blob(2, in_configuration)]).unwrap();
+        let shard = ShardIndex {
+            index: 2,
+            total: Some(2),
+        };
+        assert_eq!(one.shard, Some(shard));
+    }
+}
+
 /// The fingerprints of a report's failed attempts by test.
 fn fingerprints(name: &str) -> BTreeMap<String, Vec<String>> {
     let report = rooted(vec![support::file(&format!("playwright/{name}"))], SHOP);
