@@ -29,6 +29,8 @@ const LARGEST_IMPORT: u64 = 1 << 30;
 const BEGINNING: u64 = 4 << 20;
 /// The number of skipped files that are named; the rest is only counted.
 const MOST_NAMED: usize = 10;
+/// The same for skipped files whose content says what they are.
+const MOST_EXPLAINED: usize = 50;
 /// Suffixes of the files that a walk reads; other files cannot be reports.
 const SUFFIXES: &[&str] = &["xml", "json", "jsonl", "ndjson", "trx", "tap", "zip", "gz"];
 /// Further endings of file names that a walk reads: Karate's own.
@@ -317,14 +319,22 @@ fn matching(
     Ok(())
 }
 
+/// Names the skipped files on standard error: first those that say what they are.
 pub(crate) fn tell_skipped(skipped: &[Skipped]) {
-    for Skipped { name, reason } in skipped.iter().take(MOST_NAMED) {
+    let (explained, others): (Vec<_>, Vec<_>) = skipped.iter().partition(|file| file.reason.is_some());
+    let named: Vec<_> = explained
+        .into_iter()
+        .take(MOST_EXPLAINED)
+        .chain(others.into_iter().take(MOST_NAMED))
+        .collect();
+    for Skipped { name, reason } in &named {
         let reason = reason
             .as_deref()
             .map_or(String::new(), |reason| format!("; {reason}"));
         eprintln!("assay: skipped {name}: no test report{reason}");
     }
-    if let Some(more) = skipped.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+    let more = skipped.len() - named.len();
+    if more > 0 {
         eprintln!("assay: skipped {more} more files that are no test reports");
     }
 }

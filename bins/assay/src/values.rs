@@ -62,7 +62,7 @@ pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
         Format::Robot => "Robot Framework's output.xml",
         Format::Mocha => "Mocha's JSON",
         Format::Mochawesome => "mochawesome's JSON",
-        Format::Karate => "Karate's summary: features without their scenarios",
+        Format::Karate => "Karate's features, or their summary",
         Format::Nunit => "NUnit's XML, versions 2 and 3",
         Format::Xunit => "xUnit.net's XML",
         Format::PytestJson => "pytest-json-report's JSON",

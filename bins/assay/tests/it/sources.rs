@@ -203,3 +203,77 @@ fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["tests"].as_array().unwrap().len(), 1, "{value}");
 }
+
+#[test]
+fn a_folder_says_what_each_unread_report_is_and_what_to_write_instead() {
+    let folder = tempfile::tempdir().unwrap();
+    // Files that are no reports at all do not hide the others.
+    for number in 0..30 {
+        fs::write(folder.path().join(format!("a{number}.json")), "{}").unwrap();
+    }
+    let report = junit::report(START, &[("adds", true)]);
+    fs::write(folder.path().join("z.xml"), report).unwrap();
+    let unread = [
+        (
+            "aunit.xml",
+            "<TestRun><FailedTests/></TestRun>",
+            "AUnit.Reporter.JUnit",
+        ),
+        (
+            "boost.xml",
+            "<TestLog><TestSuite name='a'/></TestLog>",
+            "--log_format=JUNIT",
+        ),
+        (
+            "check.xml",
+            "<testsuites xmlns='http://check.sourceforge.net/ns'><suite/></testsuites>",
+            "CK_TAP_LOG_FILE_NAME",
+        ),
+        ("ctest.xml", "<Site><Build/></Site>", "import Test.xml beside it"),
+        (
+            "cunit.xml",
+            "<CUNIT_TEST_RUN_REPORT/>",
+            "CU_automated_enable_junit_xml",
+        ),
+        ("empty.xml", "", "the file is empty"),
+        (
+            "fpcunit.xml",
+            "<TestResults><TestListing/></TestResults>",
+            "junittestreport",
+        ),
+        ("go.json", "=== RUN   TestA", "go test -json"),
+        ("gtester.xml", "<gtester><testbinary/></gtester>", "--tap"),
+        ("jmeter.xml", "<testResults version='1.2'/>", "JMeter's samples"),
+        ("other.zip", "PK\u{3}\u{4}", "only Playwright's blob reports"),
+        ("qtest.xml", "<TestCase name='a'/>", "-o FILE,junitxml"),
+        (
+            "reportlog.jsonl",
+            "{\"pytest_version\": \"9.2.0\", \"$report_type\": \"SessionStart\"}",
+            "pytest-json-report",
+        ),
+        (
+            "unittest.xml",
+            "<unittest-results tests='3'/>",
+            "convert it to JUnit XML",
+        ),
+        ("valgrind.xml", "<valgrindoutput/>", "Valgrind's log"),
+    ];
+    for (name, content, _) in unread {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    for command in [
+        ["import", "--dry-run", "--project", "web"].as_slice(),
+        &["analyze"],
+    ] {
+        let output = bounded(&[command, &[&text(folder.path())]].concat(), &[]);
+        assert!(output.status.success(), "{}", said(&output));
+        let told = said(&output);
+        for (name, _, hint) in unread {
+            let line = told
+                .lines()
+                .find(|line| line.contains(&format!("/{name}: no test report; ")));
+            assert!(line.is_some_and(|line| line.contains(hint)), "{name}: {told}");
+        }
+        assert!(told.contains("skipped 20 more files"), "{told}");
+    }
+}
