@@ -3,7 +3,8 @@
 //! Reads of several statements run in one repeatable-read transaction, so that no answer mixes two states. A single
 //! statement needs no transaction, which saves two round trips.
 //!
-//! Keys and projects are read from the primary (`run`). Data may come from a standby (`data`, `read`).
+//! Keys and projects are read from the primary (`on_primary`). Data may come from a standby (`on_standby`, `in_snapshot`, and
+//! `find_in_snapshot` for one thing by its id).
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -33,14 +34,19 @@ use assay_domain::{
 use diesel::PgConnection;
 
 use crate::{
-    Database, attempt, branch, failed_run, history, history_cache::HistoryCache, key, migrate, observation,
-    pool::WorkError, project, record, run_detail, run_list, signature_counts, signature_detail,
-    signature_list, test, verdict,
+    Database,
+    admin::{key, migrate, project},
+    db::pool::WorkError,
+    read::{
+        attempt, branch, failed_run, history, history_cache::HistoryCache, observation, run_detail, run_list,
+        signature_counts, signature_detail, signature_list, test, verdict,
+    },
+    record,
 };
 
 impl Store for Database {
     fn ready(&self) -> Result<(), StoreError> {
-        self.run("checking the schema", |connection| {
+        self.on_primary("checking the schema", |connection| {
             Ok(migrate::is_current(connection)??)
         })
     }
@@ -50,7 +56,7 @@ impl Store for Database {
     }
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
-        self.run("reading a key", |connection| key::find(connection, hash))
+        self.on_primary("reading a key", |connection| key::find(connection, hash))
     }
 
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
@@ -58,35 +64,35 @@ impl Store for Database {
     }
 
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
-        self.run("reading projects", |connection| {
+        self.on_primary("reading projects", |connection| {
             project::of_organization(connection, caller.organization)
         })
     }
 
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
-        self.run("reading a project", |connection| {
+        self.on_primary("reading a project", |connection| {
             project::find(connection, caller, id, now)
         })
     }
 
     fn settings(&self, project: &Project) -> Result<Settings, StoreError> {
-        self.run("reading settings", |connection| {
+        self.on_primary("reading settings", |connection| {
             project::settings(connection, project)
         })
     }
 
     fn branches(&self, project: &Project) -> Result<Branches, StoreError> {
-        self.data("reading branches", |connection| branch::list(connection, project))
+        self.on_standby("reading branches", |connection| branch::list(connection, project))
     }
 
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
-        self.data("reading runs", |connection| {
+        self.on_standby("reading runs", |connection| {
             run_list::page(connection, project, query)
         })
     }
 
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
-        self.read_known("reading a run", |connection| {
+        self.find_in_snapshot("reading a run", |connection| {
             run_detail::find(connection, project, id)
         })
     }
@@ -97,7 +103,7 @@ impl Store for Database {
         rest: &RunRest,
         part: &RunPart,
     ) -> Result<Option<Vec<TestEntry>>, StoreError> {
-        self.read_known("reading tests of a run", |connection| {
+        self.find_in_snapshot("reading tests of a run", |connection| {
             run_detail::part(connection, project, rest, part)
         })
     }
@@ -108,7 +114,7 @@ impl Store for Database {
         run: RunId,
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
-        self.read_known("reading attempts", |connection| {
+        self.find_in_snapshot("reading attempts", |connection| {
             attempt::find(connection, project, run, test)
         })
     }
@@ -119,7 +125,7 @@ impl Store for Database {
         test: &TestSelector,
         window: &Window,
     ) -> Result<TestLookup<TestHistory>, StoreError> {
-        self.read("reading a history", |connection| {
+        self.in_snapshot("reading a history", |connection| {
             history::find(connection, project, test, window)
         })
     }
@@ -129,13 +135,13 @@ impl Store for Database {
         project: &Project,
         rest: HistoryRest,
     ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError> {
-        self.read("reading a history", |connection| {
+        self.in_snapshot("reading a history", |connection| {
             history::part(connection, project, rest.clone())
         })
     }
 
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
-        self.data("reading a verdict", |connection| {
+        self.on_standby("reading a verdict", |connection| {
             verdict::find(connection, project, test)
         })
     }
@@ -146,13 +152,13 @@ impl Store for Database {
         fingerprint: &str,
         window: &Window,
     ) -> Result<Option<SignatureDetail>, StoreError> {
-        self.read_known("reading a signature", |connection| {
+        self.find_in_snapshot("reading a signature", |connection| {
             signature_detail::find(connection, project, fingerprint, window)
         })
     }
 
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
-        self.read("reading signatures", |connection| {
+        self.in_snapshot("reading signatures", |connection| {
             signature_list::page(connection, project, query)
         })
     }
@@ -164,7 +170,7 @@ impl Store for Database {
         window: &Window,
         branch: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError> {
-        self.read("reading occurrences day by day", |connection| {
+        self.in_snapshot("reading occurrences day by day", |connection| {
             signature_counts::by_day(connection, project, fingerprints, window, branch)
         })
     }
@@ -175,13 +181,13 @@ impl Store for Database {
         test: &TestSelector,
         window: &Window,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
-        self.read("reading the signatures of a test", |connection| {
+        self.in_snapshot("reading the signatures of a test", |connection| {
             signature_counts::of_test(connection, project, test, window)
         })
     }
 
     fn with_snapshot(&self, project: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError> {
-        self.read("reading a snapshot", |connection| {
+        self.in_snapshot("reading a snapshot", |connection| {
             let mut state = OneState {
                 connection,
                 cache: &self.histories,

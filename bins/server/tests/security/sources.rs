@@ -8,11 +8,14 @@ use std::{
 /// Where a statement is formatted, and the only way it may be: of numbers of ours, before any request.
 const FORMATTED: [(&str, &str); 3] = [
     (
-        "crates/repository/src/diagnosis.rs",
+        "crates/repository/src/admin/diagnosis.rs",
         "SET statement_timeout = {PATIENCE_MS}",
     ),
-    ("crates/repository/src/migrate.rs", "pg_advisory_lock({LOCK})"),
-    ("crates/repository/src/pool.rs", "SET statement_timeout = {ms}"),
+    (
+        "crates/repository/src/admin/migrate.rs",
+        "pg_advisory_lock({LOCK})",
+    ),
+    ("crates/repository/src/db/pool.rs", "SET statement_timeout = {ms}"),
 ];
 /// What takes a statement as text.
 const TAKES_SQL: [&str; 4] = ["sql_query(", "batch_execute(", ".sql(", "sql::<"];

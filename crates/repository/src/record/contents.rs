@@ -18,10 +18,12 @@ use uuid::Uuid;
 
 use super::intern::Interned;
 use crate::{
-    column::{At, bigint, int, status},
-    pack::Pack,
-    pool::Read,
-    schema::{attempt, result},
+    db::{
+        column::{At, bigint, int, status},
+        pool::Read,
+        schema::{attempt, result},
+    },
+    read::pack::Pack,
 };
 
 /// An attempt, without its errors.

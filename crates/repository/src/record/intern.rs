@@ -11,7 +11,7 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use crate::{
+use crate::db::{
     column::{file_hash, short_hash, storable},
     schema::{browser, project, signature, test},
 };

@@ -20,10 +20,9 @@ use uuid::Uuid;
 use super::{Began, Work, turn::Locked};
 use crate::{
     Database,
-    observation::{self, Mark},
-    pool::Read,
-    replica::in_one_state,
-    verdict::{self, ProjectJudgement, Touched},
+    db::{pool::Read, replica::in_one_state},
+    read::observation::{self, Mark},
+    record::verdict::{self, ProjectJudgement, Touched},
 };
 
 /// How long imports that follow each other may put a judgement off, in milliseconds.
@@ -150,7 +149,7 @@ fn in_state<T>(
         Some(_) | None => Ok(None),
     };
     database.persistently(|| {
-        let read = database.run(doing, |connection| in_one_state(connection, &mut work));
+        let read = database.on_primary(doing, |connection| in_one_state(connection, &mut work));
         read.map_err(RecordError::Store)
     })
 }

@@ -14,6 +14,7 @@ mod recognise;
 mod rows;
 mod run;
 mod turn;
+pub(crate) mod verdict;
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -31,23 +32,28 @@ use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
 pub(crate) use recognise::recognise;
+pub(crate) use rows::store_pack;
 pub(crate) use run::{outcome, shard_outcome};
 
 use crate::{
-    Database, branch,
-    column::{At, optional_word},
-    daily_counts,
-    observation::Mark,
-    period,
-    pool::WorkError,
-    shard::{self, StoredShard},
-    verdict::Touched,
+    Database,
+    db::{
+        column::{At, optional_word},
+        period,
+        pool::WorkError,
+    },
+    read::{
+        branch, daily_counts,
+        observation::Mark,
+        shard::{self, StoredShard},
+    },
 };
 use contents::Execution;
 use intern::{Interned, Numbers};
 use judgement::Judgement;
 use run::{KnownRun, RunKey};
 use turn::Locked;
+use verdict::Touched;
 
 impl Recorder for Database {
     fn store_under(
@@ -59,7 +65,7 @@ impl Recorder for Database {
     ) -> Result<StoredRecording, RecordError> {
         let began = Began::at(now);
         let before = self.persistently(|| {
-            let mark = self.run("reading a project", |connection| {
+            let mark = self.on_primary("reading a project", |connection| {
                 Ok::<_, WorkError<StoreError>>(Mark::find(connection, project.0)?)
             })?;
             mark.ok_or(RecordError::NoProject(project))
@@ -173,7 +179,10 @@ impl Import<'_> {
         if let Some(known) = &known {
             self.check_sharding(known)?;
         }
-        let index = self.recording.shard.map(|shard| crate::column::int(shard.index));
+        let index = self
+            .recording
+            .shard
+            .map(|shard| crate::db::column::int(shard.index));
         let former = shards.iter().find(|shard| shard.index == index);
         if let (Some(known), Some(former)) = (&known, former)
             && run::is_content_of(&former.content, self.recording)
@@ -317,7 +326,7 @@ impl Import<'_> {
         };
         place.write(connection, &contents, shard.slot, &changed, former_start)?;
         if self.rules.counts_in_verdicts() {
-            crate::rebuild::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
+            rows::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
         }
         let ended = |test| Some((test, rows::ended(contents.executions(test), run.started_at.0)?));
         let touched = Touched {

@@ -12,7 +12,7 @@ use super::{
     intern::{TestKey, known_signatures, known_tests},
     run::{KnownRun, RunKey},
 };
-use crate::{
+use crate::db::{
     column::{At, count, file_hash, int, short_hash, status_code, storable},
     pool::Read,
     schema::{attempt, project},

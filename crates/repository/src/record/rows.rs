@@ -18,9 +18,11 @@ use super::{
     intern::Interned,
 };
 use crate::{
-    column::{At, int, status_code, storable},
-    observation::Ended,
-    schema::{attempt, result},
+    db::{
+        column::{At, int, status_code, storable},
+        schema::{attempt, result, run_pack},
+    },
+    read::{observation::Ended, pack::Pack},
 };
 
 #[derive(Insertable)]
@@ -432,4 +434,26 @@ pub(super) fn error_json(error: &ErrorDetail) -> Value {
         location.file = storable(&location.file);
     }
     serde_json::json!(error)
+}
+
+/// Stores a run's pack, in the place of its former one if there is any.
+pub(crate) fn store_pack(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    started_at: At,
+    pack: &Pack,
+) -> QueryResult<usize> {
+    let bytes = pack.encode();
+    diesel::insert_into(run_pack::table)
+        .values((
+            run_pack::project_id.eq(project),
+            run_pack::run_number.eq(run),
+            run_pack::started_at.eq(started_at),
+            run_pack::pack.eq(&bytes),
+        ))
+        .on_conflict((run_pack::project_id, run_pack::run_number))
+        .do_update()
+        .set((run_pack::started_at.eq(started_at), run_pack::pack.eq(&bytes)))
+        .execute(connection)
 }

@@ -15,10 +15,11 @@ use uuid::Uuid;
 
 use super::Import;
 use crate::{
-    column::{At, int, optional_word, storable, word},
-    run::StoredCounts,
-    schema::{run, shard},
-    shard::StoredShard,
+    db::{
+        column::{At, int, optional_word, storable, word},
+        schema::{run, shard},
+    },
+    read::{run::StoredCounts, shard::StoredShard},
 };
 
 /// A run that is already stored.

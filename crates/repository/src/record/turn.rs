@@ -18,7 +18,11 @@ use diesel::{
 };
 
 use super::{Work, intern::Numbers};
-use crate::{Database, WaitingFor, observation::Mark, pool::WorkError, schema::project};
+use crate::{
+    Database, WaitingFor,
+    db::{pool::WorkError, schema::project},
+    read::observation::Mark,
+};
 
 /// The first pause before a lost database is tried again; they double.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -56,7 +60,7 @@ impl Database {
         mut work: impl FnMut(&mut PgConnection, Locked) -> Work<T>,
     ) -> Result<T, RecordError> {
         let mut attempt = || {
-            let outcome = self.write(doing, |connection| {
+            let outcome = self.in_transaction(doing, |connection| {
                 let locked = self.lock_for_a_round(connection, project)?;
                 work(connection, locked).map_err(|error| match error {
                     WorkError::Query(error) => WorkError::Query(error),

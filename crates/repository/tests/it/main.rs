@@ -31,6 +31,7 @@ mod rebuilding;
 mod record;
 mod refingerprint;
 mod retention;
+mod rooms;
 mod runs;
 mod shards;
 mod signatures;

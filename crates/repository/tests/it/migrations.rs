@@ -99,7 +99,7 @@ fn a_migration_gives_up_soon_where_the_database_is_in_use() {
 
 /// The declarations of the file, as `table.column type nullable` in their order.
 fn declared() -> Vec<String> {
-    let source = include_str!("../../src/schema.rs");
+    let source = include_str!("../../src/db/schema.rs");
     let mut table = String::new();
     let mut lines = Vec::new();
     for line in source.lines().map(str::trim) {

@@ -1,0 +1,216 @@
+//! Deleting projects and organizations with everything stored of them.
+//!
+//! A deletion first hides the project from readers and importers. Then it deletes the rows in batches. Each batch is
+//! a separate transaction on rows of this project only, so imports into other projects and reads of them do not wait.
+//! The next deletion of the same project, or pruning, finishes a deletion that was killed.
+
+use std::{thread, time::Duration};
+
+use assay_domain::{
+    id::{OrganizationId, ProjectId},
+    store::{DeletionReport, StoreError, UnfinishedDeletions},
+    timestamp::Timestamp,
+};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::{
+    Database,
+    admin::{organization, project},
+    db::{
+        column::At,
+        pool::{Read, WorkError},
+        schema::{
+            api_key, attempt, branch, browser, organization as organizations, project as projects, result,
+            run, run_day, run_pack, shard, signature, signature_alias, test, upload, verdict,
+        },
+    },
+};
+
+/// About how many rows of a table one transaction deletes. All rows of one run go together.
+const BATCH_ROWS: i64 = 20_000;
+
+/// How long a server may still read a hidden project: it caches a look-up for half a second.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Deletes a batch of a project's rows of one table. Returns how many rows it deleted, and whether there may be more.
+type DeleteBatch = fn(&mut PgConnection, Uuid) -> QueryResult<(usize, bool)>;
+
+macro_rules! in_batches {
+    ($table:ident, $key:ident) => {
+        in_batches!($table, $key, i32)
+    };
+    ($table:ident, $key:ident, $type:ty) => {
+        |connection: &mut PgConnection, project: Uuid| {
+            let end: Option<$type> = $table::table
+                .filter($table::project_id.eq(project))
+                .order($table::$key)
+                .offset(BATCH_ROWS)
+                .select($table::$key)
+                .first(connection)
+                .optional()?;
+            let rows = diesel::delete($table::table).filter($table::project_id.eq(project));
+            match end {
+                Some(end) => Ok((rows.filter($table::$key.le(end)).execute(connection)?, true)),
+                None => Ok((rows.execute(connection)?, false)),
+            }
+        }
+    };
+}
+
+/// The tables with many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
+const LARGE_TABLES: [(Counted, DeleteBatch); 10] = [
+    (Counted::Results, in_batches!(result, run_number)),
+    (Counted::Other, in_batches!(attempt, run_number)),
+    (Counted::Other, in_batches!(run_pack, run_number)),
+    (Counted::Other, in_batches!(shard, run_number)),
+    (Counted::Runs, in_batches!(run, number)),
+    (Counted::Other, in_batches!(verdict, test)),
+    (Counted::Other, in_batches!(test, ordinal)),
+    (Counted::Other, in_batches!(signature, ordinal)),
+    (Counted::Other, in_batches!(browser, ordinal)),
+    (Counted::Other, in_batches!(upload, at, At)),
+];
+
+/// The figure of a deletion's report that counts a table's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Runs,
+    Results,
+    Other,
+}
+
+/// Deletes a project with all its data; none if there is no such project.
+pub(crate) fn delete_project(
+    database: &Database,
+    id: ProjectId,
+    now: Timestamp,
+    told: &mut dyn FnMut(u64),
+) -> Result<Option<DeletionReport>, StoreError> {
+    let Some(hidden_at) = hide_project(database, id, now)? else {
+        return Ok(None);
+    };
+    if hidden_at == now {
+        thread::sleep(SETTLE);
+    }
+    let mut report = DeletionReport::default();
+    for (counted, delete_batch) in LARGE_TABLES {
+        loop {
+            let (rows, has_more) = database.on_primary("deleting a project's rows", |connection| {
+                Ok::<_, WorkError<StoreError>>(delete_batch(connection, id.0)?)
+            })?;
+            let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+            report.rows += rows;
+            match counted {
+                Counted::Runs => report.runs += rows,
+                Counted::Results => report.results += rows,
+                Counted::Other => {}
+            }
+            told(report.rows);
+            if !has_more {
+                break;
+            }
+        }
+    }
+    database.in_transaction("deleting a project", |connection| delete_rest(connection, id.0))?;
+    report.projects = 1;
+    Ok(Some(report))
+}
+
+/// Hides a project and deletes its keys. Returns the time since which it is hidden; none if there is no such project.
+///
+/// Waits for the import under way. Later imports find no project.
+fn hide_project(database: &Database, id: ProjectId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    database.in_transaction("hiding a project", |connection| {
+        let found: Option<Option<At>> = projects::table
+            .find(id.0)
+            .select(projects::deleted_at)
+            .for_no_key_update()
+            .first(connection)
+            .optional()?;
+        let Some(hidden_at) = found else { return Ok(None) };
+        if hidden_at.is_none() {
+            diesel::update(projects::table.find(id.0))
+                .set(projects::deleted_at.eq(At(now)))
+                .execute(connection)?;
+        }
+        diesel::delete(api_key::table.filter(api_key::project_id.eq(id.0))).execute(connection)?;
+        Ok::<_, WorkError<StoreError>>(Some(hidden_at.map_or(now, |at| at.0)))
+    })
+}
+
+/// Deletes the rows of the small tables, and the project.
+fn delete_rest(connection: &mut PgConnection, project: Uuid) -> Read<()> {
+    diesel::delete(branch::table.filter(branch::project_id.eq(project))).execute(connection)?;
+    diesel::delete(run_day::table.filter(run_day::project_id.eq(project))).execute(connection)?;
+    diesel::delete(signature_alias::table.filter(signature_alias::project_id.eq(project)))
+        .execute(connection)?;
+    diesel::delete(projects::table.find(project)).execute(connection)?;
+    Ok(())
+}
+
+/// Deletes an organization with its projects and keys; none if there is no such organization.
+pub(crate) fn delete_organization(
+    database: &Database,
+    id: OrganizationId,
+    now: Timestamp,
+    told: &mut dyn FnMut(u64),
+) -> Result<Option<DeletionReport>, StoreError> {
+    let is_known = database.in_transaction("hiding an organization", |connection| {
+        hide_organization(connection, id, now)
+    })?;
+    if !is_known {
+        return Ok(None);
+    }
+    // No project can be added any longer.
+    let all: Vec<Uuid> = database.on_primary("reading projects", |connection| {
+        Ok::<_, WorkError<StoreError>>(
+            projects::table
+                .filter(projects::organization_id.eq(id.0))
+                .order((projects::created_at, projects::id))
+                .select(projects::id)
+                .load(connection)?,
+        )
+    })?;
+    for project in &all {
+        hide_project(database, ProjectId(*project), now)?;
+    }
+    let mut report = DeletionReport::default();
+    for project in all {
+        let before = report.rows;
+        let of_project = delete_project(database, ProjectId(project), now, &mut |rows| told(before + rows))?;
+        report.add(of_project.unwrap_or_default());
+    }
+    database.in_transaction("deleting an organization", |connection| {
+        diesel::delete(api_key::table.filter(api_key::organization_id.eq(id.0))).execute(connection)?;
+        diesel::delete(organizations::table.find(id.0)).execute(connection)?;
+        Ok::<_, WorkError<StoreError>>(())
+    })?;
+    Ok(Some(report))
+}
+
+/// Hides an organization and deletes its keys; false if there is no such organization.
+fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Timestamp) -> Read<bool> {
+    let found: Option<Option<At>> = organizations::table
+        .find(id.0)
+        .select(organizations::deleted_at)
+        .for_no_key_update()
+        .first(connection)
+        .optional()?;
+    let Some(hidden_at) = found else { return Ok(false) };
+    if hidden_at.is_none() {
+        diesel::update(organizations::table.find(id.0))
+            .set(organizations::deleted_at.eq(At(now)))
+            .execute(connection)?;
+    }
+    diesel::delete(api_key::table.filter(api_key::organization_id.eq(id.0))).execute(connection)?;
+    Ok(true)
+}
+
+/// What is left of deletions that were killed.
+pub(crate) fn unfinished(connection: &mut PgConnection) -> Read<UnfinishedDeletions> {
+    Ok(UnfinishedDeletions {
+        organizations: organization::hidden(connection)?,
+        projects: project::hidden(connection)?,
+    })
+}

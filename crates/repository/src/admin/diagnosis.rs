@@ -1,0 +1,257 @@
+//! The checks of `assay doctor` on a database that may be faulty. They only read, and each is independent, so that a
+//! failing check does not affect the others.
+//!
+//! The statements are raw SQL, because they read Postgres' catalogs, which our schema does not describe.
+
+use assay_domain::{store::StoreError, timestamp::Timestamp};
+use diesel::{
+    PgConnection, QueryResult, QueryableByName, RunQueryDsl,
+    connection::SimpleConnection,
+    sql_query,
+    sql_types::{BigInt, Bool, Integer, Nullable, Text, Timestamptz},
+};
+
+use crate::{
+    admin::migrate::{self, Standing},
+    db::{column::At, connection_string::establish},
+};
+
+/// How long one question may take, in milliseconds.
+const PATIENCE_MS: u32 = 60_000;
+
+/// A connection to a database in whatever state it is.
+pub struct Inspection(PgConnection);
+
+impl std::fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Inspection")
+    }
+}
+
+/// The server, the connected role and the database.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct ServerFacts {
+    /// The database's name.
+    #[diesel(sql_type = Text)]
+    pub database: String,
+    /// The role that is connected.
+    #[diesel(sql_type = Text)]
+    pub role: String,
+    /// The server's version, such as `15.12 (Debian 15.12-0+deb12u2)`.
+    #[diesel(sql_type = Text)]
+    pub version: String,
+    /// The same as a number: 150012.
+    #[diesel(sql_type = Integer)]
+    pub version_number: i32,
+    /// The encoding that texts are stored in.
+    #[diesel(sql_type = Text)]
+    pub encoding: String,
+    /// Whether it is a standby, which accepts no writes.
+    #[diesel(sql_type = Bool)]
+    pub is_standby: bool,
+    /// Size of the whole database on disk, in bytes.
+    #[diesel(sql_type = BigInt)]
+    pub size_bytes: i64,
+}
+
+/// The rights of a role.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct Rights {
+    /// Its name.
+    #[diesel(sql_type = Text)]
+    pub role: String,
+    /// Whether it is the one that is connected.
+    #[diesel(sql_type = Bool)]
+    pub is_connected: bool,
+    /// Whether nothing is checked for it.
+    #[diesel(sql_type = Bool)]
+    pub superuser: bool,
+    /// Whether it may read the tables of the read API.
+    #[diesel(sql_type = Bool)]
+    pub reads: bool,
+    /// Whether it may store results.
+    #[diesel(sql_type = Bool)]
+    pub records: bool,
+    /// Whether it may make organizations and keys.
+    #[diesel(sql_type = Bool)]
+    pub administers: bool,
+    /// Whether it may change the schema.
+    #[diesel(sql_type = Bool)]
+    pub migrates: bool,
+}
+
+/// Size of one table on disk, with indexes and partitions.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct TableSize {
+    /// The table's name.
+    #[diesel(sql_type = Text)]
+    pub name: String,
+    /// Its size in bytes.
+    #[diesel(sql_type = BigInt)]
+    pub bytes: i64,
+}
+
+/// The stored rows of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectState {
+    /// Its name.
+    pub name: String,
+    /// Its logical runs.
+    pub runs: i64,
+    /// Runs that count in verdicts, without the pack that the engine reads.
+    pub without_pack: i64,
+    /// When the stored verdicts were judged, if they ever were.
+    pub evaluated_at: Option<Timestamp>,
+}
+
+#[derive(QueryableByName)]
+struct TableName {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+#[derive(QueryableByName)]
+struct Clock {
+    #[diesel(sql_type = Timestamptz)]
+    clock: At,
+}
+
+#[derive(QueryableByName)]
+struct ProjectRow {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = BigInt)]
+    runs: i64,
+    #[diesel(sql_type = BigInt)]
+    without_pack: i64,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    evaluated_at: Option<At>,
+}
+
+impl Inspection {
+    /// Connects to the database of this connection string, whatever its schema.
+    pub fn connect(url: &str) -> Result<Self, StoreError> {
+        let mut connection = establish(url)?;
+        // Read-only, so that no check can change the database.
+        connection
+            .batch_execute(&format!(
+                "SET statement_timeout = {PATIENCE_MS}; SET default_transaction_read_only = on; \
+                 SET client_min_messages = warning; SET timezone = 'UTC'"
+            ))
+            .map_err(|error| failed("connecting", error))?;
+        Ok(Self(connection))
+    }
+
+    /// The server's clock.
+    pub fn clock(&mut self) -> Result<Timestamp, StoreError> {
+        let row: Clock = self.one("reading the clock", "SELECT clock_timestamp() AS clock")?;
+        Ok(row.clock.0)
+    }
+
+    /// The server, the connected role and the database.
+    pub fn server(&mut self) -> Result<ServerFacts, StoreError> {
+        self.one(
+            "reading the server's version",
+            "SELECT current_database()::text AS database, current_user::text AS role,
+                    current_setting('server_version') AS version,
+                    current_setting('server_version_num')::integer AS version_number,
+                    current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS is_standby,
+                    pg_database_size(current_database()) AS size_bytes",
+        )
+    }
+
+    /// The database's schema compared with this program's.
+    pub fn schema(&mut self) -> Result<Standing, StoreError> {
+        migrate::standing(&mut self.0)
+    }
+
+    /// The rights of the connected role and of each existing one of the named roles. The tables must exist.
+    pub fn rights(&mut self, roles: &[&str]) -> Result<Vec<Rights>, StoreError> {
+        sql_query(
+            "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
+                    role.rolsuper AS superuser,
+                    has_table_privilege(role.oid, 'result', 'SELECT')
+                        AND has_table_privilege(role.oid, 'verdict', 'SELECT') AS reads,
+                    has_table_privilege(role.oid, 'result', 'INSERT') AS records,
+                    has_table_privilege(role.oid, 'organization', 'INSERT')
+                        AND has_table_privilege(role.oid, 'api_key', 'INSERT') AS administers,
+                    pg_has_role(role.oid, tables.relowner, 'USAGE') AS migrates
+             FROM pg_roles AS role CROSS JOIN pg_class AS tables
+             WHERE tables.oid = 'result'::regclass AND (role.rolname = current_user OR role.rolname = ANY ($1))
+             ORDER BY is_connected DESC, role.rolname",
+        )
+        .bind::<diesel::sql_types::Array<Text>, _>(roles)
+        .load(&mut self.0)
+        .map_err(|error| failed("reading roles", error))
+    }
+
+    /// Those of these tables that the connected role may not read.
+    pub fn unreadable(&mut self, tables: &[&str]) -> Result<Vec<String>, StoreError> {
+        let rows: Vec<TableName> = sql_query(
+            "SELECT name FROM unnest($1) AS asked (name)
+             WHERE NOT has_table_privilege(name::regclass, 'SELECT') ORDER BY name",
+        )
+        .bind::<diesel::sql_types::Array<Text>, _>(tables)
+        .load(&mut self.0)
+        .map_err(|error| failed("reading rights", error))?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
+    /// The largest tables, the largest first.
+    pub fn largest_tables(&mut self) -> Result<Vec<TableSize>, StoreError> {
+        let sql =
+            "SELECT coalesce(pg_partition_root(tables.oid)::regclass, tables.oid::regclass)::text AS name,
+                          sum(pg_total_relation_size(tables.oid))::bigint AS bytes
+                   FROM pg_class AS tables
+                   WHERE tables.relkind = 'r' AND tables.relnamespace = 'public'::regnamespace
+                   GROUP BY 1 ORDER BY bytes DESC, name LIMIT 3";
+        sql_query(sql)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading sizes", error))
+    }
+
+    /// Every project, oldest first. The schema must be this program's.
+    pub fn projects(&mut self) -> Result<Vec<ProjectState>, StoreError> {
+        // The only statement that crosses projects. Only the operator waits for it.
+        let sql = "SELECT project.name, project.evaluated_at, counts.runs, counts.without_pack
+                   FROM project CROSS JOIN LATERAL (
+                       SELECT count(*) AS runs, 
+                           count(*) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts) AS without_pack
+                       FROM run LEFT JOIN run_pack
+                           ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
+                       WHERE run.project_id = project.id
+                   ) AS counts
+                   WHERE project.deleted_at IS NULL
+                   ORDER BY project.created_at, project.id";
+        let rows: Vec<ProjectRow> = sql_query(sql)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading projects", error))?;
+        Ok(rows.into_iter().map(ProjectState::from).collect())
+    }
+
+    fn one<T>(&mut self, doing: &'static str, sql: &str) -> Result<T, StoreError>
+    where
+        T: QueryableByName<diesel::pg::Pg> + 'static,
+    {
+        let row: QueryResult<T> = sql_query(sql).get_result(&mut self.0);
+        row.map_err(|error| failed(doing, error))
+    }
+}
+
+impl From<ProjectRow> for ProjectState {
+    fn from(row: ProjectRow) -> Self {
+        Self {
+            name: row.name,
+            runs: row.runs,
+            without_pack: row.without_pack,
+            evaluated_at: row.evaluated_at.map(|at| at.0),
+        }
+    }
+}
+
+fn failed(doing: &'static str, error: diesel::result::Error) -> StoreError {
+    StoreError::Failed {
+        doing,
+        source: Box::new(error),
+    }
+}

@@ -1,0 +1,232 @@
+//! The port of the ingest listener: ingest keys, and which key stored what.
+//!
+//! Keys are looked up through a function of the database, so that the listener's role needs no right to read keys.
+
+use assay_domain::{
+    id::{KeyId, ProjectId, RunId},
+    intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload, UploadEntry},
+    key::KeyHash,
+    project::Project,
+    store::StoreError,
+    timestamp::Timestamp,
+};
+use diesel::{
+    ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension, PgConnection, QueryDsl,
+    QueryableByName, RunQueryDsl, sql_query,
+    sql_types::{Bool, Bytea, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::{
+    Database,
+    admin::project,
+    db::{
+        column::{At, count, int, long_count, storable, word},
+        pool::{Read, WorkError},
+        schema::{api_key, upload},
+    },
+};
+
+/// How many days the record of an upload is kept.
+const KEPT_DAYS: i64 = 90;
+/// How many records one transaction deletes.
+const BATCH: i64 = 20_000;
+/// How many characters of a client's name for itself are kept.
+const CLIENT_CHARS: usize = 200;
+
+#[derive(QueryableByName)]
+struct KeyRow {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    project_id: Uuid,
+    #[diesel(sql_type = Text)]
+    project_name: String,
+    #[diesel(sql_type = Text)]
+    stable_branch: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    name: Option<String>,
+    #[diesel(sql_type = Bool)]
+    backfill: bool,
+    #[diesel(sql_type = Bool)]
+    pull_requests_only: bool,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    expires_at: Option<At>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    revoked_at: Option<At>,
+}
+
+impl IngestKeys for Database {
+    fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
+        self.on_primary("reading a key", |connection| {
+            // The query language has no functions that return rows.
+            let found: Option<KeyRow> = sql_query("SELECT * FROM assay_ingest_key($1)")
+                .bind::<Bytea, _>(hash.0.as_slice())
+                .get_result(connection)
+                .optional()?;
+            Ok::<_, WorkError<StoreError>>(found.map(StoredIngestKey::from))
+        })
+    }
+
+    fn project_of_key(&self, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        self.on_primary("reading the project of an ingest key", |connection| {
+            project::of_ingest_key(connection, id, now)
+        })
+    }
+
+    fn record_upload(&self, upload: &Upload) -> Result<(), StoreError> {
+        let id = self.new_id(upload.at);
+        self.in_transaction("recording an upload", |connection| {
+            insert(connection, id, upload)?;
+            let day = OffsetDateTime::from(upload.at).date();
+            sql_query("SELECT assay_note_ingest($1, $2)")
+                .bind::<SqlUuid, _>(upload.key.0)
+                .bind::<Date, _>(day)
+                .execute(connection)?;
+            Ok::<_, WorkError<StoreError>>(())
+        })
+    }
+}
+
+impl From<KeyRow> for StoredIngestKey {
+    fn from(row: KeyRow) -> Self {
+        Self {
+            id: KeyId(row.id),
+            project: ProjectId(row.project_id),
+            project_name: row.project_name,
+            stable_branch: row.stable_branch,
+            terms: IngestTerms {
+                name: row.name,
+                expires_at: row.expires_at.map(|at| at.0),
+                backfill: row.backfill,
+                pull_requests_only: row.pull_requests_only,
+            },
+            revoked_at: row.revoked_at.map(|at| at.0),
+        }
+    }
+}
+
+/// Stores the record of an upload; the same one again changes nothing.
+fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::QueryResult<usize> {
+    let client = new.client.as_deref().map(|client| {
+        let kept: String = client.chars().take(CLIENT_CHARS).collect();
+        storable(&kept)
+    });
+    diesel::insert_into(upload::table)
+        .values((
+            upload::project_id.eq(new.project.0),
+            upload::at.eq(At(new.at)),
+            upload::id.eq(id),
+            upload::key_id.eq(new.key.0),
+            upload::run_id.eq(new.run_id.0),
+            upload::bytes.eq(i64::try_from(new.bytes).unwrap_or(i64::MAX)),
+            upload::run_number.eq(new.run_number),
+            upload::files.eq(int(new.files)),
+            upload::effect.eq(new.effect.as_str()),
+            upload::client.eq(client),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+}
+
+/// Time, key, its beginning and name, run, its number, effect, bytes, files, client.
+type EntryRow = (
+    At,
+    Uuid,
+    Option<(String, Option<String>)>,
+    Uuid,
+    i32,
+    String,
+    i64,
+    i32,
+    Option<String>,
+);
+
+/// The newest uploads of a project, the newest first.
+pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32) -> Read<Vec<UploadEntry>> {
+    let rows: Vec<EntryRow> = upload::table
+        .left_join(api_key::table.on(api_key::id.eq(upload::key_id)))
+        .filter(upload::project_id.eq(project.0))
+        .order((upload::at.desc(), upload::id.desc()))
+        .limit(i64::from(limit))
+        .select((
+            upload::at,
+            upload::key_id,
+            (api_key::prefix, api_key::name).nullable(),
+            upload::run_id,
+            upload::run_number,
+            upload::effect,
+            upload::bytes,
+            upload::files,
+            upload::client,
+        ))
+        .load(connection)?;
+    let entry = |(at, key, known, run, run_number, effect, bytes, files, client): EntryRow| {
+        let (key_prefix, key_name) = known.unzip();
+        Ok(UploadEntry {
+            at: at.0,
+            key_id: KeyId(key),
+            key_prefix,
+            key_name: key_name.flatten(),
+            run_id: RunId(run),
+            run_number,
+            effect: word("effect of an upload", &effect)?,
+            bytes: long_count(bytes)?,
+            files: count(files)?,
+            client,
+        })
+    };
+    Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)
+}
+
+/// Deletes the records of old uploads, or only counts them.
+pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Result<u64, StoreError> {
+    let before = At(now.plus_days(-KEPT_DAYS));
+    if dry_run {
+        return database.on_primary("counting uploads", |connection| {
+            let old: i64 = upload::table
+                .filter(upload::at.lt(before))
+                .count()
+                .get_result(connection)?;
+            Ok::<_, WorkError<StoreError>>(long_count(old)?)
+        });
+    }
+    let projects: Vec<Uuid> = database.on_primary("reading projects", |connection| {
+        Ok::<_, WorkError<StoreError>>(
+            crate::db::schema::project::table
+                .select(crate::db::schema::project::id)
+                .load(connection)?,
+        )
+    })?;
+    let mut deleted = 0;
+    for project in projects {
+        loop {
+            let rows = database.on_primary("pruning uploads", |connection| {
+                Ok::<_, WorkError<StoreError>>(delete_batch(connection, project, before)?)
+            })?;
+            deleted += u64::try_from(rows).unwrap_or(u64::MAX);
+            if rows == 0 {
+                break;
+            }
+        }
+    }
+    Ok(deleted)
+}
+
+/// Deletes the oldest records of a project that are due.
+fn delete_batch(connection: &mut PgConnection, project: Uuid, before: At) -> diesel::QueryResult<usize> {
+    let end: Option<At> = upload::table
+        .filter(upload::project_id.eq(project))
+        .filter(upload::at.lt(before))
+        .order(upload::at)
+        .offset(BATCH)
+        .select(upload::at)
+        .first(connection)
+        .optional()?;
+    let due = diesel::delete(upload::table).filter(upload::project_id.eq(project));
+    match end {
+        Some(end) => due.filter(upload::at.le(end)).execute(connection),
+        None => due.filter(upload::at.lt(before)).execute(connection),
+    }
+}

@@ -1,0 +1,337 @@
+//! Keys.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use assay_domain::{
+    id::{KeyId, OrganizationId, ProjectId},
+    intake::IngestTerms,
+    key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
+    store::{KeyDeletion, KeyRotation},
+    timestamp::{DAY_MS, Timestamp},
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
+    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+};
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::{
+    Database,
+    db::{
+        column::{At, corrupt, storable, word},
+        pool::{Read, WorkError},
+        schema::{api_key, organization, project},
+    },
+};
+
+/// The keys whose use this process has recorded, each with the day since 1970, so that the column is written once a
+/// day and not with each request.
+#[derive(Debug, Default)]
+pub(crate) struct UsedToday(Mutex<HashMap<KeyId, i64>>);
+
+/// Id, organization, its plan, expiry and revocation.
+type ReadKeyRow = (Uuid, Uuid, String, Option<At>, Option<At>);
+
+/// The read key of this hash.
+pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option<StoredKey>> {
+    let found: Option<ReadKeyRow> = api_key::table
+        .inner_join(organization::table.on(organization::id.eq(api_key::organization_id)))
+        .filter(api_key::hash.eq(hash.0.as_slice()))
+        .filter(api_key::kind.eq(KeyKind::Read.as_str()))
+        .filter(organization::deleted_at.is_null())
+        .select((
+            api_key::id,
+            api_key::organization_id,
+            organization::plan,
+            api_key::expires_at,
+            api_key::revoked_at,
+        ))
+        .first(connection)
+        .optional()?;
+    let Some((id, organization, plan, expires_at, revoked_at)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(StoredKey {
+        id: KeyId(id),
+        organization: OrganizationId(organization),
+        plan: word("plan", &plan)?,
+        expires_at: expires_at
+            .ok_or_else(|| corrupt("read key without an expiry", &id.to_string()))?
+            .0,
+        revoked_at: revoked_at.map(|at| at.0),
+    }))
+}
+
+impl Database {
+    /// Notes that a key was used on the day of `now`.
+    pub(crate) fn note_use(&self, key: KeyId, now: Timestamp) -> Result<(), assay_domain::store::StoreError> {
+        let day = now.unix_ms().div_euclid(DAY_MS);
+        let noted = || self.used_today.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted().get(&key) == Some(&day) {
+            return Ok(());
+        }
+        let date = OffsetDateTime::from(now).date();
+        self.on_primary("noting a key's use", |connection| {
+            diesel::update(api_key::table.filter(api_key::id.eq(key.0)))
+                .filter(api_key::last_used_on.is_null().or(api_key::last_used_on.lt(date)))
+                .set(api_key::last_used_on.eq(date))
+                .execute(connection)?;
+            Ok::<_, WorkError<_>>(())
+        })?;
+        noted().insert(key, day);
+        Ok(())
+    }
+}
+
+/// Stores a read key; false if there is no such organization.
+///
+/// Storing the same key again changes nothing, because a statement is repeated after its connection was lost, and the
+/// first one may have been committed.
+pub(crate) fn insert_read(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+    key: &NewKey,
+    expires_at: Timestamp,
+) -> QueryResult<bool> {
+    let known: Option<Uuid> = organization::table
+        .find(organization.0)
+        .filter(organization::deleted_at.is_null())
+        .select(organization::id)
+        .for_share()
+        .first(connection)
+        .optional()?;
+    if known.is_none() {
+        return Ok(false);
+    }
+    diesel::insert_into(api_key::table)
+        .values((
+            new(key, KeyKind::Read, organization.0),
+            api_key::expires_at.eq(At(expires_at)),
+        ))
+        .on_conflict(api_key::id)
+        .do_nothing()
+        .execute(connection)?;
+    Ok(true)
+}
+
+/// Stores an ingest key; false if there is no such project. Storing the same key again changes nothing.
+pub(crate) fn insert_ingest(
+    connection: &mut PgConnection,
+    project: ProjectId,
+    key: &NewKey,
+    terms: &IngestTerms,
+) -> QueryResult<bool> {
+    let organization: Option<Uuid> = project::table
+        .find(project.0)
+        .filter(project::deleted_at.is_null())
+        .select(project::organization_id)
+        .for_share()
+        .first(connection)
+        .optional()?;
+    let Some(organization) = organization else {
+        return Ok(false);
+    };
+    diesel::insert_into(api_key::table)
+        .values((
+            new(key, KeyKind::Ingest, organization),
+            api_key::project_id.eq(project.0),
+            api_key::name.eq(terms.name.as_deref().map(storable)),
+            api_key::expires_at.eq(terms.expires_at.map(At)),
+            api_key::backfill.eq(terms.backfill),
+            api_key::pull_requests_only.eq(terms.pull_requests_only),
+        ))
+        .on_conflict(api_key::id)
+        .do_nothing()
+        .execute(connection)?;
+    Ok(true)
+}
+
+type NewRow = (
+    diesel::dsl::Eq<api_key::id, Uuid>,
+    diesel::dsl::Eq<api_key::kind, &'static str>,
+    diesel::dsl::Eq<api_key::hash, Vec<u8>>,
+    diesel::dsl::Eq<api_key::prefix, String>,
+    diesel::dsl::Eq<api_key::organization_id, Uuid>,
+    diesel::dsl::Eq<api_key::created_at, At>,
+);
+
+fn new(key: &NewKey, kind: KeyKind, organization: Uuid) -> NewRow {
+    (
+        api_key::id.eq(key.id.0),
+        api_key::kind.eq(kind.as_str()),
+        api_key::hash.eq(key.hash.0.to_vec()),
+        api_key::prefix.eq(storable(&key.prefix)),
+        api_key::organization_id.eq(organization),
+        api_key::created_at.eq(At(key.created_at)),
+    )
+}
+
+type EntryRow = (
+    Uuid,
+    String,
+    String,
+    Option<Uuid>,
+    At,
+    Option<At>,
+    Option<At>,
+    Option<Date>,
+    (Option<String>, bool, bool),
+);
+
+/// The keys of an organization and its projects, oldest first.
+pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) -> Read<Vec<KeyEntry>> {
+    let rows: Vec<EntryRow> = api_key::table
+        .filter(api_key::organization_id.eq(organization.0))
+        .select((
+            api_key::id,
+            api_key::kind,
+            api_key::prefix,
+            api_key::project_id,
+            api_key::created_at,
+            api_key::expires_at,
+            api_key::revoked_at,
+            api_key::last_used_on,
+            (api_key::name, api_key::backfill, api_key::pull_requests_only),
+        ))
+        .order((api_key::created_at, api_key::id))
+        .load(connection)?;
+    rows.into_iter()
+        .map(
+            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on, terms): EntryRow| {
+                let (name, backfill, pull_requests_only) = terms;
+                Ok(KeyEntry {
+                    id: KeyId(id),
+                    kind: word("kind of key", &kind)?,
+                    prefix,
+                    project_id: project.map(ProjectId),
+                    created_at: created_at.0,
+                    name,
+                    backfill,
+                    pull_requests_only,
+                    expires_at: expires_at.map(|at| at.0),
+                    revoked_at: revoked_at.map(|at| at.0),
+                    last_used_on: last_used_on.map(|day| day.to_string()),
+                })
+            },
+        )
+        .collect()
+}
+
+/// Revokes a key; false if there is no such key. The first date stays.
+pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<bool> {
+    diesel::update(api_key::table.find(key.0).filter(api_key::revoked_at.is_null()))
+        .set(api_key::revoked_at.eq(At(now)))
+        .execute(connection)?;
+    let known: Option<Uuid> = api_key::table
+        .find(key.0)
+        .select(api_key::id)
+        .first(connection)
+        .optional()?;
+    Ok(known.is_some())
+}
+
+/// Deletes a key that is revoked, or expired as of `now`.
+pub(crate) fn delete(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<KeyDeletion> {
+    let deleted = diesel::delete(api_key::table.find(key.0))
+        .filter(
+            api_key::revoked_at
+                .is_not_null()
+                .or(api_key::expires_at.le(At(now)).assume_not_null()),
+        )
+        .execute(connection)?;
+    if deleted > 0 {
+        return Ok(KeyDeletion::Deleted);
+    }
+    let left: Option<Uuid> = api_key::table
+        .find(key.0)
+        .select(api_key::id)
+        .first(connection)
+        .optional()?;
+    Ok(match left {
+        Some(_) => KeyDeletion::StillValid,
+        None => KeyDeletion::Missing,
+    })
+}
+
+/// Kind, owner, terms and times of a key that is to be replaced.
+#[derive(Queryable)]
+struct Former {
+    kind: String,
+    organization: Uuid,
+    project: Option<Uuid>,
+    name: Option<String>,
+    backfill: bool,
+    pull_requests_only: bool,
+    created_at: At,
+    expires_at: Option<At>,
+    revoked_at: Option<At>,
+}
+
+/// Replaces a key by a new one; the old one works until `until` at most.
+///
+/// A second attempt, after a commit that was not answered, finds the new key and changes nothing.
+pub(crate) fn rotate(
+    connection: &mut PgConnection,
+    key: KeyId,
+    new_key: &NewKey,
+    until: Timestamp,
+) -> Read<KeyRotation> {
+    let former: Option<Former> = api_key::table
+        .find(key.0)
+        .for_no_key_update()
+        .select((
+            api_key::kind,
+            api_key::organization_id,
+            api_key::project_id,
+            api_key::name,
+            api_key::backfill,
+            api_key::pull_requests_only,
+            api_key::created_at,
+            api_key::expires_at,
+            api_key::revoked_at,
+        ))
+        .first(connection)
+        .optional()?;
+    let Some(former) = former else {
+        return Ok(KeyRotation::Missing);
+    };
+    let stored: Option<Option<At>> = api_key::table
+        .find(new_key.id.0)
+        .select(api_key::expires_at)
+        .first(connection)
+        .optional()?;
+    if let Some(expires_at) = stored {
+        return Ok(KeyRotation::Rotated {
+            former_expires_at: former.expires_at.map_or(until, |at| at.0),
+            expires_at: expires_at.map(|at| at.0),
+        });
+    }
+    let now = new_key.created_at;
+    if former.revoked_at.is_some() || former.expires_at.is_some_and(|at| at.0 <= now) {
+        return Ok(KeyRotation::NotValid);
+    }
+    let lifetime_ms = former.expires_at.map(|at| at.0.since_ms(former.created_at.0));
+    let expires_at = lifetime_ms.map(|ms| now.plus_ms(ms));
+    let former_expires_at = former.expires_at.map_or(until, |at| at.0.min(until));
+    diesel::insert_into(api_key::table)
+        .values((
+            new(new_key, word("kind of key", &former.kind)?, former.organization),
+            api_key::project_id.eq(former.project),
+            api_key::name.eq(former.name),
+            api_key::backfill.eq(former.backfill),
+            api_key::pull_requests_only.eq(former.pull_requests_only),
+            api_key::expires_at.eq(expires_at.map(At)),
+        ))
+        .execute(connection)?;
+    diesel::update(api_key::table.find(key.0))
+        .set(api_key::expires_at.eq(At(former_expires_at)))
+        .execute(connection)?;
+    Ok(KeyRotation::Rotated {
+        former_expires_at,
+        expires_at,
+    })
+}

@@ -1,0 +1,161 @@
+//! Migrations: embedded in the program, applied under a lock.
+
+use assay_domain::store::StoreError;
+use diesel::{
+    PgConnection, QueryDsl, QueryResult, RunQueryDsl, connection::SimpleConnection, dsl::sql,
+    migration::MigrationSource, pg::Pg, sql_types::Bool,
+};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+
+use crate::db::{
+    column::corrupt, connection_string::establish, schema::__diesel_schema_migrations as applied,
+};
+
+/// The migrations of this program, oldest first.
+pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
+
+/// The key of the advisory lock for programs that migrate one database at the same time. The number is arbitrary.
+const LOCK: i64 = 0x6173_7361_7930;
+
+/// How long a migration waits for a lock, which blocks all later statements meanwhile. It is short, so that a
+/// migration that meets a long transaction fails and can be repeated, instead of blocking a live database.
+const LOCK_TIMEOUT: &str = "5s";
+
+/// Updates the schema and returns the names of the applied migrations. Safe to call from several programs at once,
+/// and on a live database. [`grant_roles`] handles roles.
+pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
+    let mut connection = establish(url)?;
+    connection
+        .batch_execute(&format!(
+            "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK}); \
+             SET lock_timeout = '{LOCK_TIMEOUT}'"
+        ))
+        .map_err(|error| failed(Box::new(error)))?;
+    // The lock ends with the connection.
+    let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
+    Ok(names.iter().map(ToString::to_string).collect())
+}
+
+/// Creates the missing roles for server and importer, and grants them their rights in this database, whose schema is
+/// up to date. Returns the SQL that a role with more rights must run first; none if all is done.
+pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
+    let mut connection = establish(url)?;
+    connection
+        .batch_execute(&format!(
+            "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK})"
+        ))
+        .map_err(|error| failed(Box::new(error)))?;
+    diesel::select(assay_grant_roles())
+        .get_result(&mut connection)
+        .map_err(|error| failed(Box::new(error)))
+}
+
+diesel::define_sql_function! {
+    /// Grants the roles of server and importer their rights, and returns the remaining SQL.
+    fn assay_grant_roles() -> diesel::sql_types::Nullable<diesel::sql_types::Text>;
+}
+
+/// Compares the schema of this database with this program's. Changes nothing.
+pub fn schema_standing(url: &str) -> Result<Standing, StoreError> {
+    standing(&mut establish(url)?)
+}
+
+/// The names of the migrations that are yet to be applied, oldest first. Changes nothing.
+pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
+    let mut connection = establish(url)?;
+    let missing = missing(&mut connection).map_err(|error| failed(Box::new(error)))?;
+    missing.map_err(failed)
+}
+
+/// How a database's schema stands to this program's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The newest migration that both have, if any.
+    pub newest: Option<String>,
+    /// Migrations that are yet to be applied, oldest first.
+    pub pending: Vec<String>,
+    /// Versions that a newer program applied, oldest first.
+    pub unknown: Vec<String>,
+}
+
+/// Compares the schema of this connection's database with this program's. Changes nothing.
+pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreError> {
+    let wanted: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
+        .map_err(failed)?
+        .iter()
+        .map(|migration| {
+            (
+                migration.name().version().to_string(),
+                migration.name().to_string(),
+            )
+        })
+        .collect();
+    let mut present = present(connection).map_err(|error| failed(Box::new(error)))?;
+    present.sort_unstable();
+    let is_present = |version: &String| present.contains(version);
+    let (applied, pending): (Vec<_>, Vec<_>) = wanted.iter().partition(|(version, _)| is_present(version));
+    Ok(Standing {
+        newest: applied.last().map(|(_, name)| name.clone()),
+        pending: pending.into_iter().map(|(_, name)| name.clone()).collect(),
+        unknown: present
+            .iter()
+            .filter(|version| wanted.iter().all(|(known, _)| known != *version))
+            .cloned()
+            .collect(),
+    })
+}
+
+/// Undoes every migration, with everything stored. Only for the tests of the migrations.
+#[doc(hidden)]
+pub fn revert_all(url: &str) -> Result<Vec<String>, StoreError> {
+    let mut connection = establish(url)?;
+    let names = connection.revert_all_migrations(MIGRATIONS).map_err(failed)?;
+    Ok(names.iter().map(ToString::to_string).collect())
+}
+
+/// Whether the database has every migration of this program. Newer ones are allowed, so that the old version still
+/// runs while the next one is rolled out.
+pub(crate) fn is_current(connection: &mut PgConnection) -> QueryResult<Result<(), StoreError>> {
+    Ok(match missing(connection)? {
+        Ok(missing) => match missing.first() {
+            Some(first) => Err(corrupt("schema without the migration", first)),
+            None => Ok(()),
+        },
+        Err(error) => Err(failed(error)),
+    })
+}
+
+/// Why the embedded migrations could not be read.
+type BadMigrations = Box<dyn std::error::Error + Send + Sync>;
+
+/// The names of the migrations that the database does not have. Only reads, so that it works on a standby.
+fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, BadMigrations>> {
+    let present = present(connection)?;
+    Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|wanted| {
+        wanted
+            .iter()
+            .filter(|migration| !present.contains(&migration.name().version().to_string()))
+            .map(|migration| migration.name().to_string())
+            .collect()
+    }))
+}
+
+/// The versions that the database has.
+fn present(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    let was_migrated: bool = diesel::select(sql::<Bool>(
+        "to_regclass('__diesel_schema_migrations') IS NOT NULL",
+    ))
+    .get_result(connection)?;
+    if was_migrated {
+        applied::table.select(applied::version).load(connection)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    StoreError::Failed {
+        doing: "migrating",
+        source,
+    }
+}

@@ -1,0 +1,13 @@
+//! Administration: keys, projects, organizations, migrations, deletion, pruning and the recomputing of derived data.
+
+pub(crate) mod administration;
+pub(crate) mod deletion;
+pub(crate) mod diagnosis;
+pub(crate) mod intake;
+pub(crate) mod key;
+pub(crate) mod migrate;
+pub(crate) mod organization;
+pub(crate) mod project;
+pub(crate) mod prune;
+pub(crate) mod rebuild;
+pub(crate) mod refingerprint;

@@ -1,0 +1,282 @@
+//! Projects and their configuration.
+
+use assay_domain::{
+    id::{OrganizationId, ProjectId},
+    project::{Caller, Project, ProjectEntry},
+    settings::{Chat, ChatEvent, Repohost, Settings},
+    store::{NameError, ProjectChange},
+    timestamp::Timestamp,
+};
+use diesel::{
+    ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, pg::Pg,
+};
+use uuid::Uuid;
+
+use crate::db::{
+    column::{At, storable, word},
+    pool::{Read, WorkError},
+    schema::{api_key, organization, project},
+};
+
+/// The caller's project of this id.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    caller: &Caller,
+    id: ProjectId,
+    now: Timestamp,
+) -> Read<Option<Project>> {
+    let found: Option<String> = project::table
+        .filter(project::id.eq(id.0))
+        .filter(project::organization_id.eq(caller.organization.0))
+        .filter(project::deleted_at.is_null())
+        .select(project::name)
+        .first(connection)
+        .optional()?;
+    Ok(found.map(|name| Project::of_row(id, name, caller.plan, now)))
+}
+
+/// The project that an ingest key is of. The key stands for the organization.
+pub(crate) fn of_ingest_key(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    now: Timestamp,
+) -> Read<Option<Project>> {
+    let found: Option<(String, String)> = project::table
+        .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
+        .filter(project::id.eq(id.0))
+        .filter(project::deleted_at.is_null())
+        .filter(organization::deleted_at.is_null())
+        .select((project::name, organization::plan))
+        .first(connection)
+        .optional()?;
+    let Some((name, plan)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(Project::of_row(id, name, word("plan", &plan)?, now)))
+}
+
+/// The projects of an organization, oldest first.
+pub(crate) fn of_organization(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+) -> Read<Vec<ProjectEntry>> {
+    let of_it = project::table
+        .filter(project::organization_id.eq(organization.0))
+        .filter(project::deleted_at.is_null());
+    load(connection, of_it.into_boxed())
+}
+
+/// Every project, oldest first.
+pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
+    load(
+        connection,
+        project::table.filter(project::deleted_at.is_null()).into_boxed(),
+    )
+}
+
+/// Every project whose deletion has begun, oldest first.
+pub(crate) fn hidden(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
+    load(
+        connection,
+        project::table
+            .filter(project::deleted_at.is_not_null())
+            .into_boxed(),
+    )
+}
+
+fn load(
+    connection: &mut PgConnection,
+    projects: project::BoxedQuery<'static, Pg>,
+) -> Read<Vec<ProjectEntry>> {
+    let rows: Vec<(Uuid, String, String, At)> = projects
+        .select((
+            project::id,
+            project::name,
+            project::stable_branch,
+            project::created_at,
+        ))
+        .order((project::created_at, project::id))
+        .load(connection)?;
+    let entry = |(id, name, stable_branch, created_at): (Uuid, String, String, At)| ProjectEntry {
+        id: ProjectId(id),
+        name,
+        stable_branch,
+        created_at: created_at.0,
+    };
+    Ok(rows.into_iter().map(entry).collect())
+}
+
+/// The project's configuration.
+pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
+    let (stable_branch, events, pr_comments, plan): (String, Option<Vec<String>>, bool, String) =
+        project::table
+            .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
+            .filter(project::id.eq(of.id.0))
+            .select((
+                project::stable_branch,
+                project::chat_events,
+                project::pr_comments,
+                organization::plan,
+            ))
+            .first(connection)?;
+    let configured = events.is_some();
+    let events = events
+        .unwrap_or_default()
+        .iter()
+        .map(|event| word("chat event", event))
+        .collect::<Result<_, _>>()?;
+    let plan: assay_domain::plan::Plan = word("plan", &plan)?;
+    Ok(Settings {
+        stable_branch,
+        retention_days: plan.retention_days(),
+        chat: Chat { configured, events },
+        repohost: Repohost {
+            pr_comments_enabled: pr_comments,
+        },
+    })
+}
+
+/// Locks a project against imports and other changes until the transaction ends, and returns its organization; none
+/// if there is no such project.
+pub(crate) fn lock(connection: &mut PgConnection, id: Uuid) -> QueryResult<Option<Uuid>> {
+    project::table
+        .find(id)
+        .filter(project::deleted_at.is_null())
+        .select(project::organization_id)
+        .for_no_key_update()
+        .first(connection)
+        .optional()
+}
+
+/// Rejects a name that another project of the organization has. Other programs that name a project of it wait until
+/// the transaction ends.
+fn check_name(
+    connection: &mut PgConnection,
+    organization: Uuid,
+    own: Uuid,
+    name: &str,
+) -> Result<(), WorkError<NameError>> {
+    // A unique index would be simpler, but databases of older versions may hold a name twice.
+    let locked: Option<Uuid> = organization::table
+        .find(organization)
+        .filter(organization::deleted_at.is_null())
+        .select(organization::id)
+        .for_no_key_update()
+        .first(connection)
+        .optional()?;
+    if locked.is_none() {
+        return Err(WorkError::Refused(NameError::Missing("organization")));
+    }
+    let other: Option<Uuid> = project::table
+        .filter(project::organization_id.eq(organization))
+        .filter(project::name.eq(name))
+        .filter(project::id.ne(own))
+        .filter(project::deleted_at.is_null())
+        .order((project::created_at, project::id))
+        .select(project::id)
+        .first(connection)
+        .optional()?;
+    match other {
+        None => Ok(()),
+        Some(id) => Err(WorkError::Refused(NameError::Taken {
+            what: "a project of this organization",
+            name: name.to_owned(),
+            id: id.to_string(),
+        })),
+    }
+}
+
+/// Changes a project's name.
+pub(crate) fn rename(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    name: &str,
+) -> Result<(), WorkError<NameError>> {
+    let name = storable(name);
+    let organization = lock(connection, id.0)?.ok_or(WorkError::Refused(NameError::Missing("project")))?;
+    check_name(connection, organization, id.0, &name)?;
+    diesel::update(project::table.find(id.0))
+        .set(project::name.eq(&name))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Moves a project and its keys to another organization.
+pub(crate) fn move_to(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    to: OrganizationId,
+) -> Result<(), WorkError<NameError>> {
+    lock(connection, id.0)?.ok_or(WorkError::Refused(NameError::Missing("project")))?;
+    let name: String = project::table
+        .find(id.0)
+        .select(project::name)
+        .first(connection)?;
+    check_name(connection, to.0, id.0, &name)?;
+    diesel::update(project::table.find(id.0))
+        .set(project::organization_id.eq(to.0))
+        .execute(connection)?;
+    diesel::update(api_key::table.filter(api_key::project_id.eq(id.0)))
+        .set(api_key::organization_id.eq(to.0))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Stores a project. Storing the same one again changes nothing, so that this may be repeated.
+pub(crate) fn insert(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+    new: &ProjectEntry,
+) -> Result<(), WorkError<NameError>> {
+    check_name(connection, organization.0, new.id.0, &new.name)?;
+    diesel::insert_into(project::table)
+        .values((
+            project::id.eq(new.id.0),
+            project::organization_id.eq(organization.0),
+            project::name.eq(&new.name),
+            project::stable_branch.eq(&new.stable_branch),
+            project::created_at.eq(At(new.created_at)),
+        ))
+        .on_conflict(project::id)
+        .do_nothing()
+        .execute(connection)?;
+    Ok(())
+}
+
+/// A new project.
+pub(crate) fn new(id: Uuid, name: &str, stable_branch: &str, now: Timestamp) -> ProjectEntry {
+    ProjectEntry {
+        id: ProjectId(id),
+        name: storable(name),
+        stable_branch: storable(stable_branch),
+        created_at: now,
+    }
+}
+
+/// Changes a project's configuration.
+pub(crate) fn change(
+    connection: &mut PgConnection,
+    of: ProjectId,
+    change: &ProjectChange,
+) -> QueryResult<()> {
+    let row = || project::table.find(of.0);
+    if let Some(branch) = &change.stable_branch {
+        diesel::update(row())
+            .set(project::stable_branch.eq(storable(branch)))
+            .execute(connection)?;
+    }
+    if let Some(chat) = &change.chat {
+        let events: Option<Vec<&str>> = chat
+            .as_ref()
+            .map(|events| events.iter().copied().map(ChatEvent::as_str).collect());
+        diesel::update(row())
+            .set(project::chat_events.eq(events))
+            .execute(connection)?;
+    }
+    if let Some(enabled) = change.pr_comments {
+        diesel::update(row())
+            .set(project::pr_comments.eq(enabled))
+            .execute(connection)?;
+    }
+    Ok(())
+}

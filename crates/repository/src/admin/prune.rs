@@ -1,0 +1,340 @@
+//! Deletes results past their organization's retention.
+
+use std::collections::BTreeSet;
+
+use assay_domain::{
+    id::ProjectId,
+    plan::Plan,
+    store::{PruneReport, PruneStep, Pruned, StoreError},
+    timestamp::Timestamp,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    dsl::sum, pg::Pg,
+};
+use uuid::Uuid;
+
+use crate::{
+    Database,
+    admin::{deletion, intake},
+    db::{
+        column::{At, long_count, word},
+        period,
+        pool::{Read, WorkError},
+        schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
+    },
+    read::{branch, daily_counts, observation},
+};
+
+/// How many runs, and about how many results, are deleted in one transaction, which delays the project's imports.
+const BATCH_RUNS: i64 = 50;
+const BATCH_RESULTS: i64 = 50_000;
+/// The same where results need no deleting, because they go with their period.
+const BATCH_BARE_RUNS: i64 = 500;
+
+/// Deletes results past each organization's retention, or only counts them. Projects without any are left out.
+///
+/// Runs are deleted first, so that no stored run lacks results. Results that no plan shows any longer are dropped
+/// with their whole period. Other results are deleted with their run.
+pub(crate) fn prune(
+    database: &Database,
+    now: Timestamp,
+    dry_run: bool,
+    told: &mut dyn FnMut(PruneStep<'_>),
+) -> Result<PruneReport, StoreError> {
+    let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
+    let horizon = At(now.plus_days(-longest.unwrap_or(0)));
+    let (periods, bare_before) = database.on_primary("reading periods", |connection| {
+        Ok::<_, WorkError<StoreError>>(period::over(connection, horizon)?)
+    })?;
+    let mut report = PruneReport {
+        deletions_finished: finish_deletions(database, now, dry_run)?,
+        uploads: intake::prune(database, now, dry_run)?,
+        ..PruneReport::default()
+    };
+    let all = database.on_primary("reading projects", |connection| {
+        projects(connection, now, bare_before)
+    })?;
+    for due in &all {
+        let (counted, stored) = database.in_snapshot("counting what is to be pruned", |connection| {
+            count(connection, due)
+        })?;
+        report.runs_stored += stored;
+        let counts = if dry_run {
+            counted
+        } else {
+            due.delete(database, now, counted.runs, told)?
+        };
+        if counts.runs > 0 {
+            report.projects.push(Pruned {
+                project_id: ProjectId(due.project),
+                project: due.name.clone(),
+                runs: counts.runs,
+                results: counts.results,
+            });
+        }
+    }
+    report.periods = amount(periods.len());
+    if !dry_run {
+        let of = report.periods;
+        let dropped = period::drop_all(database, periods, |dropped| {
+            told(PruneStep::Periods {
+                done: amount(dropped),
+                of,
+            });
+        })?;
+        report.periods = amount(dropped);
+        report.periods_left = of - report.periods;
+        for due in &all {
+            database.in_transaction("pruning tests", |connection| {
+                delete_orphans(connection, due, database.new_id(now))
+            })?;
+        }
+    }
+    Ok(report)
+}
+
+/// Finishes deletions that were killed, or only counts them.
+fn finish_deletions(database: &Database, now: Timestamp, dry_run: bool) -> Result<u64, StoreError> {
+    let unfinished = database.on_primary("reading unfinished deletions", deletion::unfinished)?;
+    if !dry_run {
+        for project in &unfinished.projects {
+            deletion::delete_project(database, project.id, now, &mut |_| ())?;
+        }
+        for organization in &unfinished.organizations {
+            deletion::delete_organization(database, organization.id, now, &mut |_| ())?;
+        }
+    }
+    Ok(amount(unfinished.projects.len() + unfinished.organizations.len()))
+}
+
+/// A project, and the time before which its runs are past their retention.
+struct Due {
+    project: Uuid,
+    name: String,
+    before: At,
+    /// The time before which results go with their period.
+    bare_before: Option<At>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    runs: u64,
+    results: u64,
+}
+
+fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<At>) -> Read<Vec<Due>> {
+    let rows: Vec<(Uuid, String, String)> = project::table
+        .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
+        .filter(project::deleted_at.is_null())
+        .order((project::created_at, project::id))
+        .select((project::id, project::name, organization::plan))
+        .load(connection)?;
+    let due = |(project, name, plan): (Uuid, String, String)| {
+        let plan: Plan = word("plan", &plan)?;
+        Ok(Due {
+            project,
+            name,
+            before: At(now.plus_days(-plan.retention_days())),
+            bare_before,
+        })
+    };
+    Ok(rows.into_iter().map(due).collect::<Result<_, StoreError>>()?)
+}
+
+/// The counts of a project's runs and results that are due, and the number of its runs.
+fn count(connection: &mut PgConnection, due: &Due) -> Read<(Counts, u64)> {
+    let (runs, results): (i64, Option<i64>) = run::table
+        .filter(run::project_id.eq(due.project))
+        .filter(run::started_at.lt(due.before))
+        .select((diesel::dsl::count_star(), sum(run::total)))
+        .first(connection)?;
+    let stored: i64 = run::table
+        .filter(run::project_id.eq(due.project))
+        .count()
+        .get_result(connection)?;
+    let counts = Counts {
+        runs: long_count(runs)?,
+        results: long_count(results.unwrap_or(0))?,
+    };
+    Ok((counts, long_count(stored)?))
+}
+
+impl Due {
+    fn delete(
+        &self,
+        database: &Database,
+        now: Timestamp,
+        of: u64,
+        told: &mut dyn FnMut(PruneStep<'_>),
+    ) -> Result<Counts, StoreError> {
+        let mut all = Counts::default();
+        loop {
+            let batch = database.in_transaction("pruning runs", |connection| {
+                let batch = delete_batch(connection, self, now)?;
+                if batch.runs > 0 {
+                    observation::pruned(connection, self.project, database.new_id(now))?;
+                }
+                Ok::<_, WorkError<StoreError>>(batch)
+            })?;
+            if batch == Counts::default() {
+                break;
+            }
+            all.runs += batch.runs;
+            all.results += batch.results;
+            told(PruneStep::Runs {
+                project: &self.name,
+                done: all.runs,
+                of: of.max(all.runs),
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// Waits for the imports into the project that are under way, and blocks later ones. Returns the project's retention,
+/// because its plan may have changed since pruning began.
+fn lock(connection: &mut PgConnection, project: Uuid) -> Read<Option<i64>> {
+    let Some(organization) = crate::admin::project::lock(connection, project)? else {
+        return Ok(None);
+    };
+    let plan: String = organization::table
+        .find(organization)
+        .select(organization::plan)
+        .for_share()
+        .first(connection)?;
+    Ok(Some(word::<Plan>("plan", &plan)?.retention_days()))
+}
+
+/// Deletes the oldest runs that are due with everything in them.
+fn delete_batch(connection: &mut PgConnection, due: &Due, now: Timestamp) -> Read<Counts> {
+    let Some(days) = lock(connection, due.project)? else {
+        return Ok(Counts::default());
+    };
+    let before = due.before.min(At(now.plus_days(-days)));
+    let of = |oldest: run::BoxedQuery<'static, Pg>, limit: i64| {
+        oldest
+            .filter(run::project_id.eq(due.project))
+            .filter(run::started_at.lt(before))
+            .order((run::started_at, run::number))
+            .limit(limit)
+            .select((run::number, run::started_at, run::total))
+    };
+    if let Some(bare_before) = due.bare_before {
+        let bare = run::table.into_boxed().filter(run::started_at.lt(bare_before));
+        let runs: Vec<(i32, At, i32)> = of(bare, BATCH_BARE_RUNS).load(connection)?;
+        if !runs.is_empty() {
+            let results: i64 = runs.iter().map(|(.., total)| i64::from(*total)).sum();
+            let numbers: Vec<i32> = runs.into_iter().map(|(number, ..)| number).collect();
+            return Ok(Counts {
+                runs: delete_runs(connection, due.project, &numbers)?,
+                results: long_count(results)?,
+            });
+        }
+    }
+    let oldest: Vec<(i32, At, i32)> = of(run::table.into_boxed(), BATCH_RUNS).load(connection)?;
+    let mut results = 0;
+    let batch: Vec<(i32, At)> = oldest
+        .into_iter()
+        .take_while(|(.., total)| {
+            let more = results < BATCH_RESULTS;
+            results += i64::from(*total);
+            more
+        })
+        .map(|(number, started_at, _)| (number, started_at))
+        .collect();
+    // In the order of their starts.
+    let (Some((_, from)), Some((_, to))) = (batch.first().copied(), batch.last().copied()) else {
+        return Ok(Counts::default());
+    };
+    let numbers: Vec<i32> = batch.into_iter().map(|(number, _)| number).collect();
+    let results = diesel::delete(result::table)
+        .filter(result::project_id.eq(due.project))
+        .filter(result::run_number.eq_any(&numbers))
+        .filter(result::started_at.between(from, to))
+        .execute(connection)?;
+    diesel::delete(attempt::table)
+        .filter(attempt::project_id.eq(due.project))
+        .filter(attempt::run_number.eq_any(&numbers))
+        .filter(attempt::started_at.between(from, to))
+        .execute(connection)?;
+    Ok(Counts {
+        runs: delete_runs(connection, due.project, &numbers)?,
+        results: amount(results),
+    })
+}
+
+/// Deletes runs with all their rows except results.
+fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) -> QueryResult<u64> {
+    diesel::delete(run_pack::table)
+        .filter(run_pack::project_id.eq(project))
+        .filter(run_pack::run_number.eq_any(numbers))
+        .execute(connection)?;
+    diesel::delete(shard::table)
+        .filter(shard::project_id.eq(project))
+        .filter(shard::run_number.eq_any(numbers))
+        .execute(connection)?;
+    let runs: Vec<(Option<String>, At)> = diesel::delete(run::table)
+        .filter(run::project_id.eq(project))
+        .filter(run::number.eq_any(numbers))
+        .returning((run::branch, run::started_at))
+        .get_results(connection)?;
+    let deleted = amount(runs.len());
+    let days: BTreeSet<At> = runs
+        .iter()
+        .map(|(_, start)| daily_counts::day_of(*start))
+        .collect();
+    let branches: BTreeSet<String> = runs.into_iter().filter_map(|(branch, _)| branch).collect();
+    branch::refresh(connection, project, &Vec::from_iter(branches))?;
+    daily_counts::refresh(connection, project, &Vec::from_iter(days))?;
+    Ok(deleted)
+}
+
+fn amount(rows: usize) -> u64 {
+    u64::try_from(rows).unwrap_or(u64::MAX)
+}
+
+/// Deletes the tests without results, their verdicts, and the signatures without occurrences. A test or signature
+/// that returns gets a new number, so that a number in an existing pack never means another test.
+fn delete_orphans(connection: &mut PgConnection, due: &Due, observed: Uuid) -> Read<()> {
+    let project = due.project;
+    if lock(connection, project)?.is_none() {
+        return Ok(());
+    }
+    // Results are searched only for these.
+    let doubtful: Vec<i32> = test::table
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .filter(test::project_id.eq(project))
+        .filter(verdict::newest.is_null().or(verdict::newest.lt(due.before)))
+        .select(test::ordinal)
+        .load(connection)?;
+    if !doubtful.is_empty() {
+        // Finds the first result of each by an index; `not exists` might read all results instead.
+        let result = result::table
+            .filter(result::project_id.eq(project))
+            .filter(result::test.eq(test::ordinal))
+            .select(result::run_number)
+            .limit(1)
+            .single_value();
+        let gone: Vec<i32> = diesel::delete(test::table)
+            .filter(test::project_id.eq(project))
+            .filter(test::ordinal.eq_any(doubtful))
+            .filter(result.is_null())
+            .returning(test::ordinal)
+            .get_results(connection)?;
+        if !gone.is_empty() {
+            diesel::delete(verdict::table)
+                .filter(verdict::project_id.eq(project))
+                .filter(verdict::test.eq_any(gone))
+                .execute(connection)?;
+            // An import that has judged and not yet stored its verdicts must not store one of these again.
+            observation::pruned(connection, project, observed)?;
+        }
+    }
+    crate::read::signature::delete_orphans(connection, project)?;
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Recomputes derived data from results.
+
+use assay_domain::{id::ProjectId, run::Outcome, store::StoreError, timestamp::Timestamp, verdict::Judge};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, SelectableHelper};
+use uuid::Uuid;
+
+use crate::{
+    Database,
+    admin::project,
+    db::{
+        column::{At, int, word},
+        pool::{Read, WorkError},
+        schema::{self, run, run_pack},
+    },
+    read::{
+        branch, daily_counts, observation,
+        pack::Pack,
+        run::StoredCounts,
+        shard::{self, StoredShard},
+    },
+    record::{self, RunContents, verdict},
+};
+
+/// The result of recomputing derived rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rebuilt {
+    /// Runs looked at.
+    pub runs: u64,
+    /// Runs whose rows, pack, counts or status differed from the attempts and shards.
+    pub runs_changed: u64,
+    /// Stored verdicts that changed; time alone may change some.
+    pub verdicts_changed: u64,
+    /// Branches that were missing or wrong.
+    pub branches_changed: u64,
+    /// Daily counts that were missing or wrong, one for each day and outcome.
+    pub days_changed: u64,
+}
+
+impl Database {
+    /// Recomputes all data derived from a project's results: the outcome of each test and shard, the counts, the
+    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `told` is called with
+    /// the number of finished runs and of all. None if there is no such project.
+    ///
+    /// Correct rows are not written. Each run is a separate transaction, so that imports wait for one run at most.
+    pub fn rebuild(
+        &self,
+        project: ProjectId,
+        judge: &dyn Judge,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<Rebuilt>, StoreError> {
+        let numbers: Vec<i32> = self.on_primary("reading runs", |connection| {
+            Ok::<_, WorkError<StoreError>>(
+                run::table
+                    .filter(run::project_id.eq(project.0))
+                    .order(run::number)
+                    .select(run::number)
+                    .load(connection)?,
+            )
+        })?;
+        let of = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
+        let mut rebuilt = Rebuilt::default();
+        for number in numbers {
+            let outcome = self.in_transaction("rebuilding a run", |connection| {
+                rebuild_run(connection, project.0, number, self.new_id(now))
+            })?;
+            rebuilt.runs += u64::from(outcome.is_some());
+            rebuilt.runs_changed += u64::from(outcome == Some(true));
+            told(rebuilt.runs, of);
+        }
+        rebuilt.branches_changed = self.in_transaction("rebuilding branches", |connection| {
+            if !lock(connection, project.0)? {
+                return Ok(0);
+            }
+            branch::rebuild(connection, project.0)
+        })?;
+        rebuilt.days_changed = self.in_transaction("rebuilding days", |connection| {
+            if !lock(connection, project.0)? {
+                return Ok(0);
+            }
+            daily_counts::rebuild(connection, project.0)
+        })?;
+        let changed = self.in_transaction("rebuilding verdicts", |connection| {
+            if !lock(connection, project.0)? {
+                return Ok(None);
+            }
+            verdict::rebuild(connection, project.0, judge, now).map(Some)
+        })?;
+        Ok(changed.map(|verdicts_changed| Rebuilt {
+            verdicts_changed,
+            ..rebuilt
+        }))
+    }
+}
+
+/// Takes the same lock as imports; false if there is no such project.
+fn lock(connection: &mut PgConnection, project: Uuid) -> Read<bool> {
+    Ok(project::lock(connection, project)?.is_some())
+}
+
+/// Whether anything changed; none where the run was pruned meanwhile.
+fn rebuild_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    number: i32,
+    observed: Uuid,
+) -> Read<Option<bool>> {
+    if !lock(connection, project)? {
+        return Ok(None);
+    }
+    let stored: Option<(At, Option<String>, StoredCounts, bool)> = run::table
+        .find((project, number))
+        .select((
+            run::started_at,
+            run::status,
+            StoredCounts::as_select(),
+            run::counts_in_verdicts,
+        ))
+        .first(connection)
+        .optional()?;
+    let Some((started_at, status, counts, counts_in_verdicts)) = stored else {
+        return Ok(None);
+    };
+    let mut contents = RunContents::load(connection, project, number, started_at)?;
+    let mut shards = shard::of_run(connection, project, number)?;
+    contents.order(shards.iter().map(|shard| (shard.slot, shard.index)));
+    let were_rows_wrong = record::correct(connection, project, number, started_at, &contents)?;
+    let were_shards_wrong = correct_shards(connection, project, number, &mut shards, &contents)?;
+    let wanted = counts_in_verdicts.then(|| contents.pack());
+    let is_packed = correct_pack(connection, project, number, started_at, wanted)?;
+    if !is_packed {
+        observation::changed(connection, project, observed)?;
+    }
+    let told = contents.counts();
+    let outcome = record::outcome(&shards.iter().collect::<Vec<&StoredShard>>())?.map(Outcome::as_str);
+    // Counts that no count could be are wrong, too.
+    let is_counted = counts.counts().is_ok_and(|counts| counts == told) && status.as_deref() == outcome;
+    if !is_counted {
+        diesel::update(run::table.find((project, number)))
+            .set((
+                run::status.eq(outcome),
+                run::total.eq(int(told.total)),
+                run::passed.eq(int(told.passed)),
+                run::failed.eq(int(told.failed)),
+                run::skipped.eq(int(told.skipped)),
+                run::recovered.eq(int(told.recovered)),
+            ))
+            .execute(connection)?;
+    }
+    Ok(Some(
+        were_rows_wrong || were_shards_wrong || !is_packed || !is_counted,
+    ))
+}
+
+/// Stores what the engine is to read of a run, if anything; whether it was stored already.
+fn correct_pack(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    started_at: At,
+    wanted: Option<Pack>,
+) -> Read<bool> {
+    let stored: Option<(At, Vec<u8>)> = run_pack::table
+        .find((project, run))
+        .select((run_pack::started_at, run_pack::pack))
+        .first(connection)
+        .optional()?;
+    match (stored, wanted) {
+        (None, None) => Ok(true),
+        (Some((at, bytes)), Some(wanted)) if at == started_at && bytes == wanted.encode() => Ok(true),
+        (_, Some(wanted)) => {
+            record::store_pack(connection, project, run, started_at, &wanted)?;
+            Ok(false)
+        }
+        (Some(_), None) => {
+            diesel::delete(run_pack::table.find((project, run))).execute(connection)?;
+            Ok(false)
+        }
+    }
+}
+
+/// Corrects the status of each shard; whether any was wrong.
+fn correct_shards(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    shards: &mut [StoredShard],
+    contents: &RunContents<'_>,
+) -> Read<bool> {
+    let failed_slots = contents.failed_slots();
+    let mut were_wrong = false;
+    for shard in shards {
+        let errors = shard.report_errors.as_array();
+        let has_errors = errors.is_some_and(|errors| !errors.is_empty());
+        let failed = has_errors || failed_slots.contains(&shard.slot);
+        let outcome = record::shard_outcome(failed, word("run state", &shard.state)?);
+        let status = outcome.map(|outcome| outcome.as_str().to_owned());
+        if shard.status != status {
+            diesel::update(schema::shard::table.find((project, run, shard.slot)))
+                .set(schema::shard::status.eq(&status))
+                .execute(connection)?;
+            shard.status = status;
+            were_wrong = true;
+        }
+    }
+    Ok(were_wrong)
+}

@@ -1,0 +1,317 @@
+//! Groups a project's stored errors again, after the fingerprint algorithm changed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    id::ProjectId,
+    signature::{Classifier, ErrorClass},
+    store::{Refingerprinted, StoreError},
+};
+use diesel::{
+    ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
+    RunQueryDsl,
+    sql_types::{Array, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, status_code, storable},
+        pool::Read,
+        schema::{attempt, project, run, signature, signature_alias},
+    },
+    read::attempt::errors,
+};
+
+/// How many runs are processed together, which bounds the memory.
+const BATCH: usize = 100;
+
+/// Groups the errors of a project again; none if there is no such project. To be run in a transaction.
+pub(crate) fn refingerprint(
+    connection: &mut PgConnection,
+    id: ProjectId,
+    classifier: &dyn Classifier,
+) -> Read<Option<Refingerprinted>> {
+    // The lock that imports take, too: a new signature must not get a number twice.
+    let numbered: Option<i32> = project::table
+        .find(id.0)
+        .filter(project::deleted_at.is_null())
+        .select(project::signatures)
+        .for_no_key_update()
+        .first(connection)
+        .optional()?;
+    let Some(numbered) = numbered else { return Ok(None) };
+    let mut grouping = Grouping::load(connection, id.0, classifier, numbered)?;
+    // By start, so that a batch is in few partitions.
+    let mut runs: Vec<(i32, At)> = run::table
+        .filter(run::project_id.eq(id.0))
+        .order((run::started_at, run::number))
+        .select((run::number, run::started_at))
+        .load(connection)?;
+    while !runs.is_empty() {
+        let batch: Vec<(i32, At)> = runs.drain(..runs.len().min(BATCH)).collect();
+        let failed = failed_attempts(connection, id.0, &batch)?;
+        grouping.group(failed)?.store(connection, id.0)?;
+    }
+    grouping.store(connection).map(Some).map_err(Into::into)
+}
+
+/// The columns of a failed attempt that grouping needs.
+#[derive(Queryable)]
+struct Failed {
+    run_number: i32,
+    started_at: At,
+    test: i32,
+    slot: i16,
+    place: i32,
+    signature: Option<i32>,
+    errors: Option<Value>,
+}
+
+/// The failed attempts of these runs, which are in the order of their starts.
+fn failed_attempts(
+    connection: &mut PgConnection,
+    project: Uuid,
+    runs: &[(i32, At)],
+) -> QueryResult<Vec<Failed>> {
+    let (Some((_, from)), Some((_, to))) = (runs.first(), runs.last()) else {
+        return Ok(Vec::new());
+    };
+    let numbers: Vec<i32> = runs.iter().map(|(number, _)| *number).collect();
+    let failures = [AttemptStatus::Failed, AttemptStatus::TimedOut].map(status_code);
+    attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq_any(numbers))
+        .filter(attempt::started_at.between(*from, *to))
+        .filter(attempt::status.eq_any(failures))
+        .order((attempt::run_number, attempt::test, attempt::slot, attempt::place))
+        .select((
+            attempt::run_number,
+            attempt::started_at,
+            attempt::test,
+            attempt::slot,
+            attempt::place,
+            attempt::signature,
+            attempt::errors,
+        ))
+        .load(connection)
+}
+
+/// The new grouping of a project's signatures.
+struct Grouping<'a> {
+    project: Uuid,
+    classifier: &'a dyn Classifier,
+    former: Vec<(i32, String)>,
+    /// Number and class of every fingerprint met, by fingerprint.
+    now: HashMap<String, (i32, ErrorClass)>,
+    known: HashMap<String, i32>,
+    numbered: i32,
+    /// How many attempts went from one signature to another, by the former and the new one.
+    moves: BTreeMap<(i32, i32), u64>,
+    attempts: u64,
+    changed: u64,
+}
+
+impl<'a> Grouping<'a> {
+    fn load(
+        connection: &mut PgConnection,
+        project: Uuid,
+        classifier: &'a dyn Classifier,
+        numbered: i32,
+    ) -> QueryResult<Self> {
+        let former: Vec<(i32, String)> = signature::table
+            .filter(signature::project_id.eq(project))
+            .order(signature::ordinal)
+            .select((signature::ordinal, signature::fingerprint))
+            .load(connection)?;
+        let known = former
+            .iter()
+            .map(|(ordinal, text)| (text.clone(), *ordinal))
+            .collect();
+        Ok(Self {
+            project,
+            classifier,
+            former,
+            now: HashMap::new(),
+            known,
+            numbered,
+            moves: BTreeMap::new(),
+            attempts: 0,
+            changed: 0,
+        })
+    }
+
+    /// Classes these attempts; the answer names those that get another signature.
+    fn group(&mut self, failed: Vec<Failed>) -> Result<Changes, StoreError> {
+        let mut changes = Changes::default();
+        for attempt in failed {
+            let class = self.classifier.classify(&errors(attempt.errors)?);
+            let new = class.map(|class| self.number(class));
+            self.attempts += 1;
+            if let (Some(former), Some(new)) = (attempt.signature, new) {
+                *self.moves.entry((former, new)).or_default() += 1;
+            }
+            if new != attempt.signature {
+                self.changed += 1;
+                changes.runs.push(attempt.run_number);
+                changes.starts.push(attempt.started_at);
+                changes.tests.push(attempt.test);
+                changes.slots.push(attempt.slot);
+                changes.places.push(attempt.place);
+                changes.signatures.push(new);
+            }
+        }
+        Ok(changes)
+    }
+
+    fn number(&mut self, class: ErrorClass) -> i32 {
+        if let Some((ordinal, _)) = self.now.get(&class.fingerprint) {
+            return *ordinal;
+        }
+        let ordinal = self.known.get(&class.fingerprint).copied().unwrap_or_else(|| {
+            let ordinal = self.numbered;
+            self.numbered += 1;
+            ordinal
+        });
+        self.now.insert(class.fingerprint.clone(), (ordinal, class));
+        ordinal
+    }
+
+    /// Stores the new signatures, and the signature to which each former fingerprint leads.
+    fn store(self, connection: &mut PgConnection) -> QueryResult<Refingerprinted> {
+        let project = self.project;
+        diesel::update(project::table.find(project))
+            .set(project::signatures.eq(self.numbered))
+            .execute(connection)?;
+        let mut rows: Vec<Row> = self
+            .now
+            .values()
+            .map(|(ordinal, class)| row(project, *ordinal, class))
+            .collect();
+        rows.sort_unstable_by_key(|row| row.ordinal);
+        for chunk in rows.chunks(1_000) {
+            use diesel::upsert::excluded;
+            diesel::insert_into(signature::table)
+                .values(chunk)
+                .on_conflict((signature::project_id, signature::ordinal))
+                .do_update()
+                .set((
+                    signature::version.eq(excluded(signature::version)),
+                    signature::title.eq(excluded(signature::title)),
+                    signature::category.eq(excluded(signature::category)),
+                ))
+                .execute(connection)?;
+        }
+        let renamed = self.store_aliases(connection)?;
+        crate::read::signature::delete_orphans(connection, project)?;
+        Ok(Refingerprinted {
+            attempts: self.attempts,
+            changed: self.changed,
+            signatures_before: length(self.former.len()),
+            signatures_after: length(self.now.len()),
+            renamed,
+        })
+    }
+
+    /// Makes every fingerprint without occurrences an alias of the one that most of its occurrences got.
+    fn store_aliases(&self, connection: &mut PgConnection) -> QueryResult<u64> {
+        let project = self.project;
+        let mut renamed = 0;
+        for (former, fingerprint) in &self.former {
+            if self.now.contains_key(fingerprint) {
+                continue;
+            }
+            let heirs = self.moves.range((*former, i32::MIN)..=(*former, i32::MAX));
+            // Of equals the one with the lowest number.
+            let Some((&(_, heir), _)) =
+                heirs.max_by_key(|((_, new), count)| (**count, std::cmp::Reverse(*new)))
+            else {
+                continue;
+            };
+            diesel::update(signature_alias::table)
+                .filter(signature_alias::project_id.eq(project))
+                .filter(signature_alias::signature.eq(former))
+                .set(signature_alias::signature.eq(heir))
+                .execute(connection)?;
+            diesel::insert_into(signature_alias::table)
+                .values((
+                    signature_alias::project_id.eq(project),
+                    signature_alias::fingerprint.eq(fingerprint),
+                    signature_alias::signature.eq(heir),
+                ))
+                .on_conflict((signature_alias::project_id, signature_alias::fingerprint))
+                .do_update()
+                .set(signature_alias::signature.eq(heir))
+                .execute(connection)?;
+            renamed += 1;
+        }
+        Ok(renamed)
+    }
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = signature)]
+struct Row {
+    project_id: Uuid,
+    ordinal: i32,
+    fingerprint: String,
+    version: i16,
+    title: String,
+    category: &'static str,
+}
+
+fn row(project_id: Uuid, ordinal: i32, class: &ErrorClass) -> Row {
+    Row {
+        project_id,
+        ordinal,
+        fingerprint: storable(&class.fingerprint),
+        version: i16::try_from(class.version).unwrap_or(i16::MAX),
+        title: storable(&class.title),
+        category: class.category.as_str(),
+    }
+}
+
+fn length(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Attempts that get another signature, a column each.
+#[derive(Default)]
+struct Changes {
+    runs: Vec<i32>,
+    starts: Vec<At>,
+    tests: Vec<i32>,
+    slots: Vec<i16>,
+    places: Vec<i32>,
+    signatures: Vec<Option<i32>>,
+}
+
+impl Changes {
+    /// Raw SQL, because diesel has no update from arrays.
+    fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
+        let (Some(from), Some(to)) = (self.starts.iter().min(), self.starts.iter().max()) else {
+            return Ok(());
+        };
+        diesel::sql_query(
+            "UPDATE attempt SET signature = changed.signature \
+             FROM unnest($2, $3, $4, $5, $6, $7) AS changed (run_number, started_at, test, slot, place, signature) \
+             WHERE attempt.project_id = $1 AND attempt.started_at BETWEEN $8 AND $9 \
+                 AND attempt.run_number = changed.run_number AND attempt.started_at = changed.started_at \
+                 AND attempt.test = changed.test AND attempt.slot = changed.slot \
+                 AND attempt.place = changed.place",
+        )
+        .bind::<SqlUuid, _>(project)
+        .bind::<Array<Integer>, _>(&self.runs)
+        .bind::<Array<Timestamptz>, _>(&self.starts)
+        .bind::<Array<Integer>, _>(&self.tests)
+        .bind::<Array<SmallInt>, _>(&self.slots)
+        .bind::<Array<Integer>, _>(&self.places)
+        .bind::<Array<Nullable<Integer>>, _>(&self.signatures)
+        .bind::<Timestamptz, _>(*from)
+        .bind::<Timestamptz, _>(*to)
+        .execute(connection)
+        .map(drop)
+    }
+}

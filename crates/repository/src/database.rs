@@ -1,0 +1,89 @@
+//! The store itself: its parts, and how it connects.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use assay_domain::{store::StoreError, timestamp::Timestamp};
+use diesel::r2d2::R2D2Connection;
+use uuid::{ContextV7, Uuid};
+
+use crate::{
+    admin::key::UsedToday,
+    db::{
+        connection_string::ConnectionString,
+        pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
+        replica::Replicas,
+    },
+    read::history_cache::HistoryCache,
+};
+
+/// A store of results in Postgres, shared by any number of threads.
+pub struct Database {
+    pub(crate) pool: PrimaryPool,
+    pub(crate) connection_string: ConnectionString,
+    ids: Mutex<ContextV7>,
+    pub(crate) used_today: UsedToday,
+    pub(crate) histories: HistoryCache,
+    pub(crate) replicas: Option<Replicas>,
+    pub(crate) options: PoolOptions,
+    /// Is called while an import waits.
+    pub(crate) waiting: Option<WaitingListener>,
+}
+
+/// What an import waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingFor {
+    /// Another import into the same project.
+    OtherImport,
+    /// The database, which was lost or has no free connection.
+    Database,
+}
+
+/// Is called while an import waits, with how long it has waited.
+pub(crate) type WaitingListener = Box<dyn Fn(WaitingFor, Duration) + Send + Sync>;
+
+impl Database {
+    /// Connects to the database of this connection string and checks that it answers.
+    pub fn connect(url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
+        let options = options.into();
+        let connection_string = ConnectionString::new(url)?;
+        let database = Self {
+            pool: new_pool(&connection_string, options),
+            connection_string,
+            ids: Mutex::new(ContextV7::new()),
+            used_today: UsedToday::default(),
+            histories: HistoryCache::default(),
+            replicas: None,
+            options,
+            waiting: None,
+        };
+        database.on_primary("connecting", |connection| {
+            Ok::<_, WorkError<StoreError>>(connection.ping()?)
+        })?;
+        Ok(database)
+    }
+
+    /// Calls `listener` while an import waits, with how long it has waited.
+    pub fn on_waiting(&mut self, listener: impl Fn(WaitingFor, Duration) + Send + Sync + 'static) {
+        self.waiting = Some(Box::new(listener));
+    }
+
+    /// A new id, later than all before it.
+    pub(crate) fn new_id(&self, now: Timestamp) -> Uuid {
+        let ms = u64::try_from(now.unix_ms()).unwrap_or(0);
+        let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
+        let context = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        Uuid::new_v7(uuid::Timestamp::from_unix(&*context, ms / 1000, nanos))
+    }
+}
+
+impl std::fmt::Debug for Database {
+    /// Shows the pool's state, and not its address, which contains a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("pool", &self.pool.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,10 @@
+//! The connection to Postgres: pool, standbys, connection strings, tables, conversions of columns, partitions.
+
+pub(crate) mod column;
+pub(crate) mod connection_string;
+pub(crate) mod period;
+pub(crate) mod pool;
+pub(crate) mod replica;
+#[rustfmt::skip]
+pub(crate) mod schema;
+pub(crate) mod sql_statement;

@@ -1,0 +1,95 @@
+//! The partitions of results and attempts, by the starts of their runs.
+
+use std::{collections::VecDeque, time::Duration};
+
+use assay_domain::{project::Project, store::StoreError, timestamp::Timestamp, window::Window};
+use diesel::{
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, define_sql_function, select,
+    sql_types::{Text, Timestamptz},
+};
+
+use crate::{
+    Database,
+    db::{column::At, pool::WorkError, schema::period},
+};
+
+define_sql_function! {
+    /// Creates the missing partitions for a run with this start, and protects them from pruning until the transaction
+    /// ends. The migrations have more.
+    fn assay_make_room(at: Timestamptz, now: Timestamptz) -> diesel::sql_types::Bool;
+}
+
+/// Bounds of the start of visible runs in a period.
+pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
+    let (from, to) = ever_visible(project);
+    (from.max(At(window.from)), to.min(At(window.to)))
+}
+
+/// Bounds of the start of all visible runs.
+pub(crate) const fn ever_visible(project: &Project) -> (At, At) {
+    (At(project.visible_from), At(project.visible_to))
+}
+
+/// Makes sure that rows of a run with this start can be written, and that pruning does not drop their partition
+/// before this transaction ends.
+pub(crate) fn make_room(connection: &mut PgConnection, start: At, now: Timestamp) -> QueryResult<bool> {
+    select(assay_make_room(start, At(now))).get_result(connection)
+}
+
+/// The first and the last of some starts, as bounds with which any plan can exclude partitions.
+pub(crate) fn span(starts: &[At]) -> Option<(At, At)> {
+    starts.iter().copied().min().zip(starts.iter().copied().max())
+}
+
+define_sql_function! {
+    /// Drops the partitions of this name; false if that is not possible now. The migrations have more.
+    fn assay_drop_period(period_name: Text) -> diesel::sql_types::Bool;
+}
+
+/// Failures in a row to drop a period before the rest is left, and the pause between, in which readers and imports
+/// continue.
+const ATTEMPTS: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The names of the periods that end at or before a time, oldest first, and the end of the last one.
+pub(crate) fn over(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<String>, Option<At>)> {
+    let rows: Vec<(String, At)> = period::table
+        .filter(period::ends_at.le(by))
+        .order(period::ends_at)
+        .select((period::name, period::ends_at))
+        .load(connection)?;
+    let last = rows.last().map(|(_, ends_at)| *ends_at);
+    Ok((rows.into_iter().map(|(name, _)| name).collect(), last))
+}
+
+/// Drops these periods with all rows in them, and reports their number after each. Periods in which a run still
+/// starts, and periods in constant use, are left. A transaction that blocks one period often blocks all, so the
+/// waiting is done once.
+pub(crate) fn drop_all(
+    database: &Database,
+    periods: Vec<String>,
+    mut told: impl FnMut(usize),
+) -> Result<usize, StoreError> {
+    let (mut left, mut dropped, mut failures) = (VecDeque::from(periods), 0, 0);
+    while failures < ATTEMPTS
+        && let Some(name) = left.pop_front()
+    {
+        if drop_now(database, &name)? {
+            (dropped, failures) = (dropped + 1, 0);
+            told(dropped);
+        } else {
+            failures += 1;
+            left.push_back(name);
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(dropped)
+}
+
+/// Drops a period; false where a run still starts in it or it is in use.
+fn drop_now(database: &Database, name: &str) -> Result<bool, StoreError> {
+    // A separate transaction, whose end releases the function's locks.
+    database.on_primary("dropping a period", |connection| {
+        Ok::<_, WorkError<StoreError>>(select(assay_drop_period(name)).get_result(connection)?)
+    })
+}

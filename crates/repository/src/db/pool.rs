@@ -1,0 +1,245 @@
+//! The connection pool, and the classification of its errors.
+
+use std::time::Duration;
+
+use assay_domain::store::{Connections, RecordError, StoreError};
+use diesel::{
+    Connection, PgConnection,
+    connection::SimpleConnection,
+    r2d2::{ConnectionManager, CustomizeConnection, NopErrorHandler, Pool, PooledConnection, R2D2Connection},
+    result::{DatabaseErrorKind, Error as QueryError},
+};
+
+use crate::{Database, db::connection_string::ConnectionString};
+
+/// How long a client over TCP may leave rows untaken until Postgres ends the connection, in milliseconds. A client that is
+/// frozen while it reads is not idle.
+const UNTAKEN_MS: u32 = 60_000;
+
+/// How a [`Database`] connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Connections at most, at least 1.
+    pub size: u32,
+    /// How long a caller waits for a free connection.
+    pub wait: Duration,
+    /// How long the server may work on a statement.
+    pub statement_timeout: Duration,
+    /// How long a transaction may stay idle, at least a millisecond. Then Postgres ends it, so that a frozen program does not
+    /// hold its locks for longer.
+    pub idle_timeout: Duration,
+    /// How long an import waits for another one before it reports that and waits again.
+    pub lock_round: Duration,
+    /// How long an import tries to reach a database that was lost, with backoff.
+    pub reconnect_for: Duration,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            size: 8,
+            wait: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            lock_round: Duration::from_secs(20),
+            reconnect_for: Duration::ZERO,
+        }
+    }
+}
+
+impl From<u32> for PoolOptions {
+    /// A pool of this many connections.
+    fn from(size: u32) -> Self {
+        Self {
+            size,
+            ..Self::default()
+        }
+    }
+}
+
+/// Why a unit of work failed: its statements failed, or it rejected the data.
+pub(crate) enum WorkError<E> {
+    Query(QueryError),
+    Refused(E),
+}
+
+impl<E> From<QueryError> for WorkError<E> {
+    fn from(error: QueryError) -> Self {
+        Self::Query(error)
+    }
+}
+
+impl<E: From<StoreError>> From<StoreError> for WorkError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<WorkError<StoreError>> for WorkError<RecordError> {
+    fn from(error: WorkError<StoreError>) -> Self {
+        match error {
+            WorkError::Query(error) => Self::Query(error),
+            WorkError::Refused(error) => Self::Refused(error.into()),
+        }
+    }
+}
+
+impl WorkError<StoreError> {
+    /// The error for callers without diesel, with diesel's error as its source.
+    pub(crate) fn during(self, doing: &'static str) -> StoreError {
+        match self {
+            Self::Query(error) => StoreError::Failed {
+                doing,
+                source: Box::new(error),
+            },
+            Self::Refused(refused) => refused,
+        }
+    }
+
+    /// The opposite of [`Self::during`]: whether the connection is dead is known from diesel's own error only.
+    pub(crate) fn of_read(error: StoreError) -> Self {
+        let StoreError::Failed { doing, source } = error else {
+            return Self::Refused(error);
+        };
+        match source.downcast::<QueryError>() {
+            Ok(error) => Self::Query(*error),
+            Err(source) => Self::Refused(StoreError::Failed { doing, source }),
+        }
+    }
+}
+
+/// The outcome of a read: its statements may fail, and what they return may be corrupt.
+pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
+
+/// The connections to the primary.
+pub(crate) type PrimaryPool = Pool<ConnectionManager<PgConnection>>;
+
+/// The pool of connections to the primary. Connects at the first use.
+pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOptions) -> PrimaryPool {
+    let manager = ConnectionManager::new(connection_string.with_time_limits());
+    Pool::builder()
+        .max_size(options.size.max(1))
+        .connection_timeout(options.wait)
+        // A check at each check-out would cost a quarter of the throughput. A dead connection is replaced
+        // instead.
+        .test_on_check_out(false)
+        // The caller's error carries the cause.
+        .error_handler(Box::new(NopErrorHandler))
+        .connection_customizer(Box::new(Session {
+            statement_timeout: options.statement_timeout,
+            idle_timeout: options.idle_timeout.min(options.statement_timeout),
+        }))
+        .build_unchecked(manager)
+}
+
+impl Database {
+    /// Runs statements on the primary, and again on another one if the first is dead.
+    ///
+    /// The second run is safe: statements outside of a transaction are reads or can be repeated, and a transaction of
+    /// a dead connection was rolled back or can be repeated.
+    pub(crate) fn on_primary<T, E: From<StoreError>>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
+    ) -> Result<T, E> {
+        let mut connection = self.connection()?;
+        let mut outcome = work(&mut connection);
+        if matches!(&outcome, Err(WorkError::Query(error)) if is_dead(&mut connection, error)) {
+            drop(connection);
+            connection = self.live_connection()?;
+            outcome = work(&mut connection);
+        }
+        outcome.map_err(|failure| match failure {
+            WorkError::Refused(refused) => refused,
+            WorkError::Query(error) if is_dead(&mut connection, &error) => {
+                StoreError::Unreachable(Box::new(error)).into()
+            }
+            WorkError::Query(error) => StoreError::Failed {
+                doing,
+                source: Box::new(error),
+            }
+            .into(),
+        })
+    }
+
+    /// Runs statements that change the database, all or none of them.
+    pub(crate) fn in_transaction<T, E: From<StoreError>>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
+    ) -> Result<T, E> {
+        self.on_primary(doing, |connection| connection.transaction(&mut work))
+    }
+
+    /// The connections as they are now.
+    pub(crate) fn pool_state(&self) -> Connections {
+        let state = self.pool.state();
+        Connections {
+            busy: state.connections.saturating_sub(state.idle_connections),
+            idle: state.idle_connections,
+            most: self.pool.max_size(),
+        }
+    }
+
+    /// A working connection. The cause that ended one connection has often ended all. Each broken one is replaced on
+    /// return, so that after one more than the pool's size a connection is new.
+    fn live_connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
+        for _ in 0..self.pool.max_size() {
+            let mut connection = self.connection()?;
+            if connection.ping().is_ok() {
+                return Ok(connection);
+            }
+        }
+        self.connection()
+    }
+
+    fn connection(&self) -> Result<PooledConnection<ConnectionManager<PgConnection>>, StoreError> {
+        self.pool
+            .get()
+            .map_err(|error| self.connection_string.unreachable(&error))
+    }
+}
+
+/// The settings of every new connection.
+#[derive(Debug)]
+struct Session {
+    statement_timeout: Duration,
+    idle_timeout: Duration,
+}
+
+impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
+    fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
+        prepare(connection, self.statement_timeout, self.idle_timeout)
+    }
+}
+
+/// Sets up a new connection. A shorter limit of idle transactions that the role or the database sets is kept.
+pub(crate) fn prepare(
+    connection: &mut PgConnection,
+    statement_timeout: Duration,
+    idle_timeout: Duration,
+) -> Result<(), diesel::r2d2::Error> {
+    let (ms, idle_ms) = (statement_timeout.as_millis(), idle_timeout.as_millis().max(1));
+    connection
+        .batch_execute(&format!(
+            "SET statement_timeout = {ms}; SET tcp_user_timeout = {UNTAKEN_MS}; \
+             SET client_min_messages = warning; SET timezone = 'UTC'; \
+             SELECT set_config('idle_in_transaction_session_timeout', '{idle_ms}', false) \
+             WHERE current_setting('idle_in_transaction_session_timeout')::interval \
+                 NOT BETWEEN interval '1 ms' AND interval '{idle_ms} ms'"
+        ))
+        .map_err(diesel::r2d2::Error::QueryError)
+}
+
+/// Whether an error means that the connection is dead, and not only that a statement failed.
+fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
+    let says_so = matches!(
+        error,
+        QueryError::DatabaseError(
+            DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
+            _
+        )
+    );
+    // After a failed statement libpq reports the state of the transaction, unless the connection is dead.
+    says_so || connection.is_broken()
+}

@@ -1,0 +1,108 @@
+//! Connections to standbys, each with the replayed position of its standby.
+
+use std::time::{Duration, Instant};
+
+use diesel::{
+    ConnectionError, PgConnection, QueryResult, RunQueryDsl,
+    dsl::{select, sql},
+    r2d2::{ConnectionManager, Error, ManageConnection},
+    sql_types::{BigInt, Bool, Nullable},
+};
+
+use crate::db::{connection_string::ConnectionString, pool::prepare};
+
+/// How long a standby that is behind is not used.
+const RECHECK: Duration = Duration::from_millis(100);
+/// Default parameters of an address. Their time limits are short, because the primary can answer for a standby that
+/// vanished.
+const PARAMETERS: [(&str, &str); 6] = [
+    ("target_session_attrs", "standby"),
+    ("load_balance_hosts", "random"),
+    ("connect_timeout", "2"),
+    ("tcp_user_timeout", "2000"),
+    ("keepalives_idle", "5"),
+    ("keepalives_interval", "2"),
+];
+
+/// Makes connections to standbys.
+#[derive(Debug)]
+pub(super) struct Standbys {
+    inner: ConnectionManager<PgConnection>,
+    statement_timeout: Duration,
+}
+
+impl Standbys {
+    /// Those of this connection string.
+    pub(super) fn new(url: &ConnectionString, statement_timeout: Duration) -> Self {
+        Self {
+            inner: ConnectionManager::new(url.with_defaults(&PARAMETERS)),
+            statement_timeout,
+        }
+    }
+}
+
+/// A connection to a standby.
+pub(super) struct Standby {
+    pub(super) connection: PgConnection,
+    /// The replayed position at the last check.
+    replayed: i64,
+    asked: Option<Instant>,
+    /// Whether it became a primary.
+    promoted: bool,
+}
+
+impl Standby {
+    /// Whether it has replayed this position. Asks it only if that is unknown.
+    pub(super) fn has_reached(&mut self, needed: i64, now: Instant) -> QueryResult<bool> {
+        let asked_lately = self
+            .asked
+            .is_some_and(|asked| now.saturating_duration_since(asked) < RECHECK);
+        if self.replayed < needed && !asked_lately {
+            self.ask()?;
+            self.asked = Some(now);
+        }
+        Ok(self.replayed >= needed && !self.promoted)
+    }
+
+    fn ask(&mut self) -> QueryResult<()> {
+        let (is_standby, replayed): (bool, Option<i64>) = select((
+            sql::<Bool>("pg_is_in_recovery()"),
+            sql::<Nullable<BigInt>>("pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"),
+        ))
+        .get_result(&mut self.connection)?;
+        self.promoted = !is_standby;
+        self.replayed = replayed.unwrap_or(0);
+        Ok(())
+    }
+}
+
+impl ManageConnection for Standbys {
+    type Connection = Standby;
+    type Error = Error;
+
+    /// Rejects a primary: it may be left over from a failover, and the present one has a separate pool.
+    fn connect(&self) -> Result<Standby, Error> {
+        let mut connection = self.inner.connect()?;
+        prepare(&mut connection, self.statement_timeout, self.statement_timeout)?;
+        let mut standby = Standby {
+            connection,
+            replayed: 0,
+            asked: None,
+            promoted: false,
+        };
+        standby.ask().map_err(Error::QueryError)?;
+        if standby.promoted {
+            let reason = "the server is no standby".to_owned();
+            return Err(Error::ConnectionError(ConnectionError::BadConnection(reason)));
+        }
+        Ok(standby)
+    }
+
+    fn is_valid(&self, standby: &mut Standby) -> Result<(), Error> {
+        self.inner.is_valid(&mut standby.connection)
+    }
+
+    fn has_broken(&self, standby: &mut Standby) -> bool {
+        standby.promoted || self.inner.has_broken(&mut standby.connection)
+    }
+}

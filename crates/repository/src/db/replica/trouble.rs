@@ -1,0 +1,71 @@
+//! Log lines about standbys, without the password that an address may contain.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use diesel::r2d2::{Error, HandleError};
+
+use crate::db::connection_string::ConnectionString;
+
+/// Shortest interval between log lines about standbys.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Logs one line when reads go to the primary, and one when they no longer do.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    told: Mutex<Option<Instant>>,
+    lasts: AtomicBool,
+}
+
+impl Trouble {
+    pub(super) fn tell(&self, reason: &dyn std::fmt::Display) {
+        let now = Instant::now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| now.saturating_duration_since(told) >= QUIET) {
+            *told = Some(now);
+            self.lasts.store(true, Ordering::Relaxed);
+            log::warn!("a standby cannot be read from, the primary answers: {reason}");
+        }
+    }
+
+    /// A standby answered.
+    pub(super) fn over(&self) {
+        if self.lasts.load(Ordering::Relaxed) && self.lasts.swap(false, Ordering::Relaxed) {
+            log::info!("standbys are read from again");
+        }
+    }
+}
+
+/// Logs failed attempts to connect.
+#[derive(Debug)]
+pub(super) struct Unreachable {
+    pub(super) connection_string: ConnectionString,
+    pub(super) trouble: Arc<Trouble>,
+}
+
+impl HandleError<Error> for Unreachable {
+    fn handle_error(&self, error: Error) {
+        self.trouble
+            .tell(&self.connection_string.redact(&error.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_says_once_that_a_standby_is_lost() {
+        let trouble = Trouble::default();
+        trouble.tell(&"gone");
+        assert!(trouble.lasts.load(Ordering::Relaxed));
+        trouble.over();
+        trouble.tell(&"gone again within the minute");
+        assert!(!trouble.lasts.load(Ordering::Relaxed));
+    }
+}

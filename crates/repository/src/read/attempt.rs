@@ -1,0 +1,350 @@
+//! The attempts of one test in one run.
+
+use std::collections::VecDeque;
+
+use assay_domain::{
+    attempt::{ErrorDetail, ShardTag, StoredAttempt, TestAttempts},
+    id::RunId,
+    project::Project,
+    run::RunTag,
+    store::StoreError,
+    test::{FileSelector, TestLookup, TestName, TestSelector},
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
+    PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl, alias, define_sql_function,
+    pg::PgRowByRowLoadingMode,
+    sql_types::{Integer, Nullable, SmallInt},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, corrupt, count, duration, short_hash, status},
+        period::ever_visible,
+        pool::Read,
+        schema::{attempt, browser, result, run, shard, test},
+    },
+    read::{
+        shard::text_bytes,
+        test::{choose, then},
+        verdict,
+    },
+};
+
+alias!(shard as part: Part);
+
+define_sql_function! {
+    /// The browser of an attempt. Of a single attempt without errors, only the row of `result` has it.
+    #[sql_name = "coalesce"]
+    fn known_browser(of_attempt: Nullable<Integer>, of_result: Nullable<Integer>) -> Nullable<Integer>;
+}
+define_sql_function! {
+    /// The slot of an attempt, likewise.
+    #[sql_name = "coalesce"]
+    fn known_slot(of_attempt: Nullable<SmallInt>, of_result: Nullable<SmallInt>) -> Nullable<SmallInt>;
+}
+
+/// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
+#[derive(Debug, Queryable)]
+struct Row {
+    run: RunRow,
+    /// None where the run has no test of the name.
+    ended: Option<Ended>,
+    /// None for a single attempt without errors, which the row of `result` describes completely.
+    attempt: Option<AttemptRow>,
+    browser_name: Option<String>,
+    /// The id of the shard that ran it, and its index in a run with shards.
+    part: Option<(Uuid, Option<i32>)>,
+}
+
+#[derive(Debug, Queryable)]
+struct RunRow {
+    id: Uuid,
+    number: i32,
+    branch: Option<String>,
+    commit_sha: Option<String>,
+    tested_revision: Option<String>,
+    started_at: At,
+}
+
+/// How the test ended in the run.
+#[derive(Debug, Queryable)]
+struct Ended {
+    test: i32,
+    file_path: Option<String>,
+    status: i16,
+    duration_ms: Option<i64>,
+}
+
+#[derive(Debug, Queryable)]
+struct AttemptRow {
+    execution: i32,
+    retry: i32,
+    status: i16,
+    duration_ms: Option<i64>,
+    errors: Option<Value>,
+}
+
+/// The attempts of a test in a run; none if there is no such run.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+    asked: &TestSelector,
+) -> Read<Option<TestLookup<TestAttempts>>> {
+    let mut candidates: Vec<(TestName, Found)> = Vec::new();
+    let (mut last, mut has_run) = (None, false);
+    let (_, to) = ever_visible(project);
+    for row in rows(connection, project, id, &asked.name)? {
+        let row = row?;
+        if row.run.started_at > to {
+            return Ok(None);
+        }
+        has_run = true;
+        let Some(ended) = &row.ended else { continue };
+        if last != Some(ended.test) {
+            last = Some(ended.test);
+            let name = TestName {
+                name: asked.name.clone(),
+                file_path: ended.file_path.clone(),
+            };
+            if let (FileSelector::Any, Some((_, found))) = (&asked.file, candidates.last_mut()) {
+                // The name is ambiguous: only the files are answered.
+                *found = Found::default();
+            }
+            candidates.push((name, Found::default()));
+        }
+        if let Some((name, found)) = candidates.last_mut()
+            && is_asked_for(name, &asked.file)
+        {
+            found.push(row);
+        }
+    }
+    if !has_run {
+        return Ok(None);
+    }
+    let chosen = choose(candidates, &asked.file, |(name, _)| name);
+    let found = then(chosen, |(name, found)| {
+        let ordinal = found
+            .oldest
+            .first()
+            .and_then(|row| row.ended.as_ref())
+            .map(|ended| ended.test);
+        let mut attempts = attempts(name, found)?;
+        // Only the prompt of a failed attempt shows it.
+        let failed = attempts
+            .attempts
+            .iter()
+            .any(|attempt| attempt.status.is_failure());
+        if let Some(ordinal) = ordinal.filter(|_| failed) {
+            attempts.verdict = verdict::of_test(connection, project, ordinal)?;
+        }
+        Ok(attempts)
+    });
+    found.map(Some)
+}
+
+fn is_asked_for(name: &TestName, file: &FileSelector) -> bool {
+    match file {
+        FileSelector::Any => true,
+        FileSelector::Exactly(file) => name.file_path == *file,
+    }
+}
+
+/// Most bytes of errors of the oldest attempts, and of the newest: each as much as a whole answer may have.
+const ROOM: usize = 4 << 20;
+
+/// The rows of one test: of too many the oldest and the newest.
+#[derive(Debug, Default)]
+struct Found {
+    oldest: Vec<Row>,
+    oldest_bytes: usize,
+    newest: VecDeque<(Row, usize)>,
+    newest_bytes: usize,
+    omitted: u32,
+}
+
+impl Found {
+    fn push(&mut self, row: Row) {
+        let errors = row.attempt.as_ref().and_then(|attempt| attempt.errors.as_ref());
+        let bytes = errors.map_or(0, text_bytes);
+        if self.oldest_bytes <= ROOM && self.newest.is_empty() {
+            self.oldest_bytes += bytes;
+            self.oldest.push(row);
+            return;
+        }
+        self.newest_bytes += bytes;
+        self.newest.push_back((row, bytes));
+        while self.newest_bytes > ROOM && self.newest.len() > 1 {
+            if let Some((_, bytes)) = self.newest.pop_front() {
+                self.newest_bytes -= bytes;
+                self.omitted += 1;
+            }
+        }
+    }
+
+    fn rows(self) -> impl Iterator<Item = Row> {
+        let newest = self.newest.into_iter().map(|(row, _)| row);
+        self.oldest.into_iter().chain(newest)
+    }
+}
+
+/// Rows of the run, its tests with the name and their attempts, in one statement, by file, execution and retry. Read
+/// row by row, because the errors of all attempts may have a gigabyte.
+fn rows<'a>(
+    connection: &'a mut PgConnection,
+    project: &Project,
+    id: RunId,
+    name: &'a str,
+) -> QueryResult<impl Iterator<Item = QueryResult<Row>> + use<'a>> {
+    let project_id = project.id.0;
+    let (from, _) = ever_visible(project);
+    shard::table
+        .inner_join(
+            run::table.on(run::project_id
+                .eq(project_id)
+                .and(run::number.eq(shard::run_number))),
+        )
+        .left_join(
+            test::table
+                .inner_join(
+                    result::table.on(result::project_id
+                        .eq(project_id)
+                        .and(result::test.eq(test::ordinal))),
+                )
+                .on(test::project_id
+                    .eq(project_id)
+                    .and(test::name_hash.eq(short_hash(name)))
+                    .and(result::run_number.eq(run::number))
+                    // Restricts the read to the row's partition.
+                    .and(result::started_at.eq(run::started_at))),
+        )
+        .left_join(
+            attempt::table.on(attempt::project_id
+                .eq(project_id)
+                .and(attempt::test.nullable().eq(test::ordinal.nullable()))
+                .and(attempt::run_number.eq(run::number))
+                .and(attempt::started_at.eq(run::started_at))),
+        )
+        .left_join(
+            browser::table.on(browser::project_id
+                .eq(project_id)
+                .and(browser::ordinal.nullable().eq(known_browser(
+                    attempt::browser.nullable(),
+                    result::browser.nullable(),
+                )))),
+        )
+        .left_join(
+            part.on(part
+                .field(shard::project_id)
+                .eq(project_id)
+                .and(part.field(shard::run_number).eq(run::number))
+                .and(
+                    part.field(shard::slot)
+                        .nullable()
+                        .eq(known_slot(attempt::slot.nullable(), result::slot.nullable())),
+                )),
+        )
+        .filter(shard::project_id.eq(project_id))
+        .filter(shard::id.eq(id.0))
+        // The caller checks the other bound: with both, Postgres searches all runs of the period while it has no
+        // statistics.
+        .filter(run::started_at.ge(from))
+        .order((
+            test::file_path.nullable().asc().nulls_first(),
+            test::ordinal.nullable(),
+            attempt::execution.nullable(),
+            attempt::retry.nullable(),
+        ))
+        .select((
+            (
+                run::id,
+                run::number,
+                run::branch,
+                run::commit_sha,
+                run::tested_revision,
+                run::started_at,
+            ),
+            (
+                test::ordinal,
+                test::file_path,
+                result::status,
+                result::duration_ms,
+            )
+                .nullable(),
+            (
+                attempt::execution,
+                attempt::retry,
+                attempt::status,
+                attempt::duration_ms,
+                attempt::errors,
+            )
+                .nullable(),
+            browser::name.nullable(),
+            part.fields((shard::id, shard::index)).nullable(),
+        ))
+        .load_iter::<Row, PgRowByRowLoadingMode>(connection)
+}
+
+fn attempts(test: TestName, found: Found) -> Result<TestAttempts, StoreError> {
+    let nothing = || corrupt("test without attempts", &test.name);
+    let first = found.oldest.first().ok_or_else(nothing)?;
+    Ok(TestAttempts {
+        run: RunTag {
+            id: RunId(first.run.id),
+            run_number: first.run.number,
+            branch: first.run.branch.clone(),
+        },
+        commit_sha: first.run.commit_sha.clone(),
+        tested_revision: first.run.tested_revision.clone(),
+        verdict: None,
+        omitted: found.omitted,
+        attempts: found.rows().map(Row::shown).collect::<Result<_, _>>()?,
+        test,
+    })
+}
+
+impl Row {
+    fn shown(self) -> Result<StoredAttempt, StoreError> {
+        let (shard_id, index) = self.part.ok_or_else(|| {
+            corrupt(
+                "result of an unknown shard",
+                &format!("in run {}", self.run.number),
+            )
+        })?;
+        let single = |ended: Ended| AttemptRow {
+            execution: 0,
+            retry: 0,
+            status: ended.status,
+            duration_ms: ended.duration_ms,
+            errors: None,
+        };
+        let attempt = self
+            .attempt
+            .or(self.ended.map(single))
+            .ok_or_else(|| corrupt("attempt without a result", &format!("in run {}", self.run.number)))?;
+        Ok(StoredAttempt {
+            execution: count(attempt.execution)?,
+            retry: count(attempt.retry)?,
+            status: status(attempt.status)?,
+            duration_ms: duration(attempt.duration_ms)?,
+            browser_name: self.browser_name,
+            errors: errors(attempt.errors)?,
+            shard: index.map(count).transpose()?.map(|index| ShardTag {
+                index,
+                run_id: RunId(shard_id),
+            }),
+        })
+    }
+}
+
+/// The errors of an attempt.
+pub(crate) fn errors(stored: Option<Value>) -> Result<Vec<ErrorDetail>, StoreError> {
+    let Some(stored) = stored else {
+        return Ok(Vec::new());
+    };
+    Vec::deserialize(&stored).map_err(|_| corrupt("list of errors", &stored.to_string()))
+}

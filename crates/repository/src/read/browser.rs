@@ -1,0 +1,37 @@
+//! Names of browsers, which results refer to by number.
+
+use std::collections::HashMap;
+
+use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::db::schema::browser;
+
+/// Names of browsers by number.
+pub(crate) struct Browsers(HashMap<i32, String>);
+
+impl Browsers {
+    /// The names of these numbers, among which 0, for none, may be.
+    pub(crate) fn load(
+        connection: &mut PgConnection,
+        project: Uuid,
+        used: impl Iterator<Item = i32>,
+    ) -> QueryResult<Self> {
+        let mut used: Vec<i32> = used.filter(|browser| *browser != 0).collect();
+        used.sort_unstable();
+        used.dedup();
+        if used.is_empty() {
+            return Ok(Self(HashMap::new()));
+        }
+        let names: Vec<(i32, String)> = browser::table
+            .filter(browser::project_id.eq(project))
+            .filter(browser::ordinal.eq_any(used))
+            .select((browser::ordinal, browser::name))
+            .load(connection)?;
+        Ok(Self(names.into_iter().collect()))
+    }
+
+    pub(crate) fn name(&self, browser: i32) -> Option<String> {
+        self.0.get(&browser).cloned()
+    }
+}

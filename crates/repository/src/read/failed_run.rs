@@ -1,0 +1,156 @@
+//! What explains the failures of a run: how its tests ended, and the error signatures of the window.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use assay_domain::{
+    cause::{ErrorName, FailedRun, FinalStatus, WindowErrors},
+    project::Project,
+    store::StoreError,
+    test::TestOrdinal,
+    timestamp::Timestamp,
+};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
+    dsl::count as count_of, expression_methods::AggregateExpressionMethods as _,
+};
+
+use crate::db::{
+    column::{At, corrupt, count, int, status},
+    pool::Read,
+    schema::{attempt, result, signature},
+};
+
+/// How tests ended in a run, in the order asked for.
+pub(crate) fn final_statuses(
+    connection: &mut PgConnection,
+    project: &Project,
+    run: &FailedRun,
+    tests: &[TestOrdinal],
+) -> Read<Vec<FinalStatus>> {
+    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let rows: Vec<(i32, i16, i32)> = result::table
+        .filter(result::project_id.eq(project.id.0))
+        .filter(result::run_number.eq(run.run_number))
+        .filter(result::started_at.eq(At(run.started_at)))
+        .filter(result::test.eq_any(&ordinals))
+        .select((result::test, result::status, result::attempts))
+        .load(connection)?;
+    let by_test: HashMap<i32, (i16, i32)> = rows
+        .into_iter()
+        .map(|(test, code, attempts)| (test, (code, attempts)))
+        .collect();
+    let final_status = |test: &i32| {
+        let missing = || {
+            let what = format!("test {test} in run {}", run.run_number);
+            corrupt("pack with a test that has no result", &what)
+        };
+        let (code, attempts) = *by_test.get(test).ok_or_else(missing)?;
+        Ok(FinalStatus {
+            status: status(code)?,
+            attempts: count(attempts)?.max(1),
+        })
+    };
+    Ok(ordinals
+        .iter()
+        .map(final_status)
+        .collect::<Result<_, StoreError>>()?)
+}
+
+/// The error signatures of a window for these tests, which failed in a run.
+pub(crate) fn window_errors(
+    connection: &mut PgConnection,
+    project: &Project,
+    failed_run: i32,
+    tests: &[TestOrdinal],
+    (from, to): (Timestamp, Timestamp),
+) -> Read<WindowErrors> {
+    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let rows: Vec<(i32, i32, i32, Option<i32>)> = attempt::table
+        .filter(attempt::project_id.eq(project.id.0))
+        .filter(attempt::started_at.between(At(from), At(to)))
+        .filter(attempt::test.eq_any(&ordinals))
+        .filter(attempt::signature.is_not_null())
+        .order((attempt::test, attempt::run_number, attempt::retry))
+        .select((
+            attempt::test,
+            attempt::run_number,
+            attempt::retry,
+            attempt::signature,
+        ))
+        .load(connection)?;
+    // The last failed attempt is the one that is shown.
+    let mut last: BTreeMap<(i32, i32), u32> = BTreeMap::new();
+    for (test, run_number, _, text) in rows {
+        if let Some(text) = text {
+            last.insert((test, run_number), count(text)?);
+        }
+    }
+    let shown: BTreeSet<i32> = last
+        .iter()
+        .filter(|((_, run_number), _)| *run_number == failed_run)
+        .map(|(_, text)| int(*text))
+        .collect();
+    let failures = last
+        .into_iter()
+        .map(|((test, run_number), text)| Ok((run_number, count(test)?, text)));
+    Ok(WindowErrors {
+        failures: failures.collect::<Result<_, StoreError>>()?,
+        tests: tests_by_text(connection, project, (from, to))?,
+        names: names(connection, project, &shown)?,
+    })
+}
+
+/// How many tests showed each text of a window.
+fn tests_by_text(
+    connection: &mut PgConnection,
+    project: &Project,
+    (from, to): (Timestamp, Timestamp),
+) -> Read<Vec<(u32, u32)>> {
+    let rows: Vec<(Option<i32>, i64)> = attempt::table
+        .filter(
+            attempt::project_id
+                .eq(project.id.0)
+                .and(attempt::started_at.between(At(from), At(to))),
+        )
+        .filter(attempt::signature.is_not_null())
+        .group_by(attempt::signature)
+        .select((attempt::signature, count_of(attempt::test).aggregate_distinct()))
+        .load(connection)?;
+    let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
+    let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
+    Ok(counts.collect::<Result<_, StoreError>>()?)
+}
+
+/// The numbers of the signatures with these fingerprints.
+pub(crate) fn signature_numbers(
+    connection: &mut PgConnection,
+    project: &Project,
+    fingerprints: &[String],
+) -> Read<HashMap<String, u32>> {
+    let rows: Vec<(String, i32)> = signature::table
+        .filter(signature::project_id.eq(project.id.0))
+        .filter(signature::fingerprint.eq_any(fingerprints))
+        .select((signature::fingerprint, signature::ordinal))
+        .load(connection)?;
+    let numbers = rows
+        .into_iter()
+        .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
+    Ok(numbers.collect::<Result<_, StoreError>>()?)
+}
+
+fn names(
+    connection: &mut PgConnection,
+    project: &Project,
+    texts: &BTreeSet<i32>,
+) -> Read<Vec<(u32, ErrorName)>> {
+    let rows: Vec<(i32, String, String)> = signature::table
+        .filter(signature::project_id.eq(project.id.0))
+        .filter(signature::ordinal.eq_any(texts.iter().copied().collect::<Vec<_>>()))
+        .order(signature::ordinal)
+        .select((signature::ordinal, signature::fingerprint, signature::title))
+        .load(connection)?;
+    let name = |(text, fingerprint, title): (i32, String, String)| {
+        Ok((count(text)?, ErrorName { fingerprint, title }))
+    };
+    Ok(rows.into_iter().map(name).collect::<Result<_, StoreError>>()?)
+}

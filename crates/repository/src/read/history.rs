@@ -1,0 +1,198 @@
+//! A test's history.
+
+use std::collections::{HashMap, HashSet};
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    execution::TestOutcome,
+    history::{HistoryRest, Occurrence, RevisionSeen, TestHistory},
+    id::RunId,
+    project::Project,
+    store::StoreError,
+    test::{TestLookup, TestSelector},
+    window::Window,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, corrupt, duration, status},
+        period::visible,
+        pool::Read,
+        schema::{attempt, result, run},
+    },
+    read::{revision::Revisions, test},
+};
+
+/// How a test ended in the runs of a period, newest first.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+    window: &Window,
+) -> Read<TestLookup<TestHistory>> {
+    let found = test::find(connection, project, asked)?;
+    test::then(found, |found| {
+        let rest = HistoryRest {
+            test: found.ordinal,
+            window: *window,
+            stable_branch: found.stable_branch.clone(),
+            after: (window.to, i32::MAX),
+            runs: HashSet::new(),
+        };
+        let (occurrences, rest) = part(connection, project, rest)?;
+        Ok(TestHistory {
+            test: found.name,
+            stable_branch: found.stable_branch,
+            occurrences,
+            rest,
+        })
+    })
+}
+
+/// How many occurrences are read at once.
+const PART: usize = 1_000;
+
+#[derive(Debug, Queryable)]
+struct Row {
+    run_id: Uuid,
+    run_number: i32,
+    branch: Option<String>,
+    tested_revision: Option<String>,
+    commit_sha: Option<String>,
+    suite: Option<String>,
+    started_at: At,
+    status: i16,
+    duration_ms: Option<i64>,
+}
+
+/// The next occurrences, and the rest.
+pub(crate) fn part(
+    connection: &mut PgConnection,
+    project: &Project,
+    mut rest: HistoryRest,
+) -> Read<(Vec<Occurrence>, Option<HistoryRest>)> {
+    let (from, _) = visible(project, &rest.window);
+    let (started_at, number) = rest.after;
+    let mut rows: Vec<Row> = result::table
+        .inner_join(
+            run::table.on(run::project_id
+                .eq(result::project_id)
+                .and(run::number.eq(result::run_number))),
+        )
+        .filter(result::project_id.eq(project.id.0))
+        .filter(run::project_id.eq(project.id.0))
+        .filter(result::test.eq(rest.test))
+        // No such bound on runs: a generic plan would expect few rows of both and use a nested loop.
+        .filter(result::started_at.between(from, At(started_at)))
+        .filter(
+            result::started_at
+                .lt(At(started_at))
+                .or(result::run_number.lt(number)),
+        )
+        .order((result::started_at.desc(), result::run_number.desc()))
+        .select((
+            run::id,
+            run::number,
+            run::branch,
+            run::tested_revision,
+            run::commit_sha,
+            run::suite,
+            result::started_at,
+            result::status,
+            result::duration_ms,
+        ))
+        .limit(i64::try_from(PART).unwrap_or(i64::MAX).saturating_add(1))
+        .load(connection)?;
+    let has_more = rows.len() > PART;
+    rows.truncate(PART);
+    let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else {
+        return Ok((Vec::new(), None));
+    };
+    let (newest, oldest) = (newest.started_at, oldest.started_at);
+    if let Some(last) = rows.last() {
+        rest.after = (last.started_at.0, last.run_number);
+    }
+    rows.retain(|row| rest.runs.insert(row.run_number));
+    let mut retried = retried(connection, project.id.0, rest.test, oldest, newest)?;
+    let revisions = Revisions::load(connection, project, &rest.stable_branch, rest.window.to, newest.0)?;
+    let occurrences = rows
+        .into_iter()
+        .map(|row| {
+            let tried = retried.remove(&row.run_number);
+            let revision = revisions.seen(
+                row.run_number,
+                row.tested_revision.as_deref().or(row.commit_sha.as_deref()),
+                row.started_at.0,
+            );
+            row.shown(tried, revision)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok((occurrences, has_more.then_some(rest)))
+}
+
+/// The test's outcome in the runs of the period in which it has rows of `attempt`.
+fn retried(
+    connection: &mut PgConnection,
+    project: Uuid,
+    test: i32,
+    from: At,
+    to: At,
+) -> Read<HashMap<i32, TestOutcome>> {
+    let rows: Vec<(i32, i32, i16, Option<i64>)> = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::test.eq(test))
+        .filter(attempt::started_at.between(from, to))
+        .order((attempt::run_number, attempt::execution, attempt::retry))
+        .select((
+            attempt::run_number,
+            attempt::execution,
+            attempt::status,
+            attempt::duration_ms,
+        ))
+        .load(connection)?;
+    let rows = rows
+        .into_iter()
+        .map(|(run, execution, code, duration_ms)| {
+            Ok((run, execution, (status(code)?, duration(duration_ms)?)))
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let runs = rows.chunk_by(|one, next| one.0 == next.0);
+    let outcome = |run: &[(i32, i32, Attempt)]| {
+        let executions = run.chunk_by(|one, next| one.1 == next.1);
+        let attempts = executions.map(|execution| execution.iter().map(|row| row.2));
+        Some((run.first()?.0, TestOutcome::of(attempts)?))
+    };
+    Ok(runs.filter_map(outcome).collect())
+}
+
+/// Status and milliseconds.
+type Attempt = (AttemptStatus, Option<u64>);
+
+impl Row {
+    fn shown(self, retried: Option<TestOutcome>, revision: RevisionSeen) -> Result<Occurrence, StoreError> {
+        let (status, duration_ms) = (status(self.status)?, duration(self.duration_ms)?);
+        let outcome = retried
+            .or_else(|| TestOutcome::of([[(status, duration_ms)]]))
+            .ok_or_else(|| corrupt("test without attempts", &self.run_number.to_string()))?;
+        Ok(Occurrence {
+            run_id: RunId(self.run_id),
+            run_number: self.run_number,
+            branch: self.branch,
+            tested_revision: self.tested_revision,
+            commit_sha: self.commit_sha,
+            suite: self.suite,
+            started_at: self.started_at.0,
+            status,
+            duration_ms,
+            attempts: outcome.attempts,
+            wasted_ms: outcome.wasted_ms,
+            lost_ms: outcome.timed.then_some(outcome.lost_ms.unwrap_or(0)),
+            any_failed_attempt: outcome.failed_attempts > 0,
+            revision,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Cache of the engine's input, by project.
+//!
+//! Every request reads the project's state from the database. The packs are read and decoded again only if the state
+//! changed. An answer therefore always reflects the database at that moment.
+
+use std::sync::Arc;
+
+use assay_domain::{
+    observation::{History, RunObservations},
+    timestamp::Timestamp,
+};
+use quick_cache::{Weighter, sync::Cache};
+use uuid::Uuid;
+
+use crate::db::column::At;
+
+/// Changes with every change of a project's history. The time of the verdicts is part of it, because imports of older
+/// programs do not set the id.
+pub(crate) type Observed = (Uuid, Option<At>);
+
+/// Most memory of cached histories, in bytes. One of 1,000 runs of 5,000 tests has about three million.
+const BYTES: u64 = 64 << 20;
+/// About how many they are. So few share all of the memory, rather than each its part.
+const USUAL: usize = 32;
+
+/// The histories of the most recently requested projects.
+pub(crate) struct HistoryCache(Cache<Uuid, CachedHistory, InBytes>);
+
+/// A history from a time on, in one state of the database.
+#[derive(Clone)]
+struct CachedHistory {
+    state: Observed,
+    from: Timestamp,
+    history: Arc<History>,
+}
+
+impl HistoryCache {
+    /// The cached history of a project, if it has this state and stable branch. Contains exactly the runs that
+    /// started within `from..=to`.
+    pub(crate) fn get(
+        &self,
+        project: Uuid,
+        state: Observed,
+        stable_branch: &str,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Option<Arc<History>> {
+        let CachedHistory {
+            state: of,
+            from: since,
+            history,
+        } = self.0.get(&project)?;
+        let start = |run: &RunObservations| run.run.started_at;
+        let holds = of == state
+            && *history.stable_branch == *stable_branch
+            && since <= from
+            && history.runs.first().is_none_or(|first| start(first) >= from)
+            && history.runs.last().is_none_or(|last| start(last) <= to);
+        holds.then_some(history)
+    }
+
+    /// Caches all runs that started from a time on, oldest first.
+    pub(crate) fn insert(&self, project: Uuid, state: Observed, from: Timestamp, history: &Arc<History>) {
+        let history = Arc::clone(history);
+        self.0.insert(project, CachedHistory { state, from, history });
+    }
+}
+
+impl Default for HistoryCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(USUAL, BYTES, InBytes))
+    }
+}
+
+#[derive(Clone)]
+struct InBytes;
+
+impl Weighter<Uuid, CachedHistory> for InBytes {
+    fn weight(&self, _: &Uuid, cached: &CachedHistory) -> u64 {
+        let runs = cached.history.runs.iter().map(|run| {
+            let words = [&run.present, &run.skipped, &run.untimed].map(|set| size_of_val(set.words()));
+            let id = run.run.id.len();
+            size_of_val(run) + words.iter().sum::<usize>() + size_of_val(&*run.failures) + id
+        });
+        // A history without runs uses memory too.
+        u64::try_from(size_of_val(cached) + runs.sum::<usize>()).unwrap_or(u64::MAX)
+    }
+}

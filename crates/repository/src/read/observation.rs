@@ -1,0 +1,327 @@
+//! Reads the engine's input, and a test's outcome in a run.
+
+use std::{collections::HashMap, sync::Arc};
+
+use assay_domain::{
+    observation::{History, RunFacts, RunObservations},
+    project::Project,
+    store::{FinalResult, ResultKey, StoreError},
+    timestamp::Timestamp,
+};
+use diesel::{
+    ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult,
+    Queryable, RunQueryDsl,
+    pg::PgRowByRowLoadingMode,
+    result::Error as QueryError,
+    sql_types::{Binary, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, corrupt, count, int, status},
+        period::span,
+        pool::Read,
+        schema::project as projects,
+        sql_statement::SqlStatement,
+    },
+    read::{
+        history_cache::{HistoryCache, Observed},
+        pack::Pack,
+    },
+};
+
+#[derive(Debug, Queryable)]
+struct Row {
+    id: Uuid,
+    number: i32,
+    started_at: At,
+    branch: Option<String>,
+    revision: Option<String>,
+    suite: Option<String>,
+    pack: Vec<u8>,
+}
+
+type RowTypes = (
+    SqlUuid,
+    Integer,
+    Timestamptz,
+    Nullable<Text>,
+    Nullable<Text>,
+    Nullable<Text>,
+    Binary,
+);
+
+/// The engine's input: the runs of a project that started within `from..=to`, oldest first.
+pub(crate) fn load(
+    connection: &mut PgConnection,
+    project: Uuid,
+    from: Timestamp,
+    to: Timestamp,
+) -> Read<History> {
+    let state = State::find(connection, project)?.ok_or(QueryError::NotFound)?;
+    let mut history = state.history(connection, project, from)?;
+    until(&mut history, to);
+    Ok(history)
+}
+
+/// The same, read only if the cached history has another state.
+pub(crate) fn cached_or_read(
+    connection: &mut PgConnection,
+    cache: &HistoryCache,
+    project: Uuid,
+    from: Timestamp,
+    to: Timestamp,
+) -> Read<Arc<History>> {
+    let Some(state) = State::find(connection, project)? else {
+        // The project was deleted after the caller's look-up.
+        return Ok(Arc::new(History {
+            stable_branch: Arc::from(""),
+            tests: 0,
+            runs: Vec::new(),
+        }));
+    };
+    if let Some(history) = cache.get(project, state.observed, &state.stable_branch, (from, to)) {
+        return Ok(history);
+    }
+    let mut history = state.history(connection, project, from)?;
+    let is_all = until(&mut history, to);
+    let history = Arc::new(history);
+    // A run of a time to come begins to count without any change of the state.
+    if is_all {
+        cache.insert(project, state.observed, from, &history);
+    }
+    Ok(history)
+}
+
+/// Leaves out the runs that started after a time; whether there were none.
+fn until(history: &mut History, to: Timestamp) -> bool {
+    let before = history
+        .runs
+        .partition_point(|observed| observed.run.started_at <= to);
+    let is_all = before == history.runs.len();
+    history.runs.truncate(before);
+    is_all
+}
+
+/// Marks a project's history as another one; `observed` is an id that was never used for it before.
+///
+/// No import of a report follows this change and judges, so `judged` becomes null: an import that waits for its turn must not
+/// leave the judgement to another one.
+pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
+    diesel::update(projects::table.find(project))
+        .set((projects::observed.eq(observed), projects::judged.eq(None::<Uuid>)))
+        .execute(connection)
+}
+
+/// The same after runs past their retention were deleted. No verdict depends on them, so verdicts that were up to date still
+/// are.
+pub(crate) fn pruned(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
+    let judged = diesel::update(projects::table.find(project))
+        .filter(projects::judged.eq(projects::observed.nullable()))
+        .set((projects::observed.eq(observed), projects::judged.eq(observed)))
+        .execute(connection)?;
+    if judged > 0 {
+        return Ok(judged);
+    }
+    changed(connection, project, observed)
+}
+
+/// What tells one state of a project's runs and verdicts from every other one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Queryable)]
+pub(crate) struct Mark {
+    /// Another one with every change of what the engine reads.
+    pub(crate) observed: Uuid,
+    /// What it was when the stored verdicts were judged. Null where whoever looks next is to judge.
+    pub(crate) judged: Option<Uuid>,
+    /// When they were judged.
+    pub(crate) evaluated_at: Option<At>,
+}
+
+impl Mark {
+    /// Whether the stored verdicts are of what is observed.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged == Some(self.observed)
+    }
+
+    /// The mark of a project that is not deleted.
+    pub(crate) fn find(connection: &mut PgConnection, project: Uuid) -> QueryResult<Option<Self>> {
+        projects::table
+            .find(project)
+            .filter(projects::deleted_at.is_null())
+            .select((projects::observed, projects::judged, projects::evaluated_at))
+            .first(connection)
+            .optional()
+    }
+}
+
+/// The state of a project's history, from its row.
+struct State {
+    tests: u32,
+    stable_branch: String,
+    observed: Observed,
+}
+
+impl State {
+    fn find(connection: &mut PgConnection, project: Uuid) -> Read<Option<Self>> {
+        let row: Option<(i32, String, Observed)> = projects::table
+            .find(project)
+            .select((
+                projects::tests,
+                projects::stable_branch,
+                (projects::observed, projects::evaluated_at),
+            ))
+            .first(connection)
+            .optional()?;
+        let Some((tests, stable_branch, observed)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            tests: count(tests)?,
+            stable_branch,
+            observed,
+        }))
+    }
+
+    /// The runs that started from a time on, oldest first.
+    fn history(&self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
+        // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
+        // Diesel cannot express this.
+        let packs = SqlStatement::<RowTypes>::new(
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
+             FROM run_pack AS packed CROSS JOIN LATERAL ( \
+                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
+                 FROM run WHERE run.number = packed.run_number AND run.project_id = ",
+        )
+        .bind(project)
+        .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
+        .bind(project)
+        .sql(" AND packed.started_at >= ")
+        .bind(At(from));
+        // Row by row, so that a pack is decoded while Postgres searches the next ones.
+        let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+        let mut texts = Texts::default();
+        let mut runs = rows
+            .map(|row| Ok(row?.observations(self.tests, &mut texts)?))
+            .collect::<Read<Vec<_>>>()?;
+        runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
+        Ok(History {
+            stable_branch: Arc::from(&*self.stable_branch),
+            tests: self.tests,
+            runs,
+        })
+    }
+}
+
+impl Row {
+    fn observations(self, tests: u32, texts: &mut Texts) -> Result<RunObservations, StoreError> {
+        let pack = Pack::decode(&self.pack, tests)
+            .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
+        Ok(RunObservations {
+            run: RunFacts {
+                id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
+                number: self.number,
+                started_at: self.started_at.0,
+                branch: self.branch.map(|branch| texts.shared(branch)),
+                revision: self.revision.map(|revision| texts.shared(revision)),
+                variant: texts.shared(self.suite.unwrap_or_default()),
+            },
+            present: pack.present,
+            skipped: pack.skipped,
+            untimed: pack.untimed,
+            failures: pack.failures,
+        })
+    }
+}
+
+/// Texts that many runs share, each stored once.
+#[derive(Default)]
+struct Texts(HashMap<String, Arc<str>>);
+
+impl Texts {
+    fn shared(&mut self, text: String) -> Arc<str> {
+        if let Some(shared) = self.0.get(&text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = Arc::from(text.as_str());
+        self.0.insert(text, Arc::clone(&shared));
+        shared
+    }
+}
+
+/// How these tests ended in these runs, in the same order.
+pub(crate) fn final_results(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &[ResultKey],
+) -> Read<Vec<FinalResult>> {
+    let keys: Vec<(i32, i32, At)> = asked
+        .iter()
+        .map(|key| (int(key.test), key.run_number, At(key.run_started_at)))
+        .collect();
+    let found = ended(connection, project.id.0, &keys)?;
+    let answer = |key: &ResultKey| {
+        let ended = found.get(&(int(key.test), key.run_number)).ok_or_else(|| {
+            corrupt(
+                "pack with a test that has no result",
+                &format!("test {} in run {}", key.test, key.run_number),
+            )
+        })?;
+        Ok(FinalResult {
+            status: status(ended.status)?,
+            started_at: final_start(At(key.run_started_at), ended.offset_ms),
+        })
+    };
+    Ok(asked.iter().map(answer).collect::<Result<_, StoreError>>()?)
+}
+
+/// How a test ended in a run, as stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) status: i16,
+    pub(crate) offset_ms: Option<i32>,
+}
+
+/// How these tests ended in these runs, by test and run; each is a test, a run's number and its start.
+pub(crate) fn ended(
+    connection: &mut PgConnection,
+    project: Uuid,
+    keys: &[(i32, i32, At)],
+) -> QueryResult<HashMap<(i32, i32), Ended>> {
+    let (tests, (numbers, starts)): (Vec<i32>, (Vec<i32>, Vec<At>)) = keys
+        .iter()
+        .map(|(test, number, start)| (*test, (*number, *start)))
+        .unzip();
+    let Some((oldest, newest)) = span(&starts) else {
+        return Ok(HashMap::new());
+    };
+    // Diesel has no rows from arrays, and two lists would match every test with every run. The bounds follow from the
+    // starts, and exclude other partitions from the plan.
+    let rows: Vec<(i32, i32, i16, Option<i32>)> =
+        SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
+            "SELECT result.test, result.run_number, result.status, result.start_offset_ms FROM unnest(",
+        )
+        .bind(&*tests)
+        .sql(", ")
+        .bind(&*numbers)
+        .sql(", ")
+        .bind(&*starts)
+        .sql(
+            ") AS asked (test, run_number, started_at) \
+             JOIN result ON result.test = asked.test AND result.started_at = asked.started_at \
+                 AND result.run_number = asked.run_number AND result.project_id = ",
+        )
+        .bind(project)
+        .sql(" AND result.started_at BETWEEN ")
+        .bind(oldest)
+        .sql(" AND ")
+        .bind(newest)
+        .load(connection)?;
+    let ended = |(test, run_number, status, offset_ms)| ((test, run_number), Ended { status, offset_ms });
+    Ok(rows.into_iter().map(ended).collect())
+}
+
+/// The final attempt's start if it is known, else the run's.
+pub(crate) fn final_start(run_started_at: At, offset_ms: Option<i32>) -> Timestamp {
+    run_started_at.0.plus_ms(i64::from(offset_ms.unwrap_or(0)))
+}

@@ -1,0 +1,102 @@
+//! A run, as stored.
+
+use assay_domain::{
+    id::RunId,
+    run::{Counts, RunRow, ShardCount},
+    store::StoreError,
+};
+use diesel::{Queryable, Selectable, pg::Pg};
+use uuid::Uuid;
+
+use crate::db::{
+    column::{At, count, optional_word, word},
+    schema::run,
+};
+
+/// A run, as stored.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = run, check_for_backend(Pg))]
+pub(crate) struct StoredRun {
+    pub(crate) number: i32,
+    pub(crate) id: Uuid,
+    pub(crate) sharded: bool,
+    pub(crate) branch: Option<String>,
+    pub(crate) commit_sha: Option<String>,
+    pub(crate) tested_revision: Option<String>,
+    pub(crate) pull_request_number: Option<i64>,
+    pub(crate) status: Option<String>,
+    pub(crate) started_at: At,
+    pub(crate) finished_at: Option<At>,
+    pub(crate) shards_received: i32,
+    pub(crate) shards_expected: Option<i32>,
+    pub(crate) suite: Option<String>,
+    #[diesel(embed)]
+    pub(crate) counts: StoredCounts,
+}
+
+/// How a run's tests ended, as stored.
+#[derive(Debug, Clone, Copy, Queryable, Selectable)]
+#[diesel(table_name = run, check_for_backend(Pg))]
+pub(crate) struct StoredCounts {
+    total: i32,
+    passed: i32,
+    failed: i32,
+    skipped: i32,
+    recovered: i32,
+}
+
+impl StoredCounts {
+    pub(crate) fn counts(&self) -> Result<Counts, StoreError> {
+        Ok(Counts {
+            total: count(self.total)?,
+            passed: count(self.passed)?,
+            failed: count(self.failed)?,
+            skipped: count(self.skipped)?,
+            recovered: count(self.recovered)?,
+        })
+    }
+}
+
+impl StoredRun {
+    /// Time from start to end, if the end is known. Zero if a report's end is before its start.
+    pub(crate) fn duration_ms(&self) -> Option<i64> {
+        self.finished_at
+            .map(|end| end.0.since_ms(self.started_at.0).max(0))
+    }
+
+    /// As a row of the list.
+    pub(crate) fn row(self) -> Result<RunRow, StoreError> {
+        let shards = if self.sharded {
+            Some(ShardCount {
+                received: count(self.shards_received)?,
+                expected: self.shards_expected.map(count).transpose()?,
+            })
+        } else {
+            None
+        };
+        Ok(RunRow {
+            id: RunId(self.id),
+            run_number: self.number,
+            status: optional_word("run status", self.status.as_deref())?,
+            started_at: self.started_at.0,
+            finished_at: self.finished_at.map(|at| at.0),
+            duration_ms: self.duration_ms(),
+            counts: self.counts.counts()?,
+            shards,
+            suite: self.suite,
+            branch: self.branch,
+            commit_sha: self.commit_sha,
+            tested_revision: self.tested_revision,
+            pull_request_number: self.pull_request_number,
+        })
+    }
+}
+
+/// The status of a run, as stored.
+pub(crate) fn outcome(stored: &StoredRun) -> Result<Option<assay_domain::run::Outcome>, StoreError> {
+    stored
+        .status
+        .as_deref()
+        .map(|status| word("run status", status))
+        .transpose()
+}

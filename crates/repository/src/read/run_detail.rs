@@ -1,0 +1,413 @@
+//! One logical run with every test's final attempt.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use assay_domain::{
+    attempt::ErrorDetail,
+    cause::FailedRun,
+    excerpt::excerpt,
+    id::RunId,
+    project::Project,
+    run::{Run, RunDetail, RunPart, RunRest, Shards, TestEntry},
+    store::StoreError,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
+    PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
+    pg::PgRowByRowLoadingMode,
+};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{LISTED, beginning, count, duration, octet_length, optional_word, status},
+        period::ever_visible,
+        pool::Read,
+        schema::{attempt, result, run as runs, shard as shards, signature, test},
+    },
+    read::{
+        browser::Browsers,
+        run::{StoredRun, outcome},
+        shard::{self, ShardTags, ShownShard},
+    },
+};
+
+/// The logical run that this id, or the id of any of its shards, names.
+pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Option<RunDetail>> {
+    let Some((stored, context)) = run(connection, project, id)? else {
+        return Ok(None);
+    };
+    let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
+    let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
+    let counts = stored.counts.counts()?;
+    let mut rest = if counts.total > WHOLE {
+        plan(connection, project.id.0, &stored)?
+    } else {
+        None
+    };
+    let first = rest.as_mut().and_then(|rest| rest.parts.pop_front());
+    let first = first.as_ref().map(|part| part.tests.as_slice());
+    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&shards)?, first)?;
+    Ok(Some(RunDetail {
+        rest,
+        counts,
+        run: shown(stored, context, &shards, report_errors)?,
+        tests,
+    }))
+}
+
+/// Runs of up to this many tests are read at once.
+const WHOLE: u32 = 500;
+/// About how many bytes of texts a part has.
+const PART_BYTES: usize = 2 << 20;
+/// About how many bytes an entry has in addition to its texts.
+const ENTRY_BYTES: usize = 200;
+/// Most bytes of a message in a list.
+const MESSAGE_BYTES: usize = 8_000;
+
+/// The parts in which the tests of a run are read; none where one is enough.
+fn plan(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Read<Option<RunRest>> {
+    let signatures = signatures(connection, project, run, None)?;
+    let rows = result::table
+        .inner_join(
+            test::table.on(test::project_id
+                .eq(result::project_id)
+                .and(test::ordinal.eq(result::test))),
+        )
+        .filter(result::project_id.eq(project))
+        .filter(test::project_id.eq(project))
+        .filter(result::run_number.eq(run.number))
+        .filter(result::started_at.eq(run.started_at))
+        .order((test::file_path.asc().nulls_first(), test::name))
+        .select((
+            result::test,
+            octet_length(test::name.nullable()),
+            octet_length(test::file_path),
+        ))
+        .load_iter::<(i32, Option<i32>, Option<i32>), PgRowByRowLoadingMode>(connection)?;
+    let (mut parts, mut bytes) = (VecDeque::<RunPart>::new(), 0);
+    for row in rows {
+        let (test, name, file) = row?;
+        let message = signatures.get(&test).map_or(0, |told| told.message_bytes);
+        let texts = [name, file]
+            .into_iter()
+            .flatten()
+            .map(|bytes| usize::try_from(bytes).unwrap_or(0));
+        bytes += texts.sum::<usize>() + message.min(MESSAGE_BYTES) + ENTRY_BYTES;
+        match parts.back_mut() {
+            Some(part) if bytes <= PART_BYTES => part.tests.push(test),
+            Some(_) | None => {
+                bytes = 0;
+                parts.push_back(RunPart {
+                    tests: vec![test],
+                    signatures: [0; 32],
+                });
+            }
+        }
+    }
+    if parts.len() < 2 {
+        return Ok(None);
+    }
+    let contents = contents(connection, project, run)?;
+    let mut version = Sha256::new_with_prefix(contents);
+    for part in &mut parts {
+        part.signatures = digest(&part.tests, &signatures);
+        version.update(part.signatures);
+    }
+    Ok(Some(RunRest {
+        run: RunId(run.id),
+        contents,
+        version: version.finalize().into(),
+        parts,
+    }))
+}
+
+/// The tests of a part; none where the run or its signatures have changed.
+pub(crate) fn part(
+    connection: &mut PgConnection,
+    project: &Project,
+    rest: &RunRest,
+    part: &RunPart,
+) -> Read<Option<Vec<TestEntry>>> {
+    let Some((stored, _)) = run(connection, project, rest.run)? else {
+        return Ok(None);
+    };
+    let signatures = signatures(connection, project.id.0, &stored, Some(&part.tests))?;
+    if contents(connection, project.id.0, &stored)? != rest.contents
+        || digest(&part.tests, &signatures) != part.signatures
+    {
+        return Ok(None);
+    }
+    let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
+    let tags = ShardTags::of(&shards)?;
+    tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
+}
+
+/// A hash of the contents of a run's shards.
+fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> QueryResult<[u8; 32]> {
+    let contents: Vec<(i16, Vec<u8>)> = shards::table
+        .filter(shards::project_id.eq(project))
+        .filter(shards::run_number.eq(run.number))
+        .order(shards::slot)
+        .select((shards::slot, shards::content))
+        .load(connection)?;
+    let mut hash = Sha256::new();
+    for (slot, content) in contents {
+        hash.update(slot.to_be_bytes());
+        hash.update(content);
+    }
+    Ok(hash.finalize().into())
+}
+
+/// The signatures and messages of a test's attempts in a run.
+#[derive(Debug, Default)]
+struct Told {
+    message_bytes: usize,
+    signatures: DefaultHasher,
+}
+
+/// The signatures and messages of a run's tests, or of some of them.
+fn signatures(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &StoredRun,
+    only: Option<&[i32]>,
+) -> QueryResult<HashMap<i32, Told>> {
+    let mut statement = attempt::table
+        .left_join(
+            signature::table.on(signature::project_id
+                .eq(attempt::project_id)
+                .and(attempt::signature.eq(signature::ordinal.nullable()))
+                .and(signature::project_id.eq(project))),
+        )
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq(run.number))
+        .filter(attempt::started_at.eq(run.started_at))
+        .order((attempt::test, attempt::slot, attempt::place))
+        .select((
+            attempt::test,
+            octet_length(attempt::message),
+            signature::fingerprint.nullable(),
+        ))
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(attempt::test.eq_any(only));
+    }
+    let mut told: HashMap<i32, Told> = HashMap::new();
+    for row in statement.load_iter::<(i32, Option<i32>, Option<String>), PgRowByRowLoadingMode>(connection)? {
+        let (test, bytes, fingerprint) = row?;
+        let told = told.entry(test).or_default();
+        let bytes = usize::try_from(bytes.unwrap_or(0)).unwrap_or(0);
+        told.message_bytes = told.message_bytes.max(bytes);
+        fingerprint.hash(&mut told.signatures);
+    }
+    Ok(told)
+}
+
+/// A hash of which signatures these tests have.
+fn digest(tests: &[i32], told: &HashMap<i32, Told>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for test in tests {
+        let signatures = told.get(test).map_or(0, |told| told.signatures.finish());
+        hash.update(test.to_be_bytes());
+        hash.update(signatures.to_be_bytes());
+    }
+    hash.finalize().into()
+}
+
+/// Message, author, title, provider and suite, which only the detail shows.
+type Context = (
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+/// The visible run that this id, or the id of any of its shards, names.
+fn run(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+) -> QueryResult<Option<(StoredRun, Context)>> {
+    let (from, to) = ever_visible(project);
+    runs::table
+        .inner_join(
+            shards::table.on(shards::project_id
+                .eq(runs::project_id)
+                .and(shards::run_number.eq(runs::number))),
+        )
+        .filter(runs::project_id.eq(project.id.0))
+        .filter(shards::project_id.eq(project.id.0))
+        .filter(shards::id.eq(id.0))
+        .filter(runs::started_at.between(from, to))
+        .select((
+            StoredRun::as_select(),
+            (
+                runs::commit_message,
+                runs::author_name,
+                runs::pull_request_title,
+                runs::ci_provider,
+                runs::suite,
+            ),
+        ))
+        .first(connection)
+        .optional()
+}
+
+/// A run in short.
+pub(crate) fn failed_run(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+) -> Read<Option<FailedRun>> {
+    let Some((stored, _)) = run(connection, project, id)? else {
+        return Ok(None);
+    };
+    Ok(Some(FailedRun {
+        id: RunId(stored.id),
+        run_number: stored.number,
+        status: outcome(&stored)?.into(),
+        started_at: stored.started_at.0,
+        branch: stored.branch,
+        commit_sha: stored.commit_sha,
+    }))
+}
+
+fn shown(
+    stored: StoredRun,
+    context: Context,
+    shards: &[ShownShard],
+    (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
+) -> Result<Run, StoreError> {
+    let (commit_message, author_name, pull_request_title, ci_provider, suite) = context;
+    let received = shards
+        .iter()
+        .filter_map(|shard| shard.shown().transpose())
+        .collect::<Result<_, _>>()?;
+    let expected = stored.shards_expected.map(count).transpose()?;
+    Ok(Run {
+        id: RunId(stored.id),
+        run_number: stored.number,
+        status: outcome(&stored)?.into(),
+        started_at: stored.started_at.0,
+        finished_at: stored.finished_at.map(|at| at.0),
+        duration_ms: stored.duration_ms(),
+        shards: stored.sharded.then_some(Shards { expected, received }),
+        report_errors,
+        omitted_report_errors,
+        branch: stored.branch,
+        commit_sha: stored.commit_sha,
+        commit_message,
+        author_name,
+        tested_revision: stored.tested_revision,
+        pull_request_number: stored.pull_request_number,
+        pull_request_title,
+        ci_provider: optional_word("CI provider", ci_provider.as_deref())?,
+        suite,
+    })
+}
+
+/// Test, name, file, status, duration, browser, slot, attempts.
+type ResultRow = (i32, String, Option<String>, i16, Option<i64>, i32, i16, i32);
+
+/// The tests of the run, or some of them, by file, then name.
+fn tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &StoredRun,
+    tags: &ShardTags,
+    only: Option<&[i32]>,
+) -> Read<Vec<TestEntry>> {
+    let mut statement = result::table
+        .inner_join(
+            test::table.on(test::project_id
+                .eq(result::project_id)
+                .and(test::ordinal.eq(result::test))),
+        )
+        .filter(result::project_id.eq(project))
+        .filter(test::project_id.eq(project))
+        .filter(result::run_number.eq(run.number))
+        .filter(result::started_at.eq(run.started_at))
+        .select((
+            result::test,
+            test::name,
+            test::file_path,
+            result::status,
+            result::duration_ms,
+            result::browser,
+            result::slot,
+            result::attempts,
+        ))
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(result::test.eq_any(only));
+    }
+    let rows: Vec<ResultRow> = statement.load(connection)?;
+    let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
+    let mut errors = errors(connection, project, run, only)?;
+    let mut entries = Vec::with_capacity(rows.len());
+    for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
+        let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
+        entries.push(TestEntry {
+            test_name,
+            file_path,
+            status: status(final_status)?,
+            attempts: count(attempts.max(1))?,
+            duration_ms: duration(duration_ms)?,
+            error_message,
+            fingerprint,
+            browser_name: browsers.name(browser),
+            shard: tags.get(slot)?,
+        });
+    }
+    entries.sort_unstable_by(|a, b| (&a.file_path, &a.test_name).cmp(&(&b.file_path, &b.test_name)));
+    Ok(entries)
+}
+
+/// A message and a fingerprint.
+type FinalError = (Option<String>, Option<String>);
+
+/// The message and fingerprint of each final attempt that has any, by test.
+fn errors(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &StoredRun,
+    only: Option<&[i32]>,
+) -> QueryResult<HashMap<i32, FinalError>> {
+    let mut statement = attempt::table
+        .left_join(
+            signature::table.on(signature::project_id
+                .eq(attempt::project_id)
+                .and(attempt::signature.eq(signature::ordinal.nullable()))
+                .and(signature::project_id.eq(project))),
+        )
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq(run.number))
+        // Restricts the read to the rows' partition.
+        .filter(attempt::started_at.eq(run.started_at))
+        .filter(attempt::is_final)
+        .filter(
+            attempt::message
+                .is_not_null()
+                .or(attempt::signature.is_not_null()),
+        )
+        .select((
+            attempt::test,
+            beginning(attempt::message, LISTED),
+            signature::fingerprint.nullable(),
+        ))
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(attempt::test.eq_any(only));
+    }
+    let rows: Vec<(i32, Option<String>, Option<String>)> = statement.load(connection)?;
+    Ok(rows
+        .into_iter()
+        .map(|(test, message, fingerprint)| (test, (message.map(excerpt), fingerprint)))
+        .collect())
+}

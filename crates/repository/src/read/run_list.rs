@@ -1,0 +1,232 @@
+//! The runs list.
+
+use std::ops::Range;
+
+use assay_domain::{
+    page::{Direction, RunPosition},
+    project::Project,
+    run::{RunPage, RunQuery},
+};
+use diesel::{
+    PgConnection, RunQueryDsl,
+    dsl::{AsSelect, SqlTypeOf},
+    pg::Pg,
+    sql_types::{BigInt, Bool, Text},
+};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, long_count},
+        period::visible,
+        pool::Read,
+        sql_statement::{Part, SqlStatement},
+    },
+    read::{daily_counts, run::StoredRun},
+};
+
+/// The columns of [`StoredRun`], in its order.
+const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_sha, run.tested_revision, \
+    run.pull_request_number, run.status, run.started_at, run.finished_at, run.shards_received, run.shards_expected, \
+    run.suite, run.total, run.passed, run.failed, run.skipped, run.recovered";
+
+/// One page of the runs list, in one statement wherever it has a run.
+pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
+    type Types = (SqlTypeOf<AsSelect<StoredRun, Pg>>, AroundTypes);
+    let list = List::new(project, query);
+    let per_page = query.per_page.count();
+    let statement = SqlStatement::<Types>::new("SELECT ").sql(COLUMNS).sql(", ");
+    let page = list
+        .around(statement, true)
+        .sql(" FROM run WHERE ")
+        .all(&list.matching)
+        .all(&list.beyond());
+    let found: Vec<(StoredRun, Around)> = match query.direction {
+        Direction::Next => page.sql(" ORDER BY run.started_at DESC, run.number DESC LIMIT "),
+        Direction::Prev => page.sql(" ORDER BY run.started_at, run.number LIMIT "),
+    }
+    .bind(i64::from(per_page) + 1)
+    .load(connection)?;
+    let (mut rows, mut arounds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let (stable_branch, total, is_behind) = match arounds.pop() {
+        Some(around) => around,
+        None => list
+            .around(SqlStatement::<AroundTypes>::new("SELECT "), false)
+            .get_result(connection)?,
+    };
+    let more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
+    if more {
+        rows.pop();
+    }
+    let (has_older, has_newer) = match query.direction {
+        Direction::Next => (more, is_behind),
+        Direction::Prev => {
+            rows.reverse();
+            (is_behind, more)
+        }
+    };
+    Ok(RunPage {
+        stable_branch,
+        runs: rows.into_iter().map(StoredRun::row).collect::<Result<_, _>>()?,
+        total: long_count(total)?,
+        has_older,
+        has_newer,
+    })
+}
+
+/// The stable branch, the number of matching runs, and whether one is on the other side of the page.
+type Around = (String, i64, bool);
+type AroundTypes = (Text, BigInt, Bool);
+
+/// The list from which a page is cut. Its statement is raw SQL, because building it with diesel took a fifth of the
+/// server's time for a page.
+struct List<'a> {
+    project: Uuid,
+    /// Condition: a run is visible, in the period, and matches the filters.
+    matching: Vec<Part<'a>>,
+    /// The days of the period with daily counts; none if a filter is not part of the counts.
+    days: Range<At>,
+    /// Condition: a daily count has the requested outcome.
+    day_matching: Vec<Part<'a>>,
+    position: Option<RunPosition>,
+    direction: Direction,
+}
+
+impl<'a> List<'a> {
+    fn new(project: &Project, query: &'a RunQuery) -> Self {
+        let (from, to) = visible(project, &query.window);
+        let mut matching = vec![
+            Part::Sql("run.project_id = "),
+            Part::Uuid(project.id.0),
+            Part::Sql(" AND run.started_at >= "),
+            Part::At(from),
+            Part::Sql(" AND run.started_at <= "),
+            Part::At(to),
+        ];
+        let mut day_matching = Vec::new();
+        let texts = [&query.branch, &query.sha];
+        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+            // No stored text has a NUL, and Postgres rejects a parameter with one.
+            matching.push(Part::Sql(" AND false"));
+        } else {
+            if let Some(branch) = &query.branch {
+                matching.extend([Part::Sql(" AND run.branch = "), Part::Text(branch)]);
+            }
+            if let Some(prefix) = &query.sha {
+                matching.extend([
+                    Part::Sql(" AND (starts_with(lower(run.commit_sha), "),
+                    Part::Text(prefix),
+                    Part::Sql(") OR starts_with(lower(run.tested_revision), "),
+                    Part::Text(prefix),
+                    Part::Sql("))"),
+                ]);
+            }
+        }
+        if let Some(number) = query.pull_request {
+            matching.extend([Part::Sql(" AND run.pull_request_number = "), Part::BigInt(number)]);
+        }
+        if let Some(status) = query.status {
+            matching.extend([Part::Sql(" AND run.status = "), Part::Text(status.as_str())]);
+            day_matching.extend([Part::Sql(" AND run_day.status = "), Part::Text(status.as_str())]);
+        }
+        Self {
+            project: project.id.0,
+            matching,
+            days: if texts == [&None, &None] && query.pull_request.is_none() {
+                daily_counts::whole_days(from.0, to.0)
+            } else {
+                from..from
+            },
+            day_matching,
+            position: query.position,
+            direction: query.direction,
+        }
+    }
+
+    /// Adds the columns of [`Around`]. None of them depends on the row, so Postgres computes each once.
+    fn around<Row>(&self, statement: SqlStatement<'a, Row>, own: bool) -> SqlStatement<'a, Row> {
+        statement
+            .sql("(SELECT stable_branch FROM project WHERE project.id = ")
+            .bind(self.project)
+            .sql("), (SELECT count(*) FROM run WHERE ")
+            .all(&self.matching)
+            .sql(" AND run.started_at < ")
+            .bind(self.days.start)
+            .sql(") + (SELECT count(*) FROM run WHERE ")
+            .all(&self.matching)
+            .sql(" AND run.started_at >= ")
+            .bind(self.days.end)
+            .sql(") + coalesce((SELECT sum(run_day.runs) FROM run_day WHERE run_day.project_id = ")
+            .bind(self.project)
+            .sql(" AND run_day.day >= ")
+            .bind(self.days.start)
+            .sql(" AND run_day.day < ")
+            .bind(self.days.end)
+            .all(&self.day_matching)
+            .sql("), 0), EXISTS (SELECT FROM run WHERE ")
+            .all(&self.matching)
+            .all(&self.behind(own))
+            .sql(")")
+    }
+
+    /// Condition: a run is past the position.
+    fn beyond(&self) -> Vec<Part<'a>> {
+        let Some(RunPosition { started_at, number }) = self.position else {
+            return Vec::new();
+        };
+        // The first condition follows from the second. Postgres needs it to start the index scan at the position.
+        let words = match self.direction {
+            Direction::Next => [
+                " AND run.started_at <= ",
+                " AND (run.started_at < ",
+                " OR run.number < ",
+            ],
+            Direction::Prev => [
+                " AND run.started_at >= ",
+                " AND (run.started_at > ",
+                " OR run.number > ",
+            ],
+        };
+        position(words, At(started_at), number)
+    }
+
+    /// Condition: a run is on the side from which the page was reached. With `own`, the position's own run is one of
+    /// them.
+    fn behind(&self, own: bool) -> Vec<Part<'a>> {
+        let Some(RunPosition { started_at, number }) = self.position else {
+            return vec![Part::Sql(" AND false")];
+        };
+        let beside = i32::from(!own);
+        let (words, number) = match self.direction {
+            Direction::Next => (
+                [
+                    " AND run.started_at >= ",
+                    " AND (run.started_at > ",
+                    " OR run.number >= ",
+                ],
+                number.saturating_add(beside),
+            ),
+            Direction::Prev => (
+                [
+                    " AND run.started_at <= ",
+                    " AND (run.started_at < ",
+                    " OR run.number <= ",
+                ],
+                number.saturating_sub(beside),
+            ),
+        };
+        position(words, At(started_at), number)
+    }
+}
+
+fn position<'a>([first, second, third]: [&'static str; 3], at: At, number: i32) -> Vec<Part<'a>> {
+    vec![
+        Part::Sql(first),
+        Part::At(at),
+        Part::Sql(second),
+        Part::At(at),
+        Part::Sql(third),
+        Part::Integer(number),
+        Part::Sql(")"),
+    ]
+}

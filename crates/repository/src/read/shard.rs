@@ -1,0 +1,196 @@
+//! Shards of a run.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::{ErrorDetail, ShardTag},
+    id::RunId,
+    recording::Sender,
+    run::Shard,
+    store::StoreError,
+};
+use diesel::{
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
+    SelectableHelper, define_sql_function,
+    pg::{Pg, PgRowByRowLoadingMode},
+    sql_types::Jsonb,
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::db::{
+    column::{At, corrupt, count, optional_word, word},
+    pool::Read,
+    schema::shard,
+    sql_statement::SqlStatement,
+};
+
+/// A shard, as stored.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = shard, check_for_backend(Pg))]
+pub(crate) struct StoredShard {
+    pub(crate) slot: i16,
+    pub(crate) id: Uuid,
+    pub(crate) index: Option<i32>,
+    pub(crate) content: Vec<u8>,
+    pub(crate) state: String,
+    pub(crate) status: Option<String>,
+    pub(crate) started_at: At,
+    pub(crate) finished_at: Option<At>,
+    pub(crate) expected: Option<i32>,
+    pub(crate) report_errors: serde_json::Value,
+    pub(crate) sender_job: Option<String>,
+    pub(crate) sender_runner: Option<String>,
+    pub(crate) import_id: Option<Uuid>,
+}
+
+impl StoredShard {
+    /// The job that sent it.
+    pub(crate) fn sender(&self) -> Sender {
+        Sender {
+            job: self.sender_job.clone(),
+            runner: self.sender_runner.clone(),
+        }
+    }
+}
+
+/// The shards of a run, by index.
+pub(crate) fn of_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+) -> QueryResult<Vec<StoredShard>> {
+    shard::table
+        .filter(shard::project_id.eq(project))
+        .filter(shard::run_number.eq(run))
+        .order((shard::index.asc(), shard::slot.asc()))
+        .select(StoredShard::as_select())
+        .load(connection)
+}
+
+/// A shard, as the run detail needs it.
+#[derive(Debug, Clone, Queryable)]
+pub(crate) struct ShownShard {
+    slot: i16,
+    id: Uuid,
+    index: Option<i32>,
+    state: String,
+    status: Option<String>,
+    /// How many errors its report has that belong to no test.
+    report_errors: i32,
+}
+
+define_sql_function! {
+    fn jsonb_array_length(list: Jsonb) -> diesel::sql_types::Integer;
+}
+
+/// The shards of a run without their errors, by index.
+pub(crate) fn shown_of_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+) -> QueryResult<Vec<ShownShard>> {
+    shard::table
+        .filter(shard::project_id.eq(project))
+        .filter(shard::run_number.eq(run))
+        .order((shard::index.asc(), shard::slot.asc()))
+        .select((
+            shard::slot,
+            shard::id,
+            shard::index,
+            shard::state,
+            shard::status,
+            jsonb_array_length(shard::report_errors),
+        ))
+        .load(connection)
+}
+
+/// How many bytes of errors that belong to no test a run shows.
+const ROOM: usize = 1 << 20;
+
+/// The first errors of a run's reports that belong to no test, and how many more there are.
+pub(crate) fn report_errors(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    shards: &[ShownShard],
+) -> Read<(Vec<ErrorDetail>, u32)> {
+    let all: i64 = shards.iter().map(|shard| i64::from(shard.report_errors)).sum();
+    let mut errors = Vec::new();
+    if all > 0 {
+        let rows = SqlStatement::<Jsonb>::new(
+            "SELECT error.value FROM shard CROSS JOIN LATERAL jsonb_array_elements(shard.report_errors) \
+             WITH ORDINALITY AS error (value, place) WHERE shard.project_id = ",
+        )
+        .bind(project)
+        .sql(" AND shard.run_number = ")
+        .bind(run)
+        .sql(" ORDER BY shard.index, shard.slot, error.place")
+        .load_iter::<Value, PgRowByRowLoadingMode>(connection)?;
+        let mut room = Some(ROOM);
+        for row in rows {
+            let value = row?;
+            room = room.and_then(|room| room.checked_sub(text_bytes(&value)));
+            if room.is_some() {
+                let error = ErrorDetail::deserialize(&value);
+                errors.push(error.map_err(|_| corrupt("error", &value.to_string()))?);
+            }
+        }
+    }
+    let shown = i64::try_from(errors.len()).unwrap_or(i64::MAX);
+    Ok((errors, count(all.saturating_sub(shown))?))
+}
+
+/// How many bytes the texts of a JSON value have.
+pub(crate) fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
+        Value::Object(fields) => fields.values().map(text_bytes).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+impl ShownShard {
+    /// As the run detail shows it; none for the only part of a run that is not sharded.
+    pub(crate) fn shown(&self) -> Result<Option<Shard>, StoreError> {
+        let Some(index) = self.index else { return Ok(None) };
+        Ok(Some(Shard {
+            run_id: RunId(self.id),
+            index: count(index)?,
+            run_state: word("run state", &self.state)?,
+            status: optional_word("shard status", self.status.as_deref())?,
+        }))
+    }
+}
+
+/// The tags of a run's shards, by the slot that results name them with.
+pub(crate) struct ShardTags(HashMap<i16, Option<ShardTag>>);
+
+impl ShardTags {
+    pub(crate) fn of(shards: &[ShownShard]) -> Result<Self, StoreError> {
+        let tag = |shard: &ShownShard| {
+            let index = shard.index.map(count).transpose()?;
+            Ok((
+                shard.slot,
+                index.map(|index| ShardTag {
+                    index,
+                    run_id: RunId(shard.id),
+                }),
+            ))
+        };
+        shards
+            .iter()
+            .map(tag)
+            .collect::<Result<_, StoreError>>()
+            .map(Self)
+    }
+
+    pub(crate) fn get(&self, slot: i16) -> Result<Option<ShardTag>, StoreError> {
+        self.0
+            .get(&slot)
+            .copied()
+            .ok_or_else(|| corrupt("result of an unknown shard", &slot.to_string()))
+    }
+}

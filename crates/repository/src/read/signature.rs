@@ -1,0 +1,364 @@
+//! Error signatures: their titles, when they were seen, and the figures of their occurrences.
+//!
+//! Postgres counts. The rows that are read are bounded by the limits of an answer.
+
+use std::collections::{HashMap, HashSet};
+
+use assay_domain::{
+    excerpt::{MOST_ENTRIES, excerpt},
+    project::Project,
+    signature::{Category, Signature, SignatureTest},
+    store::StoreError,
+    timestamp::Timestamp,
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
+    QueryDsl, QueryResult, RunQueryDsl,
+    dsl::{max, min},
+    pg::PgRowByRowLoadingMode,
+    sql_types::{BigInt, Integer, Nullable, Text, Timestamptz},
+};
+use uuid::Uuid;
+
+use crate::db::{
+    column::{At, LISTED, long_count, word},
+    period::ever_visible,
+    pool::Read,
+    schema::{attempt, signature, signature_alias},
+    sql_statement::{Part, SqlStatement},
+};
+
+/// The signature that has a fingerprint, or had it before errors were grouped again.
+pub(crate) fn named_by(
+    connection: &mut PgConnection,
+    project: Uuid,
+    asked: &str,
+) -> Read<Option<(i32, Head)>> {
+    let former = signature_alias::table
+        .filter(signature_alias::project_id.eq(project))
+        .filter(signature_alias::fingerprint.eq(asked))
+        .select(signature_alias::signature);
+    let found: Option<(i32, String, String, String)> = signature::table
+        .filter(signature::project_id.eq(project))
+        .filter(
+            signature::fingerprint
+                .eq(asked)
+                .or(signature::ordinal.eq_any(former)),
+        )
+        // A signature that has it now precedes one that had it.
+        .order((signature::fingerprint.ne(asked), signature::ordinal))
+        .select((
+            signature::ordinal,
+            signature::fingerprint,
+            signature::title,
+            signature::category,
+        ))
+        .first(connection)
+        .optional()?;
+    let Some((ordinal, fingerprint, title, category)) = found else {
+        return Ok(None);
+    };
+    let head = Head {
+        fingerprint,
+        title,
+        category: word("category", &category)?,
+    };
+    Ok(Some((ordinal, head)))
+}
+
+/// Deletes the signatures that nothing has.
+pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
+    // Finds the first occurrence of each by an index; `not exists` might read all attempts instead.
+    let occurrence = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::signature.eq(signature::ordinal.nullable()))
+        .select(attempt::test)
+        .limit(1)
+        .single_value();
+    diesel::delete(signature::table)
+        .filter(signature::project_id.eq(project))
+        .filter(occurrence.is_null())
+        .execute(connection)
+}
+
+/// The title and category of a signature.
+pub(crate) struct Head {
+    pub(crate) fingerprint: String,
+    pub(crate) title: String,
+    pub(crate) category: Category,
+}
+
+/// Selects the occurrences in a visible run of a period, and of a branch if one is named.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Within<'a> {
+    pub(crate) project: Uuid,
+    pub(crate) from: At,
+    pub(crate) to: At,
+    pub(crate) branch: Option<&'a str>,
+}
+
+impl<'a> Within<'a> {
+    /// Condition: a row of `attempt` is such an occurrence.
+    pub(crate) fn condition(&self) -> Vec<Part<'a>> {
+        let period = [Part::At(self.from), Part::Sql(" AND "), Part::At(self.to)];
+        let mut parts = vec![
+            Part::Sql("attempt.project_id = "),
+            Part::Uuid(self.project),
+            Part::Sql(" AND attempt.started_at BETWEEN "),
+        ];
+        parts.extend(period);
+        if let Some(branch) = self.branch {
+            parts.extend([
+                Part::Sql(" AND attempt.run_number IN (SELECT run.number FROM run WHERE run.project_id = "),
+                Part::Uuid(self.project),
+                Part::Sql(" AND run.branch = "),
+                Part::Text(branch),
+                Part::Sql(" AND run.started_at BETWEEN "),
+            ]);
+            parts.extend(period);
+            parts.push(Part::Sql(")"));
+        }
+        parts
+    }
+}
+
+/// The tests that a signature hit, with counts over all of its occurrences.
+#[derive(Debug, Default)]
+pub(crate) struct TestsHit {
+    /// The first of them, most occurrences first.
+    pub(crate) first: Vec<SignatureTest>,
+    /// Whether there are more.
+    pub(crate) truncated: bool,
+    tests: u64,
+    files: u64,
+    occurrences: u64,
+}
+
+/// The tests that each of these signatures hit: the first [`MOST_ENTRIES`], or as many as have names of `room` bytes.
+pub(crate) fn tests_hit(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: &[i32],
+    room: usize,
+) -> Read<HashMap<i32, TestsHit>> {
+    type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
+    type Row = (i32, String, Option<String>, i64, i64, i64, i64);
+    // OFFSET 0 makes Postgres look up the name of each test by its key, instead of reading all tests.
+    let rows = SqlStatement::<Types>::new(
+        "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, placed.files, placed.total \
+         FROM (SELECT named.*, count(*) OVER whole AS tests, \
+             count(*) FILTER (WHERE named.of_file = 1 AND named.file_path IS NOT NULL) OVER whole AS files, \
+             (sum(named.occurrences) OVER whole)::bigint AS total \
+         FROM (SELECT hit.signature, hit.occurrences, named_test.name, named_test.file_path, \
+             row_number() OVER (PARTITION BY hit.signature \
+                 ORDER BY hit.occurrences DESC, named_test.name, named_test.file_path NULLS FIRST) AS place, \
+             row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
+         FROM (SELECT attempt.signature, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
+    )
+    .all(&within.condition())
+    .sql(" AND attempt.signature = ANY(")
+    .bind(signatures)
+    .sql(
+        ") GROUP BY attempt.signature, attempt.test) AS hit \
+         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
+    )
+    .bind(within.project)
+    .sql(
+        " AND test.ordinal = hit.test OFFSET 0) AS named_test) AS named \
+         WINDOW whole AS (PARTITION BY named.signature)) AS placed WHERE placed.place <= ",
+    )
+    .bind(i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX))
+    .sql(" ORDER BY placed.signature, placed.place")
+    .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+    let mut hit: HashMap<i32, (TestsHit, usize)> = HashMap::new();
+    for row in rows {
+        let (signature, test_name, file_path, occurrences, tests, files, total) = row?;
+        let (hit, taken) = hit.entry(signature).or_default();
+        hit.tests = long_count(tests)?;
+        hit.files = long_count(files)?;
+        hit.occurrences = long_count(total)?;
+        *taken += test_name.len() + file_path.as_ref().map_or(0, String::len);
+        if *taken <= room {
+            hit.first.push(SignatureTest {
+                test_name,
+                file_path,
+                occurrence_count: long_count(occurrences)?,
+            });
+        }
+    }
+    let whole = |(signature, (mut hit, _)): (i32, (TestsHit, usize))| {
+        hit.truncated = u64::try_from(hit.first.len()).unwrap_or(u64::MAX) < hit.tests;
+        (signature, hit)
+    };
+    Ok(hit.into_iter().map(whole).collect())
+}
+
+/// In how many runs each of these signatures occurred.
+pub(crate) fn runs_hit(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: &[i32],
+) -> Read<HashMap<i32, u64>> {
+    let rows: Vec<(i32, i64)> = SqlStatement::<(Integer, BigInt)>::new(
+        "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE ",
+    )
+    .all(&within.condition())
+    .sql(" AND attempt.signature = ANY(")
+    .bind(signatures)
+    .sql(") GROUP BY attempt.signature")
+    .load(connection)?;
+    let counted = |(signature, runs)| Ok((signature, long_count(runs)?));
+    Ok(rows.into_iter().map(counted).collect::<Result<_, StoreError>>()?)
+}
+
+/// The latest occurrence of a signature: of several at once that of the newest run, there of the last test.
+#[derive(Debug)]
+pub(crate) struct Latest {
+    pub(crate) signature: i32,
+    pub(crate) at: At,
+    /// The message of its test's last attempt at that time.
+    pub(crate) message: Option<String>,
+}
+
+/// Reads the latest occurrence of each of these signatures, or of all, with this much of its message, one after the
+/// other.
+pub(crate) fn each_latest(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: Option<&[i32]>,
+    characters: i32,
+    mut each: impl FnMut(Latest),
+) -> QueryResult<()> {
+    type Types = (Integer, Timestamptz, Nullable<Text>);
+    let mut statement = SqlStatement::<Types>::new("SELECT latest.signature, latest.occurred_at, left(whole.message, ")
+        .bind(characters)
+        .sql(
+            ") FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \
+                 attempt.run_number, attempt.test FROM attempt WHERE ",
+        )
+        .all(&within.condition());
+    statement = match signatures {
+        Some(signatures) => statement
+            .sql(" AND attempt.signature = ANY(")
+            .bind(signatures)
+            .sql(")"),
+        None => statement.sql(" AND attempt.signature IS NOT NULL"),
+    };
+    let rows = statement
+        .sql(
+            " ORDER BY attempt.signature, attempt.occurred_at DESC, attempt.run_number DESC, attempt.test DESC) AS latest \
+             CROSS JOIN LATERAL (SELECT attempt.message FROM attempt WHERE attempt.project_id = ",
+        )
+        .bind(within.project)
+        .sql(
+            " AND attempt.test = latest.test AND attempt.started_at = latest.started_at \
+             AND attempt.run_number = latest.run_number AND attempt.signature = latest.signature \
+             AND attempt.occurred_at = latest.occurred_at ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS whole",
+        )
+        .load_iter::<(i32, At, Option<String>), PgRowByRowLoadingMode>(connection)?;
+    for row in rows {
+        let (signature, at, message) = row?;
+        each(Latest {
+            signature,
+            at,
+            message,
+        });
+    }
+    Ok(())
+}
+
+/// The latest occurrences of these signatures, with messages as lists show them.
+pub(crate) fn latest(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signatures: &[i32],
+) -> QueryResult<HashMap<i32, Latest>> {
+    let mut all = HashMap::new();
+    each_latest(connection, within, Some(signatures), LISTED, |mut latest| {
+        latest.message = latest.message.map(excerpt);
+        all.insert(latest.signature, latest);
+    })?;
+    Ok(all)
+}
+
+/// The figures of a signature.
+pub(crate) struct Figures<'a> {
+    pub(crate) tests: &'a TestsHit,
+    pub(crate) runs: u64,
+    pub(crate) latest: Latest,
+    pub(crate) first_seen: Timestamp,
+    pub(crate) is_new: bool,
+}
+
+impl Figures<'_> {
+    pub(crate) fn signature(self, head: Head) -> Signature {
+        let mut known = HashSet::new();
+        let shown = &self.tests.first;
+        let test_names = shown
+            .iter()
+            .map(|test| &test.test_name)
+            .filter(|name| known.insert(*name))
+            .cloned()
+            .collect();
+        Signature {
+            fingerprint: head.fingerprint,
+            title: head.title,
+            message: self.latest.message,
+            category: head.category,
+            file_path: shown.first().and_then(|test| test.file_path.clone()),
+            file_count: self.tests.files,
+            test_count: self.tests.tests,
+            test_names,
+            truncated: self.tests.truncated,
+            occurrence_count: self.tests.occurrences,
+            run_count: self.runs,
+            first_seen: self.first_seen,
+            last_seen: self.latest.at.0,
+            is_new: self.is_new,
+        }
+    }
+}
+
+/// When a signature occurred among everything visible.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// The earliest occurrence.
+    pub(crate) first: At,
+    /// The earliest and the latest start of a run that it occurred in.
+    pub(crate) first_run: At,
+    pub(crate) last_run: At,
+}
+
+/// When these signatures occurred among everything visible; those that did not are left out.
+pub(crate) fn seen(
+    connection: &mut PgConnection,
+    project: &Project,
+    signatures: &[i32],
+) -> Read<HashMap<i32, Seen>> {
+    type Row = (Option<i32>, Option<At>, Option<At>, Option<At>);
+    let (from, to) = ever_visible(project);
+    let rows: Vec<Row> = attempt::table
+        .filter(attempt::project_id.eq(project.id.0))
+        .filter(attempt::signature.eq_any(signatures))
+        .filter(attempt::started_at.between(from, to))
+        .group_by(attempt::signature)
+        .select((
+            attempt::signature,
+            min(attempt::occurred_at),
+            min(attempt::started_at),
+            max(attempt::started_at),
+        ))
+        .load(connection)?;
+    let whole = |(signature, first, first_run, last_run): Row| {
+        Some((
+            signature?,
+            Seen {
+                first: first?,
+                first_run: first_run?,
+                last_run: last_run?,
+            },
+        ))
+    };
+    // A group has at least one row, and only the signature can be null.
+    Ok(rows.into_iter().filter_map(whole).collect())
+}

@@ -1,0 +1,142 @@
+//! Counts of error signatures for charts and lists: day by day, and of one test.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    project::Project,
+    signature::{SignatureDays, TestSignature},
+    store::StoreError,
+    test::{TestLookup, TestSelector},
+    window::Window,
+};
+use diesel::{
+    ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
+    dsl::{count, count_star, max},
+    expression_methods::AggregateExpressionMethods as _,
+    sql_types::{BigInt, Integer},
+};
+
+use crate::{
+    db::{
+        column::{At, corrupt, long_count, word},
+        period::visible,
+        pool::Read,
+        schema::{attempt, signature},
+        sql_statement::SqlStatement,
+    },
+    read::{signature::Within, test},
+};
+
+/// How many signatures of a test are listed.
+const OF_A_TEST: i64 = 20;
+
+/// How often these signatures occurred in each 24 hours of a period, the newest first.
+pub(crate) fn by_day(
+    connection: &mut PgConnection,
+    project: &Project,
+    fingerprints: &[&str],
+    window: &Window,
+    branch: Option<&str>,
+) -> Read<Vec<SignatureDays>> {
+    let days = usize::try_from(window.days).unwrap_or_default();
+    let known: HashMap<String, i32> = signature::table
+        .filter(signature::project_id.eq(project.id.0))
+        .filter(signature::fingerprint.eq_any(fingerprints))
+        .select((signature::fingerprint, signature::ordinal))
+        .load::<(String, i32)>(connection)?
+        .into_iter()
+        .collect();
+    let ordinals: Vec<i32> = known.values().copied().collect();
+    let (from, to) = visible(project, window);
+    let within = Within {
+        project: project.id.0,
+        from,
+        to,
+        branch: branch.filter(|branch| !branch.contains('\0')),
+    };
+    let rows: Vec<(i32, i32, i64)> = SqlStatement::<(Integer, Integer, BigInt)>::new(
+        "SELECT attempt.signature, floor(extract(epoch FROM ",
+    )
+    .bind(At(window.to))
+    .sql(" - attempt.started_at) / 86400)::integer AS days_ago, count(*) FROM attempt WHERE ")
+    .all(&within.condition())
+    .sql(" AND attempt.signature = ANY(")
+    .bind(ordinals.as_slice())
+    .sql(") GROUP BY attempt.signature, days_ago")
+    .load(connection)?;
+    let mut counted: HashMap<i32, Vec<u64>> = HashMap::new();
+    for (ordinal, days_ago, occurrences) in rows {
+        let counts = counted.entry(ordinal).or_insert_with(|| vec![0; days]);
+        // A run at the very beginning of the period is the period's length ago.
+        let place = usize::try_from(days_ago)
+            .unwrap_or_default()
+            .min(days.saturating_sub(1));
+        if let Some(count) = counts.get_mut(place) {
+            *count += long_count(occurrences)?;
+        }
+    }
+    let days_of = |fingerprint: &&str| SignatureDays {
+        fingerprint: (*fingerprint).to_owned(),
+        days: known
+            .get(*fingerprint)
+            .and_then(|ordinal| counted.get(ordinal).cloned())
+            .unwrap_or_else(|| vec![0; days]),
+    };
+    Ok(fingerprints.iter().map(days_of).collect())
+}
+
+/// The signatures that a test showed most in a period.
+pub(crate) fn of_test(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+    window: &Window,
+) -> Read<TestLookup<Vec<TestSignature>>> {
+    let (from, to) = visible(project, window);
+    let found = test::find(connection, project, asked)?;
+    test::then(found, |found| {
+        let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table
+            .filter(attempt::project_id.eq(project.id.0))
+            .filter(attempt::started_at.between(from, to))
+            .filter(attempt::test.eq(found.ordinal))
+            .filter(attempt::signature.is_not_null())
+            .group_by(attempt::signature)
+            .select((
+                attempt::signature,
+                count_star(),
+                count(attempt::run_number).aggregate_distinct(),
+                max(attempt::started_at),
+            ))
+            .order((count_star().desc(), attempt::signature))
+            .limit(OF_A_TEST)
+            .load(connection)?;
+        let ordinals: Vec<i32> = rows.iter().filter_map(|(ordinal, ..)| *ordinal).collect();
+        let mut named: HashMap<i32, (String, String, String)> = signature::table
+            .filter(signature::project_id.eq(project.id.0))
+            .filter(signature::ordinal.eq_any(ordinals))
+            .select((
+                signature::ordinal,
+                (signature::fingerprint, signature::title, signature::category),
+            ))
+            .load::<(i32, (String, String, String))>(connection)?
+            .into_iter()
+            .collect();
+        let signature = |(ordinal, occurrences, runs, last): (Option<i32>, i64, i64, Option<At>)| {
+            let missing = || corrupt("attempt with an unknown signature", &format!("{ordinal:?}"));
+            let name = ordinal.and_then(|ordinal| named.remove(&ordinal));
+            let (fingerprint, title, category) = name.ok_or_else(missing)?;
+            Ok(TestSignature {
+                fingerprint,
+                title,
+                category: word("category", &category)?,
+                occurrences: long_count(occurrences)?,
+                runs: long_count(runs)?,
+                last_run: last.ok_or_else(missing)?.0,
+            })
+        };
+        Ok(rows
+            .into_iter()
+            .map(signature)
+            .collect::<Result<_, StoreError>>()?)
+    })
+}

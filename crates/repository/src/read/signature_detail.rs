@@ -1,0 +1,177 @@
+//! One error signature: its figures, the tests it hits and the runs it occurred in.
+
+use assay_domain::{
+    excerpt::MOST_ENTRIES,
+    id::RunId,
+    project::Project,
+    signature::{SignatureDetail, SignatureRun},
+    window::Window,
+};
+use diesel::{
+    PgConnection, RunQueryDsl,
+    pg::PgRowByRowLoadingMode,
+    sql_types::{BigInt, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, corrupt, count, long_count, status},
+        period::visible,
+        pool::Read,
+        sql_statement::SqlStatement,
+    },
+    read::signature::{Figures, Within, latest, named_by, runs_hit, seen, tests_hit},
+};
+
+/// How many bytes the names of tests or runs of one answer may have.
+const ROOM: usize = 1 << 20;
+
+/// An error signature over a period, or over everything visible if it did not occur in the period.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    fingerprint: &str,
+    window: &Window,
+) -> Read<Option<SignatureDetail>> {
+    if fingerprint.contains('\0') {
+        return Ok(None);
+    }
+    let Some((ordinal, head)) = named_by(connection, project.id.0, fingerprint)? else {
+        return Ok(None);
+    };
+    let Some(seen) = seen(connection, project, &[ordinal])?.remove(&ordinal) else {
+        return Ok(None);
+    };
+    let (from, to) = visible(project, window);
+    let mut within = Within {
+        project: project.id.0,
+        from,
+        to,
+        branch: None,
+    };
+    let mut tests = tests_hit(connection, &within, &[ordinal], ROOM)?.remove(&ordinal);
+    let window_empty = tests.is_none();
+    if window_empty {
+        (within.from, within.to) = (At(project.visible_from), seen.last_run);
+        tests = tests_hit(connection, &within, &[ordinal], ROOM)?.remove(&ordinal);
+    }
+    let latest = latest(connection, &within, &[ordinal])?.remove(&ordinal);
+    let (Some(tests), Some(latest)) = (tests, latest) else {
+        return Err(corrupt("signature that occurred nowhere", &head.fingerprint).into());
+    };
+    let figures = Figures {
+        tests: &tests,
+        runs: runs_hit(connection, &within, &[ordinal])?
+            .remove(&ordinal)
+            .unwrap_or(0),
+        latest,
+        first_seen: seen.first.0,
+        is_new: !window_empty && seen.first_run >= from,
+    };
+    let signature = figures.signature(head);
+    let (runs, runs_truncated) = runs(connection, &within, ordinal)?;
+    Ok(Some(SignatureDetail {
+        signature,
+        window_empty,
+        truncated: tests.truncated || runs_truncated,
+        tests: tests.first,
+        runs,
+    }))
+}
+
+/// The newest runs that the signature hit, an entry for each test, and whether there are more.
+fn runs(
+    connection: &mut PgConnection,
+    within: &Within<'_>,
+    signature: i32,
+) -> Read<(Vec<SignatureRun>, bool)> {
+    type Types = (
+        Integer,
+        SqlUuid,
+        Nullable<Text>,
+        Timestamptz,
+        Text,
+        Nullable<Text>,
+        BigInt,
+        Integer,
+        SmallInt,
+    );
+    type Row = (
+        i32,
+        Uuid,
+        Option<String>,
+        At,
+        String,
+        Option<String>,
+        i64,
+        i32,
+        i16,
+    );
+    let most = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
+    // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
+    // tests of the last one are read, for their order. `+ 0` makes Postgres look up a result by its key instead of
+    // the index by run, which it prefers without statistics.
+    let rows = SqlStatement::<Types>::new(
+        "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
+             shown.occurrences, ended.attempts, ended.status \
+         FROM (SELECT hit.*, named_test.name, named_test.file_path \
+         FROM (SELECT attempt.started_at, attempt.run_number, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
+    )
+    .all(&within.condition())
+    .sql(" AND attempt.signature = ")
+    .bind(signature)
+    .sql(
+        " GROUP BY attempt.started_at, attempt.run_number, attempt.test \
+         ORDER BY attempt.started_at DESC, attempt.run_number DESC FETCH FIRST (",
+    )
+    .bind(most)
+    .sql(
+        " + 1) ROWS WITH TIES) AS hit \
+         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
+    )
+    .bind(within.project)
+    .sql(
+        " AND test.ordinal = hit.test OFFSET 0) AS named_test \
+         ORDER BY hit.started_at DESC, hit.run_number DESC, named_test.name, named_test.file_path NULLS FIRST LIMIT ",
+    )
+    .bind(most)
+    .sql(" + 1) AS shown CROSS JOIN LATERAL (SELECT run.id, run.branch FROM run WHERE run.project_id = ")
+    .bind(within.project)
+    .sql(
+        " AND run.number = shown.run_number OFFSET 0) AS hit_run \
+         CROSS JOIN LATERAL (SELECT result.attempts, result.status FROM result WHERE result.project_id = ",
+    )
+    .bind(within.project)
+    .sql(
+        " AND result.test = shown.test AND result.started_at = shown.started_at \
+         AND result.run_number + 0 = shown.run_number OFFSET 0) AS ended \
+         ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
+    )
+    .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+    let (mut runs, mut room, mut truncated) = (Vec::new(), ROOM, false);
+    for row in rows {
+        let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
+            row?;
+        let texts = [Some(&test_name), file_path.as_ref(), branch.as_ref()];
+        let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+        let left = room.checked_sub(bytes);
+        truncated |= left.is_none() || runs.len() == MOST_ENTRIES;
+        if truncated {
+            continue;
+        }
+        room = left.unwrap_or(0);
+        runs.push(SignatureRun {
+            run_id: RunId(id),
+            run_number: number,
+            branch: branch.map(Into::into),
+            started_at: started_at.0,
+            test_name: test_name.into(),
+            file_path: file_path.map(Into::into),
+            attempts: count(attempts.max(1))?,
+            occurrences: long_count(occurrences)?,
+            final_status: status(final_status)?,
+        });
+    }
+    Ok((runs, truncated))
+}

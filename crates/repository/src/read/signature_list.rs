@@ -1,0 +1,223 @@
+//! The list of error signatures of a period.
+//!
+//! Postgres counts, orders and cuts the list to a page. A search runs first: it reads the texts of all signatures of
+//! the period row by row and keeps the numbers of the matching ones.
+
+mod search;
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    page::Page,
+    project::Project,
+    signature::{Signature, SignaturePage, SignatureQuery, SignatureSort},
+    store::StoreError,
+};
+use diesel::{
+    PgConnection, QueryResult, RunQueryDsl,
+    sql_types::{BigInt, Integer, Text},
+};
+
+use crate::{
+    db::{
+        column::{corrupt, long_count, status_code, word},
+        period::{ever_visible, visible},
+        pool::Read,
+        sql_statement::{Part, SqlStatement},
+    },
+    read::signature::{Figures, Head, Within, latest, runs_hit, seen, tests_hit},
+};
+
+/// How many bytes the names of the tests of each signature may have: a page has up to 50 signatures.
+const ROOM: usize = 128 << 10;
+
+/// One page of the signatures that occurred in a period.
+pub(crate) fn page(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &SignatureQuery,
+) -> Read<SignaturePage> {
+    if query.branch.as_ref().is_some_and(|branch| branch.contains('\0')) {
+        let page = Page::of(query.page, query.per_page, 0);
+        return Ok(SignaturePage {
+            page,
+            signatures: Vec::new(),
+            unfingerprinted_count: 0,
+        });
+    }
+    let (from, to) = visible(project, &query.window);
+    let within = Within {
+        project: project.id.0,
+        from,
+        to,
+        branch: query.branch.as_deref(),
+    };
+    let unfingerprinted = unfingerprinted(connection, &within)?;
+    let matching = match &query.search {
+        Some(search) => Some(search::matching(connection, &within, search)?),
+        None => None,
+    };
+    let list = List {
+        project,
+        query,
+        within,
+        matching: matching.as_deref(),
+    };
+    let (page, listed) = list.page(connection)?;
+    Ok(SignaturePage {
+        page,
+        signatures: list.complete(connection, listed)?,
+        unfingerprinted_count: unfingerprinted,
+    })
+}
+
+/// The statuses that count as a failure.
+const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
+
+/// How many failed attempts have no signature.
+fn unfingerprinted(connection: &mut PgConnection, within: &Within<'_>) -> Read<u64> {
+    let codes = FAILURES.map(|status| i32::from(status_code(status)));
+    let count: i64 = SqlStatement::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
+        .all(&within.condition())
+        .sql(" AND attempt.signature IS NULL AND attempt.status = ANY(")
+        .bind(codes.as_slice())
+        .sql(")")
+        .get_result(connection)?;
+    Ok(long_count(count)?)
+}
+
+/// Number, fingerprint, title and category of a signature, and how many signatures the list has.
+type Row = (i32, String, String, String, i64);
+
+/// A list that pages are cut from.
+struct List<'a> {
+    project: &'a Project,
+    query: &'a SignatureQuery,
+    within: Within<'a>,
+    /// The signatures that a search found, ascending.
+    matching: Option<&'a [i32]>,
+}
+
+impl List<'_> {
+    /// The requested page, or the last one if that is past the end.
+    fn page(&self, connection: &mut PgConnection) -> Read<(Page, Vec<Row>)> {
+        let per_page = i64::from(self.query.per_page.count());
+        let asked = i64::try_from(self.query.page).unwrap_or(i64::MAX);
+        let offset = asked.saturating_sub(1).saturating_mul(per_page);
+        let rows = self.rows(connection, offset, per_page)?;
+        if let Some((.., total)) = rows.first() {
+            let page = Page::of(self.query.page, self.query.per_page, long_count(*total)?);
+            return Ok((page, rows));
+        }
+        let total = match self.rows(connection, 0, 1)?.first() {
+            Some((.., total)) => long_count(*total)?,
+            None => 0,
+        };
+        let page = Page::of(self.query.page, self.query.per_page, total);
+        let offset = i64::try_from(page.offset()).unwrap_or(i64::MAX);
+        let rows = if total == 0 {
+            Vec::new()
+        } else {
+            self.rows(connection, offset, per_page)?
+        };
+        Ok((page, rows))
+    }
+
+    fn rows(&self, connection: &mut PgConnection, offset: i64, limit: i64) -> QueryResult<Vec<Row>> {
+        type Types = (Integer, Text, Text, Text, BigInt);
+        let mut statement = SqlStatement::<Types>::new(
+            "SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, count(*) OVER () FROM (",
+        );
+        statement = self
+            .ordered_by(statement)
+            .sql(" AS found JOIN signature ON signature.project_id = ")
+            .bind(self.project.id.0)
+            .sql(" AND signature.ordinal = found.signature");
+        if let Some(category) = self.query.category {
+            statement = statement
+                .sql(" WHERE signature.category = ")
+                .all(&[Part::Text(category.as_str())]);
+        }
+        statement
+            .sql(" ORDER BY found.figure DESC, signature.fingerprint LIMIT ")
+            .bind(limit)
+            .sql(" OFFSET ")
+            .bind(offset)
+            .load(connection)
+    }
+
+    /// Appends a query of the signatures that occurred, each with the figure that the list is ordered by.
+    fn ordered_by<'a, T>(&'a self, statement: SqlStatement<'a, T>) -> SqlStatement<'a, T> {
+        let figure: &'static str = match self.query.sort {
+            SignatureSort::Occurrences => "count(*)",
+            SignatureSort::Tests => "count(DISTINCT attempt.test)",
+            SignatureSort::LastSeen => "max(attempt.occurred_at)",
+            SignatureSort::FirstSeen => "min(attempt.occurred_at)",
+        };
+        // The first occurrence is of everything visible, for signatures that occurred in the period.
+        let of_period = self.query.sort != SignatureSort::FirstSeen;
+        let statement = statement
+            .sql("SELECT attempt.signature, ")
+            .sql(figure)
+            .sql(" AS figure FROM attempt WHERE ");
+        let (from, to) = ever_visible(self.project);
+        let statement = if of_period {
+            statement.all(&self.within.condition())
+        } else {
+            statement
+                .sql("attempt.project_id = ")
+                .bind(self.project.id.0)
+                .sql(" AND attempt.started_at BETWEEN ")
+                .bind(from)
+                .sql(" AND ")
+                .bind(to)
+        };
+        let statement = match self.matching {
+            Some(matching) => statement
+                .sql(" AND attempt.signature = ANY(")
+                .bind(matching)
+                .sql(") GROUP BY attempt.signature"),
+            None => statement.sql(" AND attempt.signature IS NOT NULL GROUP BY attempt.signature"),
+        };
+        if of_period {
+            statement.sql(")")
+        } else {
+            statement
+                .sql(" HAVING bool_or(")
+                .all(&self.within.condition())
+                .sql("))")
+        }
+    }
+
+    /// The signatures of a page with their figures.
+    fn complete(&self, connection: &mut PgConnection, listed: Vec<Row>) -> Read<Vec<Signature>> {
+        let ordinals: Vec<i32> = listed.iter().map(|(ordinal, ..)| *ordinal).collect();
+        if ordinals.is_empty() {
+            return Ok(Vec::new());
+        }
+        let seen = seen(connection, self.project, &ordinals)?;
+        let tests = tests_hit(connection, &self.within, &ordinals, ROOM)?;
+        let runs = runs_hit(connection, &self.within, &ordinals)?;
+        let mut latest = latest(connection, &self.within, &ordinals)?;
+        let signature = |(ordinal, fingerprint, title, category, _): Row| {
+            let nowhere = || corrupt("signature that occurred nowhere", &fingerprint);
+            let seen = seen.get(&ordinal).ok_or_else(nowhere)?;
+            let figures = Figures {
+                tests: tests.get(&ordinal).ok_or_else(nowhere)?,
+                runs: runs.get(&ordinal).copied().ok_or_else(nowhere)?,
+                latest: latest.remove(&ordinal).ok_or_else(nowhere)?,
+                first_seen: seen.first.0,
+                is_new: seen.first_run >= self.within.from,
+            };
+            let category = word("category", &category)?;
+            Ok(figures.signature(Head {
+                fingerprint,
+                title,
+                category,
+            }))
+        };
+        Ok(listed
+            .into_iter()
+            .map(signature)
+            .collect::<Result<_, StoreError>>()?)
+    }
+}

@@ -1,0 +1,310 @@
+//! Tests: looking one up by name, and naming many.
+
+use std::collections::{HashMap, HashSet};
+
+use assay_domain::{
+    project::Project,
+    store::StoreError,
+    test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
+    PgSortExpressionMethods, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
+    sql_types::{Array, Integer, Nullable, Text, Uuid as SqlUuid},
+};
+use uuid::Uuid;
+
+use crate::db::{
+    column::{At, corrupt, count, file_hash, int, short_hash},
+    period::ever_visible,
+    pool::Read,
+    schema::{project as projects, result, test, verdict},
+};
+
+/// A test that was looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundTest {
+    pub(crate) ordinal: i32,
+    pub(crate) name: TestName,
+    /// The project's stable branch.
+    pub(crate) stable_branch: String,
+}
+
+/// The selected test, among those with a visible result. Needs several statements if a name is shared.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+) -> Read<TestLookup<FoundTest>> {
+    let mut candidates = candidates(connection, project, &Asked::Named(asked))?;
+    if candidates.len() > 1 {
+        let visible = visible_ordinals(connection, project, &asked.name)?;
+        let [only] = visible.as_slice() else {
+            return files(connection, project, &visible);
+        };
+        candidates = self::candidates(connection, project, &Asked::Numbered(*only))?;
+    } else {
+        let known: Vec<_> = candidates
+            .iter()
+            .map(|(ordinal, .., newest)| (*ordinal, *newest))
+            .collect();
+        let visible = visible(connection, project, &known)?;
+        candidates.retain(|(ordinal, ..)| visible.contains(ordinal));
+    }
+    Ok(match candidates.pop() {
+        None => TestLookup::Missing,
+        Some((ordinal, file_path, stable_branch, _)) => TestLookup::Found(FoundTest {
+            ordinal,
+            name: TestName {
+                name: asked.name.clone(),
+                file_path,
+            },
+            stable_branch,
+        }),
+    })
+}
+
+/// The number of the selected test, among those with a visible result.
+pub(crate) fn ordinal(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+) -> Read<TestLookup<TestOrdinal>> {
+    Ok(match find(connection, project, asked)? {
+        TestLookup::Found(found) => TestLookup::Found(count(found.ordinal)?),
+        TestLookup::Missing => TestLookup::Missing,
+        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
+    })
+}
+
+/// How a test is looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    Named(&'a TestSelector),
+    Numbered(i32),
+}
+
+/// Ordinal, file, the project's stable branch, and when the newest run with a result started.
+type Candidate = (i32, Option<String>, String, Option<At>);
+
+/// At most two of the selected tests, which is enough to detect a shared name.
+fn candidates(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &Asked<'_>,
+) -> QueryResult<Vec<Candidate>> {
+    let query = test::table
+        .inner_join(projects::table.on(projects::id.eq(test::project_id)))
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project.id.0)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .filter(projects::id.eq(project.id.0))
+        .filter(test::project_id.eq(project.id.0))
+        .select((
+            test::ordinal,
+            test::file_path,
+            projects::stable_branch,
+            verdict::newest.nullable(),
+        ))
+        .limit(2)
+        .into_boxed();
+    match asked {
+        Asked::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
+        Asked::Named(TestSelector { name, file }) => {
+            let query = query.filter(test::name_hash.eq(short_hash(name)));
+            match file {
+                FileSelector::Any => query,
+                FileSelector::Exactly(file) => query.filter(test::file_hash.eq(file_hash(file.as_deref()))),
+            }
+        }
+    }
+    .load(connection)
+}
+
+/// The tests of this name that have a visible result, by file. Reads no text, because a name may be in very many
+/// files.
+fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str) -> QueryResult<Vec<i32>> {
+    let known: Vec<(i32, Option<At>)> = test::table
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project.id.0)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .filter(test::project_id.eq(project.id.0))
+        .filter(test::name_hash.eq(short_hash(name)))
+        .order(test::file_path.asc().nulls_first())
+        .select((test::ordinal, verdict::newest.nullable()))
+        .load(connection)?;
+    let visible = visible(connection, project, &known)?;
+    Ok(known
+        .into_iter()
+        .map(|(ordinal, _)| ordinal)
+        .filter(|ordinal| visible.contains(ordinal))
+        .collect())
+}
+
+/// Those of the tests that have a visible result. Each has the start of its newest run, if its verdict has it.
+fn visible(
+    connection: &mut PgConnection,
+    project: &Project,
+    known: &[(i32, Option<At>)],
+) -> QueryResult<HashSet<i32>> {
+    let (from, to) = ever_visible(project);
+    let unsure: Vec<i32> = known
+        .iter()
+        .filter(|(_, newest)| newest.is_none_or(|newest| newest > to))
+        .map(|(ordinal, _)| *ordinal)
+        .collect();
+    let mut visible = seen(connection, project, &unsure)?;
+    visible.extend(
+        known
+            .iter()
+            .filter(|(_, newest)| newest.is_some_and(|newest| (from..=to).contains(&newest)))
+            .map(|(ordinal, _)| *ordinal),
+    );
+    Ok(visible)
+}
+
+/// The answer for several tests that share a name, given by file: the first files, and the number of the others.
+fn files<T>(connection: &mut PgConnection, project: &Project, ordinals: &[i32]) -> Read<TestLookup<T>> {
+    if ordinals.is_empty() {
+        return Ok(TestLookup::Missing);
+    }
+    let first: Vec<i32> = ordinals.iter().copied().take(CandidateFiles::NAMED).collect();
+    let named = test::table
+        .filter(test::project_id.eq(project.id.0))
+        .filter(test::ordinal.eq_any(&first))
+        .order(test::file_path.asc().nulls_first())
+        .select(test::file_path)
+        .load(connection)?;
+    let others = ordinals.len().saturating_sub(first.len());
+    Ok(TestLookup::Ambiguous(CandidateFiles {
+        named,
+        others: u64::try_from(others).unwrap_or(u64::MAX),
+    }))
+}
+
+/// Those of the tests that have a visible result. Only for tests whose verdict does not have it: those from reports
+/// older than the engine's window, or from the future.
+fn seen(connection: &mut PgConnection, project: &Project, tests: &[i32]) -> QueryResult<HashSet<i32>> {
+    if tests.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let (from, to) = ever_visible(project);
+    let seen: Vec<i32> = result::table
+        .filter(result::project_id.eq(project.id.0))
+        .filter(result::test.eq_any(tests))
+        .filter(result::started_at.between(from, to))
+        .select(result::test)
+        .distinct()
+        .load(connection)?;
+    Ok(seen.into_iter().collect())
+}
+
+/// The candidate in the selected file. The candidates are ordered by file.
+pub(crate) fn choose<T>(
+    mut candidates: Vec<T>,
+    file: &FileSelector,
+    name: impl Fn(&T) -> &TestName,
+) -> TestLookup<T> {
+    if let FileSelector::Exactly(file) = file {
+        candidates.retain(|candidate| name(candidate).file_path == *file);
+    }
+    match (candidates.pop(), candidates.is_empty()) {
+        (None, _) => TestLookup::Missing,
+        (Some(only), true) => TestLookup::Found(only),
+        (Some(last), false) => {
+            candidates.push(last);
+            TestLookup::Ambiguous(CandidateFiles::first_of(
+                candidates
+                    .iter()
+                    .map(|candidate| name(candidate).file_path.clone()),
+            ))
+        }
+    }
+}
+
+/// Maps the found test by `read`.
+pub(crate) fn then<T, U>(found: TestLookup<T>, read: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
+    Ok(match found {
+        TestLookup::Found(test) => TestLookup::Found(read(test)?),
+        TestLookup::Missing => TestLookup::Missing,
+        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
+    })
+}
+
+/// The names of tests by their ordinals.
+pub(crate) fn names_by_ordinal(
+    connection: &mut PgConnection,
+    project: Uuid,
+    ordinals: &[i32],
+) -> QueryResult<HashMap<i32, TestName>> {
+    let rows: Vec<(i32, String, Option<String>)> = test::table
+        .filter(test::project_id.eq(project))
+        .filter(test::ordinal.eq_any(ordinals))
+        .select((test::ordinal, test::name, test::file_path))
+        .load(connection)?;
+    Ok(rows
+        .into_iter()
+        .map(|(ordinal, name, file_path)| (ordinal, TestName { name, file_path }))
+        .collect())
+}
+
+#[derive(QueryableByName)]
+struct NameRow {
+    #[diesel(sql_type = Integer)]
+    ordinal: i32,
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    file_path: Option<String>,
+}
+
+/// The names of as many tests as a report may have, by their ordinals.
+pub(crate) fn names_of_many(
+    connection: &mut PgConnection,
+    project: Uuid,
+    ordinals: &[i32],
+) -> QueryResult<HashMap<i32, TestName>> {
+    // Raw SQL, because diesel has no rows from arrays, and Postgres would scan a list for each test.
+    let rows: Vec<NameRow> = diesel::sql_query(
+        "SELECT test.ordinal, test.name, test.file_path FROM unnest($2) AS asked (ordinal) \
+         JOIN test ON test.project_id = $1 AND test.ordinal = asked.ordinal",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Integer>, _>(ordinals)
+    .load(connection)?;
+    let named = |row: NameRow| {
+        let name = TestName {
+            name: row.name,
+            file_path: row.file_path,
+        };
+        (row.ordinal, name)
+    };
+    Ok(rows.into_iter().map(named).collect())
+}
+
+/// The names of tests, in the requested order.
+pub(crate) fn names(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[TestOrdinal],
+) -> Read<Vec<TestName>> {
+    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let names = names_by_ordinal(connection, project.id.0, &ordinals)?;
+    Ok(ordinals
+        .iter()
+        .map(|ordinal| named(&names, *ordinal))
+        .collect::<Result<_, StoreError>>()?)
+}
+
+/// The name of a test that other rows refer to, and that therefore exists.
+pub(crate) fn named(names: &HashMap<i32, TestName>, ordinal: i32) -> Result<TestName, StoreError> {
+    names.get(&ordinal).cloned().ok_or_else(|| unknown_test(ordinal))
+}
+
+pub(crate) fn unknown_test(ordinal: i32) -> StoreError {
+    corrupt("result of an unknown test", &ordinal.to_string())
+}

@@ -1,0 +1,285 @@
+//! Stored verdicts.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    cause::VerdictTag,
+    id::RunId,
+    project::Project,
+    store::StoreError,
+    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+    verdict::{Evidence, FailingOn, Figures, Label, LastRun, Signal, StoredVerdict, TestVerdict},
+};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
+    QueryResult, Queryable, RunQueryDsl,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, corrupt, file_hash, int, short_hash, status, word},
+        period::ever_visible,
+        pool::Read,
+        replica::in_one_state,
+        schema::{project as projects, run, test, verdict},
+    },
+    read::{
+        observation::final_start,
+        test::{Asked, find as find_test, then},
+    },
+};
+
+/// The column `body`: the parts of a verdict that no query filters by.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Body {
+    pub(crate) reason: Option<Signal>,
+    pub(crate) explanation: String,
+    pub(crate) signals: Vec<Signal>,
+    pub(crate) labels: Vec<Label>,
+    /// Absent from verdicts that were stored before the field existed.
+    #[serde(default)]
+    pub(crate) failing_on: Vec<FailingOn>,
+    pub(crate) figures: Figures,
+    /// With a `now` of 1970. The time of the judgement is in the project's row, so that passing time alone does not
+    /// change this row.
+    pub(crate) evidence: Evidence,
+}
+
+/// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no
+/// verdict.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    asked: &TestSelector,
+) -> Read<TestLookup<TestVerdict>> {
+    let mut rows = rows(connection, project, &Asked::Named(asked))?;
+    match (rows.pop(), rows.is_empty()) {
+        (None, _) => Ok(TestLookup::Missing),
+        (Some(row), true) if row.newest().is_some_and(|newest| newest.0 <= project.visible_to) => {
+            let (file_path, stored) = row.stored()?;
+            let name = asked.name.clone();
+            Ok(TestLookup::Found(TestVerdict {
+                test: TestName { name, file_path },
+                stored,
+            }))
+        }
+        (Some(_), _) => in_one_state(connection, |connection| {
+            let found = find_test(connection, project, asked)?;
+            then(found, |found| {
+                Ok(TestVerdict {
+                    stored: of_test(connection, project, found.ordinal)?,
+                    test: found.name,
+                })
+            })
+        }),
+    }
+}
+
+/// The stored verdict on the test of this number.
+pub(crate) fn of_test(
+    connection: &mut PgConnection,
+    project: &Project,
+    ordinal: i32,
+) -> Read<Option<StoredVerdict>> {
+    let row = rows(connection, project, &Asked::Numbered(ordinal))?.pop();
+    let stored = row.map(|row| Ok::<_, StoreError>(row.stored()?.1)).transpose()?;
+    Ok(stored.flatten())
+}
+
+/// At most two of the selected tests, with their verdicts. Tests whose newest result is not visible are left out.
+/// Whether a test without a verdict has a visible result is unknown here. The statement does not use results: naming
+/// their many partitions would double its cost, even without reading them.
+fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> QueryResult<Vec<Row>> {
+    let project_id = project.id.0;
+    let (from, to) = ever_visible(project);
+    let query = test::table
+        .inner_join(projects::table.on(projects::id.eq(test::project_id)))
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project_id)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .left_join(
+            run::table.on(run::project_id
+                .eq(project_id)
+                .and(verdict::last_run.eq(run::number.nullable()))
+                .and(run::started_at.between(from, to))),
+        )
+        .filter(test::project_id.eq(project_id))
+        .filter(projects::id.eq(project_id))
+        .filter(verdict::newest.ge(from).or(verdict::newest.is_null()))
+        .select((
+            (test::file_path, verdict::newest.nullable()),
+            projects::evaluated_at,
+            (
+                verdict::status,
+                verdict::body,
+                verdict::last_status,
+                verdict::last_offset_ms,
+            )
+                .nullable(),
+            (run::id, run::number, run::started_at).nullable(),
+        ))
+        .limit(2)
+        .into_boxed();
+    match asked {
+        Asked::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
+        Asked::Named(TestSelector { name, file }) => {
+            let query = query.filter(test::name_hash.eq(short_hash(name)));
+            match file {
+                FileSelector::Any => query,
+                FileSelector::Exactly(file) => query.filter(test::file_hash.eq(file_hash(file.as_deref()))),
+            }
+        }
+    }
+    .load(connection)
+}
+
+/// A test with its stored verdict.
+#[derive(Debug, Queryable)]
+struct Row {
+    /// The test's file, and when its newest run started.
+    test: (Option<String>, Option<At>),
+    /// When the project was judged.
+    evaluated_at: Option<At>,
+    verdict: Option<StoredRow>,
+    last_run: Option<RunRow>,
+}
+
+/// Status, body, and the outcome of the last run: the final attempt's status, and the offset of its start from the
+/// run's.
+type StoredRow = (String, String, Option<i16>, Option<i32>);
+/// Id, number and start of a run.
+type RunRow = (Uuid, i32, At);
+
+impl Row {
+    const fn newest(&self) -> Option<At> {
+        self.test.1
+    }
+
+    /// The test's file, and its verdict.
+    fn stored(self) -> Result<(Option<String>, Option<StoredVerdict>), StoreError> {
+        let stored = self
+            .verdict
+            .map(|row| stored(row, self.evaluated_at, self.last_run));
+        Ok((self.test.0, stored.transpose()?))
+    }
+}
+
+/// The verdicts on these tests in short, in the same order.
+pub(crate) fn tags(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[TestOrdinal],
+) -> Read<Vec<Option<VerdictTag>>> {
+    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let (from, to) = ever_visible(project);
+    let rows: Vec<(i32, String, String, Option<At>)> = verdict::table
+        .inner_join(projects::table.on(projects::id.eq(verdict::project_id)))
+        .filter(verdict::project_id.eq(project.id.0))
+        .filter(projects::id.eq(project.id.0))
+        .filter(verdict::test.eq_any(&ordinals))
+        .filter(verdict::newest.between(from, to))
+        .select((
+            verdict::test,
+            verdict::status,
+            verdict::body,
+            projects::evaluated_at,
+        ))
+        .load(connection)?;
+    let mut tags = HashMap::with_capacity(rows.len());
+    for (test, verdict_status, body, evaluated_at) in rows {
+        let body = parsed(&body)?;
+        let evaluated_at =
+            evaluated_at.ok_or_else(|| corrupt("verdict without a time", &body.explanation))?;
+        let tag = VerdictTag {
+            status: word("verdict", &verdict_status)?,
+            status_reason: body.reason,
+            evaluated_at: evaluated_at.0,
+        };
+        tags.insert(test, tag);
+    }
+    Ok(ordinals.iter().map(|test| tags.get(test).copied()).collect())
+}
+
+fn stored(
+    (verdict_status, body, last_status, last_offset): StoredRow,
+    evaluated_at: Option<At>,
+    run: Option<RunRow>,
+) -> Result<StoredVerdict, StoreError> {
+    let body = parsed(&body)?;
+    let evaluated_at = evaluated_at
+        .ok_or_else(|| corrupt("verdict without a time", &body.explanation))?
+        .0;
+    let last = run
+        .zip(last_status)
+        .map(|(run, code)| last_run(run, code, last_offset));
+    Ok(StoredVerdict {
+        status: word("verdict", &verdict_status)?,
+        reason: body.reason,
+        explanation: body.explanation,
+        signals: body.signals,
+        labels: body.labels,
+        failing_on: body.failing_on,
+        figures: body.figures,
+        evaluated_at,
+        last: last.transpose()?,
+        evidence: Evidence {
+            now: evaluated_at,
+            ..body.evidence
+        },
+    })
+}
+
+fn last_run(
+    (id, run_number, started_at): RunRow,
+    code: i16,
+    offset: Option<i32>,
+) -> Result<(Timestamp, LastRun), StoreError> {
+    let run = LastRun {
+        run_id: RunId(id).to_string(),
+        run_number,
+        status: status(code)?,
+        started_at: started_at.0,
+    };
+    Ok((final_start(started_at, offset), run))
+}
+
+pub(crate) fn parsed(body: &str) -> Result<Body, StoreError> {
+    serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::verdict::ENGINE_WINDOW_DAYS;
+
+    use super::*;
+
+    #[test]
+    fn a_body_of_before_a_field_existed_is_read() {
+        let body = Body {
+            reason: None,
+            explanation: String::new(),
+            signals: vec![Signal::MassFailure],
+            labels: Vec::new(),
+            failing_on: Vec::new(),
+            figures: Figures::default(),
+            evidence: Evidence {
+                engine: "1".to_owned(),
+                now: Timestamp::from_unix_ms(0),
+                window_days: ENGINE_WINDOW_DAYS,
+                runs_seen: 3,
+                runs_skipped: 0,
+                runs_dropped: 0,
+                dropped: Vec::new(),
+                signals: Vec::new(),
+            },
+        };
+        let body = serde_json::to_string(&body).unwrap();
+        let older = body.replace(r#""failing_on":[],"#, "");
+        assert!(older != body && parsed(&older).unwrap().failing_on.is_empty());
+    }
+}

@@ -1,0 +1,190 @@
+//! Judges a project's history and stores the verdicts that changed.
+
+mod last;
+mod rows;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap, HashSet},
+};
+
+use assay_domain::{
+    observation::History,
+    recording::{VerdictChange, VerdictChanges},
+    store::StoreError,
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Judge, VerdictStatus},
+};
+use diesel::{
+    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+};
+use uuid::Uuid;
+
+use rows::Rows;
+
+use crate::{
+    db::{column::At, pool::Read, schema::project as projects},
+    read::{
+        observation::{self, Ended},
+        test::{named, names_of_many},
+        verdict::parsed,
+    },
+};
+
+/// The rows that an import wrote, so that earlier verdicts do not cover them.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// The run.
+    pub(crate) run: Option<i32>,
+    /// How each of its tests ended in it.
+    pub(crate) ended: HashMap<i32, Ended>,
+    /// Its tests, those included that it has no longer.
+    pub(crate) tests: BTreeSet<i32>,
+    /// Whether no stored row can be reused.
+    pub(crate) all: bool,
+}
+
+impl Touched {
+    /// Takes nothing over from stored verdicts.
+    pub(crate) fn everything() -> Self {
+        Self {
+            all: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Judges the whole project as of `now` and stores what changed. The caller holds the project's lock.
+pub(crate) fn judge(
+    connection: &mut PgConnection,
+    project: Uuid,
+    judge: &dyn Judge,
+    now: Timestamp,
+    touched: &Touched,
+) -> Read<VerdictUpdate> {
+    let history = observation::load(connection, project, now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
+    let update = ProjectJudgement::of(history, judge, now)?.compare(connection, project, touched)?;
+    update.store(connection, project)?;
+    Ok(update)
+}
+
+/// What the engine says of a state of a project. Made without the database, so that no lock is held meanwhile.
+pub(crate) struct ProjectJudgement {
+    now: Timestamp,
+    history: History,
+    rows: Rows,
+}
+
+impl ProjectJudgement {
+    /// Judges a history as of `now`.
+    pub(crate) fn of(history: History, judge: &dyn Judge, now: Timestamp) -> Result<Self, StoreError> {
+        let mut rows = Rows::default();
+        for judgement in judge.judge(&history, now) {
+            rows.push(judgement, &history)?;
+        }
+        Ok(Self { now, history, rows })
+    }
+
+    /// Compares the judgements with the verdicts that are stored. Reads only.
+    pub(crate) fn compare(
+        self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        touched: &Touched,
+    ) -> Read<VerdictUpdate> {
+        let Self {
+            now,
+            history,
+            mut rows,
+        } = self;
+        let stored = last::stored(connection, project)?;
+        last::complete(connection, project, &mut rows, &history, &stored, touched)?;
+        // The tests with a verdict but without a result in the window, as far as that is new or an import concerns them.
+        let judged: HashSet<i32> = rows.tests.iter().copied().collect();
+        let unseen = stored.iter().filter(|(test, stored)| {
+            (stored.in_window || touched.all || touched.tests.contains(test)) && !judged.contains(test)
+        });
+        let unseen = unseen.map(|(test, _)| *test).collect();
+        for unseen in last::unseen(connection, project, unseen)? {
+            let engine = parsed(&unseen.body)?.evidence.engine;
+            rows.push_unseen(unseen.test, engine, unseen.newest)?;
+        }
+        let before = |test| {
+            let stored = stored.get(test);
+            stored.map_or(VerdictStatus::InsufficientData, |stored| stored.status)
+        };
+        let changes = rows.tests.iter().zip(&rows.statuses);
+        let changes = changes.map(|(test, to)| (*test, before(test), *to));
+        Ok(VerdictUpdate {
+            now,
+            changes: changes.filter(|(_, from, to)| from != to).collect(),
+            rows: rows.without_stored(connection, project)?,
+        })
+    }
+}
+
+/// What a judgement changes.
+pub(crate) struct VerdictUpdate {
+    now: Timestamp,
+    /// The verdicts of which anything is not as it is stored.
+    rows: Rows,
+    /// The tests with another verdict: what it was, and what it is.
+    changes: Vec<(i32, VerdictStatus, VerdictStatus)>,
+}
+
+impl VerdictUpdate {
+    /// Stores what changed. The caller holds the project's lock, and what was judged and compared is still what is stored.
+    pub(crate) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
+        self.rows.store(connection, project)?;
+        diesel::update(projects::table.find(project))
+            .set((
+                projects::evaluated_at.eq(At(self.now)),
+                projects::judged.eq(projects::observed.nullable()),
+            ))
+            .execute(connection)?;
+        Ok(())
+    }
+
+    /// The changed verdicts with the names of their tests.
+    pub(crate) fn changes(&self, connection: &mut PgConnection, project: Uuid) -> Read<VerdictChanges> {
+        let mut changes = self.changes.clone();
+        let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+        changes.sort_unstable_by_key(|(test, from, to)| (Reverse((*to, *from)), *test));
+        changes.truncate(VerdictChanges::MOST_LISTED);
+        if changes.is_empty() {
+            return Ok(VerdictChanges::default());
+        }
+        let ordinals: Vec<i32> = changes.iter().map(|(test, ..)| *test).collect();
+        let names = names_of_many(connection, project, &ordinals)?;
+        let change = |(test, from, to): (i32, VerdictStatus, VerdictStatus)| {
+            let name = named(&names, test)?;
+            Ok(VerdictChange {
+                test_name: name.name,
+                file_path: name.file_path,
+                from,
+                to,
+            })
+        };
+        let mut listed = changes
+            .into_iter()
+            .map(change)
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        listed.sort_by(|a, b| {
+            (b.to, b.from)
+                .cmp(&(a.to, a.from))
+                .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
+        });
+        Ok(VerdictChanges { total, listed })
+    }
+}
+
+/// Judges the whole project again, from its results and packs alone, and returns how many verdicts changed.
+pub(crate) fn rebuild(
+    connection: &mut PgConnection,
+    project: Uuid,
+    engine: &dyn Judge,
+    now: Timestamp,
+) -> Read<u64> {
+    let update = judge(connection, project, engine, now, &Touched::everything())?;
+    Ok(u64::try_from(update.rows.tests.len()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,178 @@
+//! The parts of results that verdict rows contain, so that the most frequent reads need no results: each test's
+//! outcome in its last run, and the start of its newest run.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    observation::{Bitmap, History},
+    store::StoreError,
+    test::TestOrdinal,
+    verdict::VerdictStatus,
+};
+use diesel::{
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
+    sql_types::{Array, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use uuid::Uuid;
+
+use super::{Touched, rows::Rows};
+use crate::{
+    db::{
+        column::{At, int, word},
+        pool::Read,
+        schema::verdict,
+    },
+    read::observation::{self, Ended},
+};
+
+/// The last results in a stored verdict.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) status: VerdictStatus,
+    /// Whether its test had a result in the engine's window.
+    pub(super) in_window: bool,
+    /// The last run, and how the test ended in it.
+    last: Option<(i32, Ended)>,
+}
+
+/// Test, verdict, whether it was in the window, last run, and how it ended there.
+type Row = (i32, String, bool, Option<i32>, Option<i16>, Option<i32>);
+
+/// The last results of the stored verdicts, by test.
+pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashMap<i32, Stored>> {
+    let rows: Vec<Row> = verdict::table
+        .filter(verdict::project_id.eq(project))
+        .select((
+            verdict::test,
+            verdict::status,
+            verdict::in_window,
+            verdict::last_run,
+            verdict::last_status,
+            verdict::last_offset_ms,
+        ))
+        .load(connection)?;
+    let stored = |(test, status, in_window, run, last_status, offset_ms): Row| {
+        let ended = last_status.map(|status| Ended { status, offset_ms });
+        let stored = Stored {
+            status: word("verdict", &status)?,
+            in_window,
+            last: run.zip(ended),
+        };
+        Ok((test, stored))
+    };
+    Ok(rows.into_iter().map(stored).collect::<Result<_, StoreError>>()?)
+}
+
+/// Completes the rows of judged tests.
+pub(super) fn complete(
+    connection: &mut PgConnection,
+    project: Uuid,
+    rows: &mut Rows,
+    history: &History,
+    stored: &HashMap<i32, Stored>,
+    touched: &Touched,
+) -> Read<()> {
+    let starts: HashMap<i32, At> = history
+        .runs
+        .iter()
+        .map(|run| (run.run.number, At(run.run.started_at)))
+        .collect();
+    // Known without reading results: the run that was just written, and runs without changes.
+    let known = |test: i32, run: i32| {
+        if Some(run) == touched.run {
+            return touched.ended.get(&test).copied();
+        }
+        let (last, ended) = stored.get(&test)?.last?;
+        (last == run && !touched.all).then_some(ended)
+    };
+    let mut unknown = Vec::new();
+    for (test, run) in rows.tests.iter().zip(&rows.last_runs) {
+        let Some(run) = run else { continue };
+        if known(*test, *run).is_none()
+            && let Some(start) = starts.get(run)
+        {
+            unknown.push((*test, *run, *start));
+        }
+    }
+    let read = observation::ended(connection, project, &unknown)?;
+    let newest = newest_starts(history);
+    for (index, (test, run)) in rows.tests.iter().zip(&rows.last_runs).enumerate() {
+        let ended = run.and_then(|run| known(*test, run).or_else(|| read.get(&(*test, run)).copied()));
+        if let Some(slot) = rows.last_statuses.get_mut(index) {
+            *slot = ended.map(|ended| ended.status);
+        }
+        if let Some(slot) = rows.last_offsets.get_mut(index) {
+            *slot = ended.and_then(|ended| ended.offset_ms);
+        }
+        if let Some(slot) = rows.newest.get_mut(index) {
+            *slot = newest.get(test).copied();
+        }
+    }
+    Ok(())
+}
+
+/// The start of the newest run with each test. Stops at the oldest of these runs, and skips words without tests that
+/// are still missing.
+fn newest_starts(history: &History) -> HashMap<i32, At> {
+    let mut newest = HashMap::new();
+    let mut found = Vec::new();
+    let mut runs: Vec<_> = history.runs.iter().collect();
+    runs.sort_by_key(|run| std::cmp::Reverse((run.run.started_at, run.run.number)));
+    for run in runs {
+        let words = run.present.words();
+        if found.len() < words.len() {
+            found.resize(words.len(), 0);
+        }
+        let fresh: Vec<u64> = words
+            .iter()
+            .zip(&mut found)
+            .map(|(word, found)| {
+                let fresh = word & !*found;
+                *found |= word;
+                fresh
+            })
+            .collect();
+        let fresh = Bitmap::from_words(fresh);
+        newest.extend(
+            fresh
+                .iter()
+                .map(|test: TestOrdinal| (int(test), At(run.run.started_at))),
+        );
+    }
+    newest
+}
+
+/// A stored verdict on a test that no run of the window has.
+#[derive(Debug, QueryableByName)]
+pub(super) struct Unseen {
+    #[diesel(sql_type = Integer)]
+    pub(super) test: i32,
+    #[diesel(sql_type = Text)]
+    pub(super) body: String,
+    /// When the newest run with the test started, out of all that are stored.
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    pub(super) newest: Option<At>,
+}
+
+/// The stored verdicts on these tests.
+pub(super) fn unseen(
+    connection: &mut PgConnection,
+    project: Uuid,
+    tests: Vec<i32>,
+) -> QueryResult<Vec<Unseen>> {
+    if tests.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Raw SQL, because diesel has no rows from arrays. One index search for each test, newest partition first:
+    // grouping by test would read all of its results.
+    diesel::sql_query(
+        "SELECT verdict.test, verdict.body, (\
+             SELECT result.started_at FROM result WHERE result.project_id = $1 AND result.test = verdict.test \
+             ORDER BY result.started_at DESC LIMIT 1) AS newest \
+         FROM unnest($2) AS asked (test) \
+         JOIN verdict ON verdict.project_id = $1 AND verdict.test = asked.test",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Integer>, _>(tests)
+    .load(connection)
+}
