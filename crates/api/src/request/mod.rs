@@ -47,7 +47,7 @@ impl Ask {
         }
     }
 
-    /// The decoded segment at the place of `name` in `route`; none if it is not text.
+    /// The decoded segment at the place of `name` in `route`, which the path matches; none if it is not text.
     pub(crate) fn segment(&self, route: &str, name: &str) -> Option<String> {
         let depth = BASE.matches('/').count();
         let segments = self.path.split('/').skip(1 + depth);
