@@ -10,7 +10,7 @@ use actix_web::{
     },
 };
 use assay_access::check::{CheckError, Refusal};
-use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
+use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles, window::Days};
 use assay_listener::{Rejected, RequestId};
 use serde::Serialize;
 
@@ -218,11 +218,7 @@ impl ApiError {
 
 fn bad_period(plan: Plan) -> String {
     let retention = plan.retention_days();
-    let allowed: Vec<_> = [7, 30, 90]
-        .into_iter()
-        .filter(|days| *days <= retention)
-        .map(|days: i64| days.to_string())
-        .collect();
+    let allowed: Vec<_> = Days::of_plan(plan).map(|days| days.count().to_string()).collect();
     format!(
         "The parameter days must be given once, as one of {}; the plan keeps {retention} days of results.",
         allowed.join(", ")

@@ -5,26 +5,30 @@ use serde::Serialize;
 use crate::{plan::Plan, timestamp::Timestamp};
 
 /// The lengths of a period: 7, 30 or 90 days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Days {
     /// A week.
     Seven,
     /// The default.
+    #[default]
     Thirty,
     /// Within the Pro plan only.
     Ninety,
 }
 
 impl Days {
+    /// Every length, ascending.
+    pub const ALL: [Self; 3] = [Self::Seven, Self::Thirty, Self::Ninety];
+
+    /// The lengths within the plan's retention, ascending.
+    pub fn of_plan(plan: Plan) -> impl Iterator<Item = Self> {
+        let kept = plan.retention_days();
+        Self::ALL.into_iter().filter(move |days| days.count() <= kept)
+    }
+
     /// The period of `days` days, or nothing where that is not one of 7, 30 and 90 or exceeds the plan's retention.
     pub fn within(plan: Plan, days: i64) -> Option<Self> {
-        let days = match days {
-            7 => Self::Seven,
-            30 => Self::Thirty,
-            90 => Self::Ninety,
-            _ => return None,
-        };
-        (days.count() <= plan.retention_days()).then_some(days)
+        Self::of_plan(plan).find(|length| length.count() == days)
     }
 
     /// The number of days.

@@ -124,10 +124,7 @@ impl View<'_> {
 
     /// The periods that the plan keeps.
     pub(crate) fn periods(&self) -> impl Iterator<Item = i64> {
-        let plan = self.caller.plan;
-        [7, 30, 90]
-            .into_iter()
-            .filter(move |days| Days::within(plan, *days).is_some())
+        Days::of_plan(self.caller.plan).map(Days::count)
     }
 
     /// The test that `name` and `file` name.

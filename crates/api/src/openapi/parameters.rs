@@ -6,6 +6,7 @@ use assay_domain::{
     run::Outcome,
     signature::{Category, SignatureSort},
     verdict::{FlakySort, VerdictStatus},
+    window::Days,
 };
 
 use super::json::{Fields, Json, object, texts};
@@ -94,9 +95,10 @@ fn header(name: &str, description: &str) -> Json {
 }
 
 fn days() -> Json {
+    let lengths = Days::ALL.map(|days| days.count().into());
     let schema = integer([
-        ("enum", Json::List(vec![7.into(), 30.into(), 90.into()])),
-        ("default", 30.into()),
+        ("enum", Json::List(lengths.to_vec())),
+        ("default", Days::default().count().into()),
     ]);
     let description = "The period in days, ending now. It must not exceed the plan's retention (Standard 60, Pro 90): \
                        `invalid_period`.";

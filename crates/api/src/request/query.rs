@@ -36,13 +36,12 @@ impl<'a> Query<'a> {
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
     pub(crate) fn window(&self) -> Result<Window, ApiError> {
         let bad = || ApiError::BadPeriod(self.plan);
-        let days = match self.one("days").map_err(|_| bad())? {
-            None | Some("30") => 30,
-            Some("7") => 7,
-            Some("90") => 90,
-            Some(_) => return Err(bad()),
+        let text = self.one("days").map_err(|_| bad())?;
+        let is_asked = |days: &Days| match text {
+            None => *days == Days::default(),
+            Some(text) => text == days.count().to_string(),
         };
-        let days = Days::within(self.plan, days).ok_or_else(bad)?;
+        let days = Days::of_plan(self.plan).find(is_asked).ok_or_else(bad)?;
         Ok(Window::ending(self.now, days))
     }
 
