@@ -1,9 +1,6 @@
 //! Executions of tests collected into one entry a test.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, BuildHasherDefault, Hasher},
-};
+use std::{collections::HashMap, hash::BuildHasher};
 
 use assay_domain::{attempt::Attempt, execution::Executions, test::TestName};
 
@@ -24,8 +21,7 @@ pub(crate) struct Collector {
     /// The later executions of the few tests that have any, by the test's place.
     more: HashMap<usize, LaterExecutions>,
     /// The place of each test, by a hash of it. Where another test has the key, the next free key is used.
-    places: HashMap<u64, usize, BuildHasherDefault<IdentityHasher>>,
-    hasher: foldhash::fast::RandomState,
+    places: HashMap<u64, usize, foldhash::fast::RandomState>,
 }
 
 impl Collector {
@@ -33,7 +29,7 @@ impl Collector {
     pub(crate) fn with_capacity(tests: usize) -> Self {
         Self {
             tests: Vec::with_capacity(tests),
-            places: HashMap::with_capacity_and_hasher(tests, BuildHasherDefault::default()),
+            places: HashMap::with_capacity_and_hasher(tests, foldhash::fast::RandomState::default()),
             ..Self::default()
         }
     }
@@ -66,7 +62,7 @@ impl Collector {
         if attempts.is_empty() {
             return;
         }
-        let mut key = self.hasher.hash_one(&test);
+        let mut key = self.places.hasher().hash_one(&test);
         while let Some(place) = self.places.get(&key).copied() {
             match self.tests.get_mut(place) {
                 Some((known, first)) if *known == test => {
@@ -88,7 +84,7 @@ impl Collector {
 
     /// The place of a test that is known.
     pub(crate) fn place_of(&self, test: &TestName) -> Option<usize> {
-        let mut key = self.hasher.hash_one(test);
+        let mut key = self.places.hasher().hash_one(test);
         while let Some(place) = self.places.get(&key).copied() {
             if self.tests.get(place).is_some_and(|(known, _)| known == test) {
                 return Some(place);
@@ -177,27 +173,6 @@ fn sort(executions: &mut [Vec<Attempt>]) {
         let severity = outcome([attempts.as_slice()]).map(|outcome| outcome.status.severity());
         (severity, attempts.first().and_then(|first| first.started_at))
     });
-}
-
-/// Passes a hash through: the keys are hashes already.
-#[derive(Debug, Default)]
-struct IdentityHasher(u64);
-
-impl Hasher for IdentityHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Not called: the keys are of 64 bits.
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState},
+    hash::{BuildHasher, RandomState},
     sync::{Mutex, PoisonError},
 };
 
@@ -65,7 +65,7 @@ struct Shard {
     window: i64,
     /// How many requests came uncounted since the shard was full.
     uncounted: usize,
-    counts: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
+    counts: HashMap<u64, u32>,
 }
 
 impl Shard {
@@ -98,27 +98,6 @@ impl Shard {
             }
             Entry::Vacant(entry) => *entry.insert(1),
         }
-    }
-}
-
-/// Identity hasher, for keys that are hashes already.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Only `write_u64` is used. This slow path is correct for other keys.
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }
 
