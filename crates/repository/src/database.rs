@@ -10,7 +10,6 @@ use diesel::r2d2::R2D2Connection;
 use uuid::{ContextV7, Uuid};
 
 use crate::{
-    admin::key::UsedToday,
     db::{
         connection_string::ConnectionString,
         pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
@@ -24,7 +23,6 @@ pub struct Database {
     pub(crate) pool: PrimaryPool,
     pub(crate) connection_string: ConnectionString,
     ids: Mutex<ContextV7>,
-    pub(crate) used_today: UsedToday,
     pub(crate) histories: HistoryCache,
     pub(crate) replicas: Option<Replicas>,
     pub(crate) options: PoolOptions,
@@ -53,7 +51,6 @@ impl Database {
             pool: new_pool(&connection_string, options),
             connection_string,
             ids: Mutex::new(ContextV7::new()),
-            used_today: UsedToday::default(),
             histories: HistoryCache::default(),
             replicas: None,
             options,

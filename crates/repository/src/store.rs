@@ -60,7 +60,10 @@ impl Store for Database {
     }
 
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        self.note_use(key, now)
+        self.on_primary("noting a key's use", |connection| {
+            key::used(connection, key, now)?;
+            Ok::<_, WorkError<StoreError>>(())
+        })
     }
 
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {

@@ -1,16 +1,11 @@
 //! Keys.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
-
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
     intake::IngestTerms,
     key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
     store::{KeyDeletion, KeyRotation},
-    timestamp::{DAY_MS, Timestamp},
+    timestamp::Timestamp,
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
@@ -19,19 +14,11 @@ use diesel::{
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
-use crate::{
-    Database,
-    db::{
-        column::{At, corrupt, storable, word},
-        pool::{Read, WorkError},
-        schema::{api_key, organization, project},
-    },
+use crate::db::{
+    column::{At, corrupt, storable, word},
+    pool::Read,
+    schema::{api_key, organization, project},
 };
-
-/// The keys whose use this process has recorded, each with the day since 1970, so that the column is written once a
-/// day and not with each request.
-#[derive(Debug, Default)]
-pub(crate) struct UsedToday(Mutex<HashMap<KeyId, i64>>);
 
 /// Id, organization, its plan, expiry and revocation.
 type ReadKeyRow = (Uuid, Uuid, String, Option<At>, Option<At>);
@@ -66,25 +53,13 @@ pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option
     }))
 }
 
-impl Database {
-    /// Notes that a key was used on the day of `now`.
-    pub(crate) fn note_use(&self, key: KeyId, now: Timestamp) -> Result<(), assay_domain::store::StoreError> {
-        let day = now.unix_ms().div_euclid(DAY_MS);
-        let noted = || self.used_today.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted().get(&key) == Some(&day) {
-            return Ok(());
-        }
-        let date = OffsetDateTime::from(now).date();
-        self.on_primary("noting a key's use", |connection| {
-            diesel::update(api_key::table.filter(api_key::id.eq(key.0)))
-                .filter(api_key::last_used_on.is_null().or(api_key::last_used_on.lt(date)))
-                .set(api_key::last_used_on.eq(date))
-                .execute(connection)?;
-            Ok::<_, WorkError<_>>(())
-        })?;
-        noted().insert(key, day);
-        Ok(())
-    }
+/// Notes that a read key was used on the day of `now`. A later day that is stored stays.
+pub(crate) fn used(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<usize> {
+    let day = OffsetDateTime::from(now).date();
+    diesel::update(api_key::table.filter(api_key::id.eq(key.0)))
+        .filter(api_key::last_used_on.is_null().or(api_key::last_used_on.lt(day)))
+        .set(api_key::last_used_on.eq(day))
+        .execute(connection)
 }
 
 /// Stores a read key; false if there is no such organization.
