@@ -152,11 +152,8 @@ impl Collector {
         let Some(run) = self.runs.get_mut(index) else {
             return name.into();
         };
+        run.revision = run.revision.take().or_else(|| context.revision().map(Into::into));
         run.branch = run.branch.take().or_else(|| context.branch.map(Into::into));
-        run.revision = run
-            .revision
-            .take()
-            .or_else(|| context.tested_revision.or(context.commit_sha).map(Into::into));
         if let Some(suite) = context.suite {
             run.variant = suite.into();
         }

@@ -37,6 +37,29 @@ pub struct RunContext {
     pub suite: Option<String>,
 }
 
+impl RunContext {
+    /// This context, with missing values from another one of the same run.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            branch: self.branch.or(other.branch),
+            commit_sha: self.commit_sha.or(other.commit_sha),
+            commit_message: self.commit_message.or(other.commit_message),
+            author_name: self.author_name.or(other.author_name),
+            tested_revision: self.tested_revision.or(other.tested_revision),
+            pull_request_number: self.pull_request_number.or(other.pull_request_number),
+            pull_request_title: self.pull_request_title.or(other.pull_request_title),
+            ci_provider: self.ci_provider.or(other.ci_provider),
+            suite: self.suite.or(other.suite),
+        }
+    }
+
+    /// The revision of the code that the run tested, where one is known.
+    pub fn revision(&self) -> Option<&str> {
+        self.tested_revision.as_deref().or(self.commit_sha.as_deref())
+    }
+}
+
 /// A shard's place among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardIndex {

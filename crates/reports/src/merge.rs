@@ -3,11 +3,7 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::Attempt,
-    execution::Executions,
-    recording::{RunContext, ShardIndex},
-    run::RunState,
-    test::TestName,
+    attempt::Attempt, execution::Executions, recording::ShardIndex, run::RunState, test::TestName,
     timestamp::Timestamp,
 };
 
@@ -64,7 +60,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         }
         whole.widen(next.started_at, None);
         whole.widen(next.finished_at, None);
-        whole.context = fill(std::mem::take(&mut whole.context), next.context);
+        whole.context = std::mem::take(&mut whole.context).or(next.context);
         whole.run_key = whole.run_key.take().or(next.run_key);
         if next.state == RunState::Interrupted {
             whole.state = next.state;
@@ -153,21 +149,6 @@ fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
         report
             .warnings
             .push(format!("Of {total} shards only {there} are there."));
-    }
-}
-
-/// The context with what it lacks taken from another.
-fn fill(context: RunContext, other: RunContext) -> RunContext {
-    RunContext {
-        branch: context.branch.or(other.branch),
-        commit_sha: context.commit_sha.or(other.commit_sha),
-        commit_message: context.commit_message.or(other.commit_message),
-        author_name: context.author_name.or(other.author_name),
-        tested_revision: context.tested_revision.or(other.tested_revision),
-        pull_request_number: context.pull_request_number.or(other.pull_request_number),
-        pull_request_title: context.pull_request_title.or(other.pull_request_title),
-        ci_provider: context.ci_provider.or(other.ci_provider),
-        suite: context.suite.or(other.suite),
     }
 }
 

@@ -115,12 +115,7 @@ impl<'r> Overlay<'r> {
             number,
             started_at,
             branch: recording.context.branch.as_deref().map(Into::into),
-            revision: recording
-                .context
-                .tested_revision
-                .as_deref()
-                .or(recording.context.commit_sha.as_deref())
-                .map(Into::into),
+            revision: recording.context.revision().map(Into::into),
             variant: recording.context.suite.as_deref().unwrap_or_default().into(),
         };
         let stored = history

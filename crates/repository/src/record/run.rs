@@ -1,7 +1,7 @@
 //! The rows of the run and of its shards.
 
 use assay_domain::{
-    recording::{CONTENT_VERSION, RecordedTest, Recording},
+    recording::{CONTENT_VERSION, RecordedTest, Recording, RunContext},
     run::{Counts, Outcome, RunState},
     store::StoreError,
     timestamp::Timestamp,
@@ -90,7 +90,7 @@ impl RunKey<'_> {
     }
 }
 
-/// The context of a run.
+/// The context of a run, as stored.
 #[derive(Debug, Clone, Default, Queryable, Selectable, Insertable, AsChangeset)]
 #[diesel(table_name = run, check_for_backend(Pg), treat_none_as_null = true)]
 pub(super) struct Context {
@@ -106,8 +106,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    fn of(recording: &Recording) -> Self {
-        let context = &recording.context;
+    fn of(context: &RunContext) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(storable);
         Self {
             branch: text(&context.branch),
@@ -122,19 +121,18 @@ impl Context {
         }
     }
 
-    /// This context, with missing values from another shard.
-    fn or(self, other: Self) -> Self {
-        Self {
-            branch: self.branch.or(other.branch),
-            commit_sha: self.commit_sha.or(other.commit_sha),
-            commit_message: self.commit_message.or(other.commit_message),
-            author_name: self.author_name.or(other.author_name),
-            tested_revision: self.tested_revision.or(other.tested_revision),
-            pull_request_number: self.pull_request_number.or(other.pull_request_number),
-            pull_request_title: self.pull_request_title.or(other.pull_request_title),
-            ci_provider: self.ci_provider.or(other.ci_provider),
-            suite: self.suite.or(other.suite),
-        }
+    fn stored(self) -> Result<RunContext, StoreError> {
+        Ok(RunContext {
+            branch: self.branch,
+            commit_sha: self.commit_sha,
+            commit_message: self.commit_message,
+            author_name: self.author_name,
+            tested_revision: self.tested_revision,
+            pull_request_number: self.pull_request_number,
+            pull_request_title: self.pull_request_title,
+            ci_provider: optional_word("CI provider", self.ci_provider.as_deref())?,
+            suite: self.suite,
+        })
     }
 }
 
@@ -175,12 +173,11 @@ impl NewRun {
     ) -> Result<Self, StoreError> {
         let recording = import.recording;
         let sharded = recording.shard.is_some();
-        let context = Context::of(recording);
         let id = known.as_ref().map_or(import.new_id, |known| known.id);
         let context = match known {
-            Some(known) if sharded => context.or(known.context),
+            Some(known) if sharded => recording.context.clone().or(known.context.stored()?),
             // A run without shards has the context of its only report.
-            Some(_) | None => context,
+            Some(_) | None => recording.context.clone(),
         };
         let started_at = shards.iter().map(|shard| shard.started_at).min();
         let outcome = outcome(shards)?;
@@ -190,7 +187,7 @@ impl NewRun {
             id,
             key_hash: import.run_key().hash(),
             sharded,
-            context,
+            context: Context::of(&context),
             status: outcome.map(Outcome::as_str),
             started_at: started_at.unwrap_or(At(recording.started_at)),
             finished_at: shards.iter().filter_map(|shard| shard.finished_at).max(),
