@@ -17,6 +17,7 @@ pub mod intake;
 pub mod key;
 pub mod observation;
 pub mod page;
+pub mod plain;
 pub mod plan;
 pub mod project;
 pub mod recording;

@@ -11,6 +11,7 @@ use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, StoredAttempt, TestAttempts},
     cause::band,
     execution::TestOutcome,
+    plain::plain,
     timestamp::{DAY_MS, Timestamp},
     verdict::StoredVerdict,
 };
@@ -79,17 +80,13 @@ pub fn of(
 /// What is said of the errors: the heading, the text and how many characters of it are shown at most.
 fn sections(errors: &[ErrorDetail]) -> [(&'static str, String, usize); 3] {
     let first = errors.iter().find(|error| error.has_text()).or(errors.first());
-    let messages = plain(&messages(errors).unwrap_or_default());
-    let snippet = plain(
-        first
-            .and_then(|error| error.snippet.as_deref())
-            .unwrap_or_default(),
-    );
+    let messages = messages(errors).unwrap_or_default();
+    let snippet = first.and_then(|error| error.snippet.as_deref());
     let frames = frames::own(&plain(first.and_then(frames).unwrap_or_default()));
     [
-        ("Error message", messages, MESSAGE_CHARS),
-        ("Code frame", snippet, FRAME_CHARS),
-        ("Stack frames", frames, STACK_CHARS),
+        ("Error message", plain(&messages), MESSAGE_CHARS),
+        ("Code frame", plain(snippet.unwrap_or_default()), FRAME_CHARS),
+        ("Stack frames", frames.into(), STACK_CHARS),
     ]
     .map(|(what, text, chars)| (what, text.trim_end().to_owned(), chars))
 }
@@ -360,53 +357,6 @@ fn beginning(text: &str, chars: usize, bytes: usize) -> &str {
 /// The length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|char| char != '`').map(str::len).max().unwrap_or(0)
-}
-
-/// Text without ANSI escape sequences and control characters other than line breaks and tabs.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(char) = chars.next() {
-        match char {
-            '\u{1b}' | '\u{9b}' => skip_sequence(char, &mut chars),
-            '\r' if chars.peek() == Some(&'\n') => {}
-            '\r' => plain.push('\n'),
-            '\n' | '\t' => plain.push(char),
-            char if char.is_control() => {}
-            char => plain.push(char),
-        }
-    }
-    plain
-}
-
-/// Skips the rest of an escape sequence: parameters up to the final byte, or a string up to its terminator.
-fn skip_sequence(introducer: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    let kind = if introducer == '\u{9b}' {
-        Some('[')
-    } else {
-        chars.next_if(|char| !char.is_control())
-    };
-    match kind {
-        Some('[') => {
-            while chars
-                .next_if(|char| matches!(char, '\u{20}'..='\u{3f}'))
-                .is_some()
-            {}
-            chars.next_if(|char| matches!(char, '\u{40}'..='\u{7e}'));
-        }
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            // A string that nobody ended stops at the line's end, lest it swallow the report.
-            while let Some(char) = chars.next_if(|char| *char != '\n') {
-                if char == '\u{7}' || (char == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
-                    break;
-                }
-            }
-        }
-        Some('(' | ')' | '*' | '+') => {
-            chars.next_if(|char| !char.is_control());
-        }
-        Some(_) | None => {}
-    }
 }
 
 #[cfg(test)]

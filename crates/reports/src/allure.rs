@@ -134,7 +134,7 @@ impl TestResult {
         let mut name = text::joined(parts.chain(std::iter::once(title)));
         let values = self.values_beside_name(title);
         if !values.is_empty() {
-            name = text::identifying(&format!("{name} [{}]", text::clean(&values.join(", ")))).into_owned();
+            name = text::identifying(&format!("{name} [{}]", text::plain(&values.join(", ")))).into_owned();
         }
         let known = || {
             input

@@ -36,7 +36,7 @@ impl Input<'_> {
 
     /// The error of one text that holds message and stack, as JavaScript's stacks do.
     pub(crate) fn error_of_stack(&self, whole: &str, snippet: Option<&str>) -> Option<ErrorDetail> {
-        let whole = text::clean(whole);
+        let whole = text::plain(whole);
         let parts = Parts::of(&whole);
         let snippet = snippet
             .filter(|frame| !frame.trim().is_empty())

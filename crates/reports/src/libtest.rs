@@ -148,7 +148,7 @@ impl Event {
             _ => AttemptStatus::Failed,
         };
         let output = self.stdout.as_deref().unwrap_or_default();
-        let panic = text::clean(panic_in(output)).into_owned();
+        let panic = text::plain(panic_in(output)).into_owned();
         let message = self.message.as_deref().or(Some(panic.as_str()));
         let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
         let errors = if ended == AttemptStatus::Failed {

@@ -125,7 +125,7 @@ fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 
 /// The path with `/` only, clean of control characters, a `file:` address as a path, `.` and `..` resolved.
 fn normal(path: &str) -> String {
-    let path = text::clean(path.trim());
+    let path = text::plain(path.trim());
     let path = path.strip_prefix("file://").unwrap_or(&path);
     let path: Cow<'_, str> = if path.contains('\\') && (has_drive(path) || !path.contains('/')) {
         Cow::Owned(path.replace('\\', "/"))

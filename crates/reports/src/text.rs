@@ -6,54 +6,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits;
 
-/// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
-/// `\n`.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if is_plain(text.as_bytes()) || !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-        return Cow::Borrowed(text);
-    }
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\u{1b}' => skip_escape(&mut rest),
-            '\u{9b}' => skip_control_sequence(&mut rest),
-            '\r' if rest.peek() == Some(&'\n') => {}
-            '\r' => kept.push('\n'),
-            '\n' | '\t' => kept.push(c),
-            c if c.is_control() => {}
-            c => kept.push(c),
-        }
-    }
-    Cow::Owned(kept)
-}
-
-/// Whether a text surely has no control characters: most have none, and none of the bytes that one begins with.
-fn is_plain(bytes: &[u8]) -> bool {
-    // Names are short and of printable ASCII: eight bytes at once, without a loop for what is left over.
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let printable = |bytes: [u8; 8]| {
-        let eight = u64::from_ne_bytes(bytes);
-        let below_space = eight.wrapping_sub(ONES * 0x20) & !eight;
-        let above_tilde = eight.wrapping_add(ONES) | eight;
-        (below_space | above_tilde) & (ONES * 0x80) == 0
-    };
-    let (eights, rest) = bytes.as_chunks::<8>();
-    let mut last = [b' '; 8];
-    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    if printable(last) && eights.iter().all(|eight| printable(*eight)) {
-        return true;
-    }
-    // Every control character begins with one of these bytes, 0xC2 among others.
-    let suspect = |byte: u8| matches!(byte, 0..=8 | 11..=31 | 127 | 0xc2);
-    // Without a way out of the loop, so that it runs over many bytes at once.
-    !bytes.iter().fold(false, |any, byte| any | suspect(*byte))
-}
+pub(crate) use assay_domain::plain::plain;
 
 /// A message, stack or code frame fit to store: clean, without blank lines around it, at most `most` characters (its
 /// head and its tail are kept); none where nothing is left.
 pub(crate) fn stored(text: &str, most: usize) -> Option<String> {
-    let clean = clean(text);
+    let clean = plain(text);
     let text = trim_lines(&clean);
     if text.trim().is_empty() {
         None
@@ -80,7 +38,7 @@ pub(crate) fn snippet(text: &str) -> Option<String> {
 /// A title, branch or other single value fit to store: clean, bounded; none where nothing is left. Spaces around it
 /// belong to it.
 pub(crate) fn title(text: &str) -> Option<String> {
-    let clean = clean(text);
+    let clean = plain(text);
     if clean.trim().is_empty() {
         None
     } else {
@@ -92,7 +50,7 @@ pub(crate) fn title(text: &str) -> Option<String> {
 pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut name = String::with_capacity(USUAL_NAME);
     for part in parts {
-        let part = clean(part);
+        let part = plain(part);
         if part.trim_start().is_empty() {
             continue;
         }
@@ -201,55 +159,9 @@ fn trim_lines(text: &str) -> &str {
     text.get(line..).unwrap_or(text)
 }
 
-/// Skips what follows an escape character: a control sequence, an operating system command, or one character.
-fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match rest.peek() {
-        Some('[') => {
-            rest.next();
-            skip_control_sequence(rest);
-        }
-        Some(']') => {
-            // Ends with a bell or with escape and backslash; a line break means that it never was one.
-            while let Some(c) = rest.next_if(|c| *c != '\n') {
-                if c == '\u{7}' || c == '\u{9c}' || (c == '\u{1b}' && rest.next_if_eq(&'\\').is_some()) {
-                    break;
-                }
-            }
-        }
-        Some('(' | ')') => {
-            rest.next();
-            rest.next_if(char::is_ascii_alphanumeric);
-        }
-        Some('=' | '>' | '7' | '8' | 'c' | 'M') => {
-            rest.next();
-        }
-        _ => {}
-    }
-}
-
-fn skip_control_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    while rest.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
-    rest.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn escape_sequences_and_control_characters_go() {
-        assert_eq!(
-            clean("\u{1b}[31m\u{1b}[1mred\u{1b}[22m\u{1b}[39m \u{7}bell\0 nul"),
-            "red bell nul"
-        );
-        assert_eq!(clean("a\r\nb\rc\td"), "a\nb\nc\td");
-        assert_eq!(
-            clean("\u{1b}]8;;https://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{9b}1mbold"),
-            "link bold"
-        );
-        assert_eq!(clean("cut \u{1b}["), "cut ");
-        assert!(matches!(clean("plain ✓ text"), Cow::Borrowed(_)));
-    }
 
     #[test]
     fn long_texts_keep_their_head_and_tail() {

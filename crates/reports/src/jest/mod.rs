@@ -92,7 +92,7 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
     if file.status.as_deref() != Some("failed") || file.assertion_results.iter().any(failed) {
         return None;
     }
-    let message = text::clean(file.message.as_deref().unwrap_or_default());
+    let message = text::plain(file.message.as_deref().unwrap_or_default());
     let message = message
         .trim_start()
         .trim_start_matches("● Test suite failed to run")
@@ -201,7 +201,7 @@ fn timed(last: Attempt, test: &Assertion) -> Attempt {
 }
 
 fn code_frame(printed: &str) -> Option<String> {
-    let clean = text::clean(printed);
+    let clean = text::plain(printed);
     let frame = Parts::of(&clean).snippet;
     (!frame.trim().is_empty()).then(|| dedent(frame))
 }

@@ -85,7 +85,7 @@ pub(super) struct Parts {
 
 /// Takes a text apart; `first_attempt` where the other attempts have elements of their own.
 pub(super) fn parts(body: &str, first_attempt: bool) -> Parts {
-    let clean = text::clean(body);
+    let clean = text::plain(body);
     let mut lines: Vec<&str> = clean
         .trim_matches('\n')
         .lines()

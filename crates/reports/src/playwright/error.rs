@@ -60,7 +60,7 @@ fn in_parts(input: &Input<'_>, error: &Error) -> ErrorDetail {
     let mut stack = error
         .stack
         .as_deref()
-        .map(|stack| text::clean(stack).trim_end().to_owned());
+        .map(|stack| text::plain(stack).trim_end().to_owned());
     for cause in causes(error) {
         let stack = stack.get_or_insert_default();
         let cause_text = [&cause.stack, &cause.message, &cause.value]
@@ -69,7 +69,7 @@ fn in_parts(input: &Input<'_>, error: &Error) -> ErrorDetail {
             .next();
         if let Some(cause_text) = cause_text {
             // As Node.js prints it; a writer into a string cannot fail.
-            let _ = write!(stack, "\n[cause]: {}", text::clean(cause_text).trim_end());
+            let _ = write!(stack, "\n[cause]: {}", text::plain(cause_text).trim_end());
         }
     }
     ErrorDetail {
@@ -90,7 +90,7 @@ fn in_one_text(input: &Input<'_>, error: &Error) -> ErrorDetail {
         .as_deref()
         .or(error.value.as_deref())
         .unwrap_or_default();
-    let whole = text::clean(whole);
+    let whole = text::plain(whole);
     let parts = Parts::of(&whole);
     ErrorDetail {
         message: text::message(parts.message),

@@ -34,6 +34,9 @@ fn names(source: &str, room: &str) -> bool {
     // The compact form, and a line of the list form.
     let (path, item) = (format!("crate::{room}::"), format!("{room}::"));
     source.lines().any(|line| {
-        line.contains(&path) || line.strip_prefix("    ").is_some_and(|line| line.starts_with(&item))
+        line.contains(&path)
+            || line
+                .strip_prefix("    ")
+                .is_some_and(|line| line.starts_with(&item))
     })
 }

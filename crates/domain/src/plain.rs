@@ -1,0 +1,85 @@
+//! Text of reports without escape sequences and control characters.
+
+use std::{borrow::Cow, iter::Peekable, str::Chars};
+
+/// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
+/// `\n`.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut rest),
+            '\u{9b}' => skip_control_sequence(&mut rest),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => kept.push('\n'),
+            '\n' | '\t' => kept.push(c),
+            c if c.is_control() => {}
+            c => kept.push(c),
+        }
+    }
+    Cow::Owned(kept)
+}
+
+/// Whether a text has no control characters other than line breaks and tabs.
+fn is_plain(text: &str) -> bool {
+    // Every control character begins with one of these bytes; 0xC2 begins others too.
+    let is_suspect = |byte: u8| matches!(byte, 0..=8 | 11..=31 | 127 | 0xc2);
+    // Without an early exit, so that the compiler checks many bytes at once. Most texts are plain.
+    let is_suspicious = text.bytes().fold(false, |any, byte| any | is_suspect(byte));
+    !is_suspicious || !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Skips what follows an escape character: a control sequence, an operating system command, or one character.
+fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
+    match rest.peek() {
+        Some('[') => {
+            rest.next();
+            skip_control_sequence(rest);
+        }
+        Some(']') => {
+            // Ends with a bell or with escape and backslash; a line break means that it never was one.
+            while let Some(c) = rest.next_if(|c| *c != '\n') {
+                if c == '\u{7}' || c == '\u{9c}' || (c == '\u{1b}' && rest.next_if_eq(&'\\').is_some()) {
+                    break;
+                }
+            }
+        }
+        Some('(' | ')') => {
+            rest.next();
+            rest.next_if(char::is_ascii_alphanumeric);
+        }
+        Some('=' | '>' | '7' | '8' | 'c' | 'M') => {
+            rest.next();
+        }
+        _ => {}
+    }
+}
+
+fn skip_control_sequence(rest: &mut Peekable<Chars<'_>>) {
+    while rest.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
+    rest.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_control_characters_go() {
+        assert_eq!(
+            plain("\u{1b}[31m\u{1b}[1mred\u{1b}[22m\u{1b}[39m \u{7}bell\0 nul"),
+            "red bell nul"
+        );
+        assert_eq!(plain("a\r\nb\rc\td"), "a\nb\nc\td");
+        assert_eq!(
+            plain("\u{1b}]8;;https://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{9b}1mbold"),
+            "link bold"
+        );
+        assert_eq!(plain("cut \u{1b}["), "cut ");
+        assert!(matches!(plain("plain ✓ text"), Cow::Borrowed(_)));
+    }
+}
