@@ -52,7 +52,8 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         }
     };
     let store: Arc<dyn Store> = database;
-    let app = assay_api::App::new(Arc::clone(&store), limiter, Arc::new(clock::now))
+    let engine = Arc::new(Engine::default());
+    let app = assay_api::App::new(Arc::clone(&store), engine.clone(), limiter, Arc::new(clock::now))
         .with_answer_bytes(answer_bytes)
         .with_origins(origins)
         .with_threads(usize::try_from(sizes.blocking)?);
@@ -115,7 +116,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         log::info!("reports are taken on {scheme}://{}/ingest/v1", socket.address);
         let intake = assay_intake::App::new(
             database,
-            Arc::new(Engine::default()),
+            engine,
             upload_limiter,
             Arc::new(clock::now),
             uploads,

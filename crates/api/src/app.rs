@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use assay_access::{check::PresentedKey, directory::Directory, limit::RateLimiter, usage::KeyUsage};
 use assay_domain::{store::Store, timestamp::Timestamp};
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, MetricsRegistry, TimeLimits};
 
 use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
@@ -28,7 +28,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) directory: Arc<Directory>,
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) engine: Arc<dyn Diagnose>,
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
     pub(crate) usage: Arc<KeyUsage>,
@@ -39,13 +39,18 @@ pub struct App {
 }
 
 impl App {
-    /// An application that reads from `store`, counts requests with `limiter` and takes the time of each request from
-    /// `clock`. It judges with the engine's defaults, like the stored verdicts.
-    pub fn new(store: Arc<dyn Store>, limiter: Arc<dyn RateLimiter>, clock: Clock) -> Self {
+    /// An application that reads from `store`, judges with `engine`, counts requests with `limiter` and takes the time of
+    /// each request from `clock`. The stored verdicts must be of the same engine.
+    pub fn new(
+        store: Arc<dyn Store>,
+        engine: Arc<dyn Diagnose>,
+        limiter: Arc<dyn RateLimiter>,
+        clock: Clock,
+    ) -> Self {
         Self {
             directory: Arc::new(Directory::new(Arc::clone(&store))),
             store,
-            engine: Arc::default(),
+            engine,
             limiter,
             clock,
             usage: Arc::default(),

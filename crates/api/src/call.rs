@@ -10,8 +10,9 @@ use assay_domain::{
     store::Store,
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
+    verdict::Suspects,
 };
-use assay_flakiness::{Engine, Suspects};
+use assay_flakiness::Diagnose;
 
 use crate::{
     error::ApiError,
@@ -24,7 +25,7 @@ use crate::{
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a Directory,
-    pub(crate) engine: &'a Engine,
+    pub(crate) engine: &'a dyn Diagnose,
     pub(crate) metrics: &'a Metrics,
     pub(crate) caller: Caller,
     /// The time of the request, the same for everything in its answer.

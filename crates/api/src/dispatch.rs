@@ -119,7 +119,7 @@ fn read(
     let call = Call {
         store: &*app.store,
         directory: &app.directory,
-        engine: &app.engine,
+        engine: &*app.engine,
         metrics: &app.metrics,
         caller: grant.caller,
         now,

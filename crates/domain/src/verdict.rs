@@ -224,9 +224,59 @@ pub struct Judgement {
 }
 
 /// Port of the engine, so that a store can judge a history within its transaction.
+///
+/// An engine may override the other methods to leave out work whose result they drop.
 pub trait Judge: Send + Sync {
     /// The verdicts on every test that has a result in the engine's window, ascending by test.
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement>;
+
+    /// The verdicts on those of `tests` that have a result in the window, ascending by test.
+    fn judge_tests(&self, history: &History, now: Timestamp, tests: &[TestOrdinal]) -> Vec<Judgement> {
+        let mut judgements = self.judge(history, now);
+        judgements.retain(|judgement| tests.contains(&judgement.verdict.test));
+        judgements
+    }
+
+    /// The flaky and broken tests of the window.
+    fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
+        let mut suspects = Suspects::default();
+        for Judgement { verdict, .. } in self.judge(history, now) {
+            suspects.add(verdict.status, || verdict);
+        }
+        suspects
+    }
+}
+
+/// The tests of a window that somebody should look at.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Suspects {
+    /// The verdicts on the flaky and broken tests, ascending by test.
+    pub verdicts: Vec<Verdict>,
+    /// How many tests fail now without being flaky or broken.
+    pub failing: u64,
+    /// How many tests have too few runs for a verdict.
+    pub gathering: u64,
+}
+
+impl Suspects {
+    /// Counts a test with this status. `verdict` is called for a flaky or broken test alone.
+    pub fn add(&mut self, status: VerdictStatus, verdict: impl FnOnce() -> Verdict) {
+        match status {
+            VerdictStatus::Flaky | VerdictStatus::Broken => self.verdicts.push(verdict()),
+            VerdictStatus::Failing => self.failing += 1,
+            VerdictStatus::InsufficientData => self.gathering += 1,
+            VerdictStatus::Healthy => {}
+        }
+    }
+
+    /// Both, those of the later tests last.
+    #[must_use]
+    pub fn and(mut self, mut more: Self) -> Self {
+        self.verdicts.append(&mut more.verdicts);
+        self.failing += more.failing;
+        self.gathering += more.gathering;
+        self
+    }
 }
 
 /// A test in the flaky list, and of an offline analysis.

@@ -21,7 +21,7 @@ use assay_domain::{
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
-use assay_flakiness::{Engine, ErrorTexts, FailureCause};
+use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
 pub use evidence::runs_elsewhere;
@@ -35,7 +35,7 @@ pub use sentence::explanation;
 /// has no such run.
 pub fn run_failures(
     store: &dyn Store,
-    engine: &Engine,
+    engine: &dyn Diagnose,
     project: &Project,
     query: &FailuresQuery,
     now: Timestamp,
@@ -61,7 +61,7 @@ pub fn run_failures(
 /// The cause of a test's failed attempts, judged by the runs that started until theirs; `None` if no attempt failed.
 pub fn failure_of(
     store: &dyn Store,
-    engine: &Engine,
+    engine: &dyn Diagnose,
     project: &Project,
     attempts: &TestAttempts,
     now: Timestamp,
@@ -320,7 +320,7 @@ struct Explained {
 impl Explained {
     fn read(
         snapshot: &mut dyn Snapshot,
-        engine: &Engine,
+        engine: &dyn Diagnose,
         run: &FailedRun,
         knowledge: Knowledge,
         now: Timestamp,

@@ -10,16 +10,18 @@ use assay_domain::{
     store::{ResultKey, Snapshot, Store, StoreError, in_snapshot},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Evidence, FlakySort, LastRun, Verdict, VerdictEntry, VerdictStatus},
+    verdict::{
+        ENGINE_WINDOW_DAYS, Evidence, FlakySort, Judge, LastRun, Suspects, Verdict, VerdictEntry,
+        VerdictStatus,
+    },
 };
-use assay_flakiness::{Engine, Suspects};
 use serde::Serialize;
 
 /// The flaky and broken tests of the last 14 days as of one state of the project, so that an import or a deletion in
 /// between does not mix two. `judge` calls the engine; a caller measures there how long it takes.
 pub fn flaky_list(
     store: &dyn Store,
-    engine: &Engine,
+    engine: &dyn Judge,
     judge: impl Fn(&History) -> Suspects,
     project: &Project,
     query: &FlakyQuery,
@@ -141,7 +143,7 @@ fn named(snapshot: &mut dyn Snapshot, listed: Vec<Verdict>) -> Result<Vec<Named>
 }
 
 fn evidence(
-    engine: &Engine,
+    engine: &dyn Judge,
     history: &History,
     now: Timestamp,
     shown: &[Named],

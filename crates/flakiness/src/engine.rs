@@ -4,7 +4,7 @@ use assay_domain::{
     observation::{Bitmap, History},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Verdict, VerdictStatus},
+    verdict::{DroppedRun, Evidence, Judgement, Signal, Suspects, Verdict, VerdictStatus},
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -20,7 +20,6 @@ use crate::{
     row::WORDS,
     sheet::Sheet,
     status::{Case, clean, clean_status},
-    suspects::Suspects,
     timeline::Timeline,
     trajectory::Trajectory,
 };
@@ -64,23 +63,20 @@ impl Engine {
 
     /// The verdicts on the flaky and broken tests alone: nothing is put into words of the many others.
     pub fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
-        let blocks = self.examine(
-            history,
-            now,
-            None,
-            |suspects: &mut Suspects, examined| match examined.status() {
-                VerdictStatus::Flaky | VerdictStatus::Broken => suspects.verdicts.push(examined.verdict()),
-                VerdictStatus::Failing => suspects.failing += 1,
-                VerdictStatus::InsufficientData => suspects.gathering += 1,
-                VerdictStatus::Healthy => {}
-            },
-        );
+        let blocks = self.examine(history, now, None, |suspects: &mut Suspects, examined| {
+            suspects.add(examined.status(), || examined.verdict())
+        });
         blocks.into_iter().fold(Suspects::default(), Suspects::and)
     }
 
     /// The verdicts with their evidence on those of `tests` that have a result in the window, ascending by test.
     pub fn judge_tests(&self, history: &History, now: Timestamp, tests: &[TestOrdinal]) -> Vec<Judgement> {
         self.judgements(history, now, Some(tests))
+    }
+
+    /// The verdicts with their evidence on every test with a result in the window, ascending by test.
+    pub(crate) fn judge_all(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
+        self.judgements(history, now, None)
     }
 
     fn judgements(&self, history: &History, now: Timestamp, only: Option<&[TestOrdinal]>) -> Vec<Judgement> {
@@ -144,12 +140,6 @@ impl Engine {
                 },
             )
             .collect()
-    }
-}
-
-impl Judge for Engine {
-    fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
-        self.judgements(history, now, None)
     }
 }
 

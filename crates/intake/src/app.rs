@@ -17,8 +17,8 @@ use assay_domain::{
     intake::IngestKeys,
     store::{Recorder, Store},
     timestamp::Timestamp,
-    verdict::Judge,
 };
+use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Shares, TimeLimits};
 use tokio::sync::{Semaphore, watch};
 
@@ -46,7 +46,7 @@ pub struct App(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) keys: Arc<dyn IngestKeys>,
     pub(crate) recorder: Arc<dyn Recorder>,
-    pub(crate) judge: Arc<dyn Judge + Send + Sync>,
+    pub(crate) judge: Arc<dyn Diagnose>,
     /// What the failures of a report are explained by.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) directory: IngestDirectory,
@@ -73,7 +73,7 @@ impl App {
     /// An application that stores reports in `database`, judged by `judge`, for its ingest keys.
     pub fn new<D: IngestKeys + Recorder + Store + 'static>(
         database: Arc<D>,
-        judge: Arc<dyn Judge + Send + Sync>,
+        judge: Arc<dyn Diagnose>,
         limiter: Arc<dyn RateLimiter>,
         clock: Clock,
         limits: Limits,

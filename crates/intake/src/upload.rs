@@ -24,7 +24,6 @@ use assay_domain::{
     store::{DueJudgement, RecordError, StoredRecording},
 };
 use assay_explain::failures::{ReportFailures, report_failures};
-use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Choice, Files, Origin, Prepared};
 use assay_listener::Rejected;
 use assay_reports::{Options, SourceFile};
@@ -173,7 +172,7 @@ fn explain(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Parsed, 
         .project_of_key(grant.project, now)?
         .ok_or(RecordError::NoProject(grant.project))?;
     let report = (&parsed.prepared.recording, grant.rules());
-    let failures = report_failures(&*app.store, &Engine::default(), &project, report, now)?;
+    let failures = report_failures(&*app.store, &*app.judge, &project, report, now)?;
     Ok(Parsed {
         failures: Some(failures),
         ..parsed

@@ -10,6 +10,7 @@ use actix_web::{App as Actix, test as web};
 use assay_access::limit::InProcess;
 use assay_api::{App, BASE, ROUTES};
 use assay_domain::timestamp::Timestamp;
+use assay_flakiness::Engine;
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 
 /// Every route with the most statements that it costs, and whether these stand in a transaction, which costs two more
@@ -83,7 +84,12 @@ async fn every_route_costs_the_statements_that_are_told() {
 
     let store = Arc::new(world.database.connect());
     let clock = Arc::new(|| Timestamp::from(time::OffsetDateTime::now_utc()));
-    let app = App::new(store, Arc::new(InProcess::new(0)), clock);
+    let app = App::new(
+        store,
+        Arc::new(Engine::default()),
+        Arc::new(InProcess::new(0)),
+        clock,
+    );
     let service = web::init_service(Actix::new().configure(assay_api::configure(app))).await;
     let ask = async |path: &str| {
         let request = web::TestRequest::with_uri(&format!("{BASE}{path}"))

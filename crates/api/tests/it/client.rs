@@ -10,6 +10,7 @@ use actix_web::{
 };
 use assay_access::limit::{InProcess, RateLimiter};
 use assay_api::{App, BASE};
+use assay_flakiness::Engine;
 use serde_json::Value;
 
 use crate::{ids::NOW, seed::Seed, store::Mode};
@@ -44,7 +45,12 @@ impl Api {
 
     fn with(limiter: Arc<dyn RateLimiter>) -> Self {
         let seed = Arc::new(Seed::new());
-        let app = App::new(seed.clone(), limiter, Arc::new(|| NOW));
+        let app = App::new(
+            seed.clone(),
+            Arc::new(Engine::default()),
+            limiter,
+            Arc::new(|| NOW),
+        );
         Self { seed, app }
     }
 

@@ -15,7 +15,7 @@ use assay_domain::{
     test::{CandidateFiles, TestLookup, TestOrdinal, TestSelector},
     timestamp::Timestamp,
 };
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 
 use super::{Explained, ExplainedFailure, Gate, SignatureNumbers, gate, texts};
 
@@ -62,7 +62,7 @@ pub struct Looked {
 /// The causes of failures that are not stored, as of one state of the project.
 pub fn local_failures(
     store: &dyn Store,
-    engine: &Engine,
+    engine: &dyn Diagnose,
     project: &Project,
     local: &LocalRun,
     now: Timestamp,
@@ -97,7 +97,7 @@ pub fn local_failures(
 
 fn explained(
     snapshot: &mut dyn Snapshot,
-    engine: &Engine,
+    engine: &dyn Diagnose,
     branch: Option<&str>,
     known: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,

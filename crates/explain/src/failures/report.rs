@@ -18,7 +18,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use assay_flakiness::{Engine, ErrorTexts, FailureCause};
+use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
 use super::{ExplainedFailure, Gate, SignatureNumbers, gate, listed_before, runs_elsewhere};
@@ -59,7 +59,7 @@ pub struct ReportFailure {
 /// Explains the failures of a report by the runs that are stored.
 pub fn report_failures(
     store: &dyn Store,
-    engine: &Engine,
+    engine: &dyn Diagnose,
     project: &Project,
     (recording, rules): (&Recording, RecordingRules),
     now: Timestamp,
@@ -87,7 +87,7 @@ struct Overlay<'r> {
 impl<'r> Overlay<'r> {
     fn new(
         snapshot: &mut dyn Snapshot,
-        engine: &Engine,
+        engine: &dyn Diagnose,
         recording: &'r Recording,
         known: RecognisedReport,
         now: Timestamp,
@@ -148,7 +148,7 @@ impl<'r> Overlay<'r> {
     fn explained(
         self,
         snapshot: &mut dyn Snapshot,
-        engine: &Engine,
+        engine: &dyn Diagnose,
         now: Timestamp,
     ) -> Result<ReportFailures, StoreError> {
         let tests: HashMap<TestOrdinal, &RecordedTest> =
