@@ -1,13 +1,9 @@
 //! How much one import may hold.
 
-use assay_reports::Report;
+use assay_reports::{MOST_ATTEMPTS, MOST_TESTS, Report};
 
-/// Most tests of one import.
-const MOST_TESTS: usize = 500_000;
 /// Longest test name or file, in bytes of UTF-8.
 const LONGEST_TEST: usize = 8_000;
-/// Most attempts of one test in one import.
-const MOST_ATTEMPTS: usize = 1_000;
 
 /// An import above a limit of the store. No part of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,12 +5,8 @@ use assay_domain::{recording::RunContext, run::CiProvider};
 use crate::{
     choice::{Chooser, Origin},
     text::{self, tidy},
+    values::{LONGEST_LINE, LONGEST_MESSAGE},
 };
-
-/// Longest author, title, suite, job or runner that is kept, in characters.
-pub(crate) const LONGEST_LINE: usize = 500;
-/// Longest commit message that is kept, in characters.
-const LONGEST_MESSAGE: usize = 10_000;
 
 /// The context of the run, each value from the first source that has it.
 ///

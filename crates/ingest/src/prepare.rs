@@ -11,12 +11,12 @@ use crate::{
     bounds::{self, TooLarge},
     choice::{Choice, Chooser, Origin},
     content::{self, Files},
-    context::{self, LONGEST_LINE},
-    doubts,
+    context, doubts,
     flags::Flags,
     results, run_key,
     text::tidy,
     times,
+    values::LONGEST_LINE,
 };
 
 /// A report as it arrives.

@@ -6,10 +6,11 @@ use crate::text::{BadText, one_line};
 
 /// Most shards of one run.
 const MOST_SHARDS: u32 = 10_000;
-/// Longest commit, author, suite or title, in characters.
-const LONGEST_LINE: usize = 500;
-/// Longest commit message, in characters.
-const LONGEST_MESSAGE: usize = 10_000;
+/// Longest commit, author, suite, title, job or runner, in characters: a longer value of a user is refused, and one of CI
+/// or a report is cut.
+pub(crate) const LONGEST_LINE: usize = 500;
+/// Longest commit message, in characters, by the same rule.
+pub const LONGEST_MESSAGE: usize = 10_000;
 /// Longest run key, in characters; a suite's name is added to it.
 const LONGEST_RUN_KEY: usize = 400;
 /// Longest duration of a run, in milliseconds: a year.

@@ -36,7 +36,7 @@ pub(crate) const PARSING_FACTOR: u64 = 4;
 /// Characters of a field.
 pub(crate) const FIELD_CHARACTERS: usize = 2_000;
 /// Characters of the field `message`, as for `assay import`.
-pub(crate) const MESSAGE_CHARACTERS: usize = 10_000;
+pub(crate) const MESSAGE_CHARACTERS: usize = assay_ingest::values::LONGEST_MESSAGE;
 /// Bytes of the field `ci`.
 pub(crate) const CI_BYTES: usize = 64 << 10;
 /// Bytes of the field `knownFiles`.

@@ -52,5 +52,6 @@ pub use import::{
     why_no_report,
 };
 pub use karate::{FEATURE_SUFFIX as KARATE_FEATURE_SUFFIX, SUMMARY as KARATE_SUMMARY};
+pub use limits::{ATTEMPTS as MOST_ATTEMPTS, TESTS as MOST_TESTS};
 pub use paths::shown as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -4,10 +4,10 @@
 pub(crate) const FILE_BYTES: usize = 512 << 20;
 /// Bytes of all files of one import, after unpacking.
 pub(crate) const IMPORT_BYTES: usize = 1 << 30;
-/// Tests of one import, as many as a store takes.
-pub(crate) const TESTS: usize = 500_000;
-/// Attempts of one test; a report of more is a repeat run and adds no information.
-pub(crate) const ATTEMPTS: usize = 1_000;
+/// Most tests of one import, read or stored.
+pub const TESTS: usize = 500_000;
+/// Most attempts of one test, read or stored; a report of more is a repeat run and adds no information.
+pub const ATTEMPTS: usize = 1_000;
 /// Attempts of one test of which a report gives only the number. No tool retries a test more often.
 pub(crate) const COUNTED_ATTEMPTS: usize = 20;
 /// Errors of one attempt.

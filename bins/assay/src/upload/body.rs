@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_ingest::Flags;
+use assay_ingest::{Flags, values::LONGEST_MESSAGE};
 use assay_reports::{Format, SourceFile, ci::CiContext};
 use serde_json::{Value, json};
 
@@ -17,8 +17,6 @@ const LEVEL: i32 = 3;
 const LONGEST_NAME: usize = 300;
 /// Most bytes of names of the checkout's files that the server takes.
 const MOST_KNOWN_FILES: usize = 4 << 20;
-/// Longest commit message that is sent, in characters, as for `assay import`.
-const LONGEST_MESSAGE: usize = 10_000;
 /// Longest other value, in characters.
 const LONGEST_VALUE: usize = 2_000;
 
