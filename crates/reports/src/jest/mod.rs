@@ -244,7 +244,7 @@ fn without_heading<'a>(message: &'a str, test: &Assertion) -> Cow<'a, str> {
     if !message.contains("● ") {
         return Cow::Borrowed(message);
     }
-    let clean = text::clean(message);
+    let clean = text::plain(message);
     let below = clean
         .trim_start()
         .strip_prefix("● ")
