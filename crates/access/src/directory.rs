@@ -51,6 +51,11 @@ impl Directory {
         Ok(Grant::of(&stored.ok_or(Refusal::InvalidKey)?, now)?)
     }
 
+    /// Whose share of threads and queue the look-up of this key takes. Does not block.
+    pub fn share(&self, key: &PresentedKey) -> AdmissionShare {
+        self.keys.share(key.hash())
+    }
+
     /// The caller's project with this id, as seen at `now`. Blocks on the store.
     pub fn project(
         &self,
@@ -61,6 +66,24 @@ impl Directory {
         let read = || self.store.project(caller, id, now);
         let found = self.projects.get((caller.organization, id), now, read)?;
         Ok(found.map(|project| project.seen(caller.plan, now)))
+    }
+}
+
+/// What admission control counts work by: a key, or the share of all keys that are not known to exist.
+///
+/// A key is known once it was looked up and found. Keys that are not known are looked up in one share, and nothing else is
+/// done in it. Whoever makes up keys, each request with another one, therefore takes no more threads and no more of the
+/// queue than one key may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AdmissionShare(Option<KeyHash>);
+
+impl AdmissionShare {
+    /// The share of the keys that are not known.
+    pub const UNKNOWN_KEYS: Self = Self(None);
+
+    /// The share of a key that was checked.
+    pub const fn of(key: &PresentedKey) -> Self {
+        Self(Some(key.hash()))
     }
 }
 
@@ -89,5 +112,12 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
             self.0.insert(key, (now, value.clone()));
         }
         Ok(found)
+    }
+}
+
+impl<V: Clone> Recent<KeyHash, V> {
+    /// The share of a key, which is its own if its row was ever found and is still cached, however old it is.
+    pub(crate) fn share(&self, key: KeyHash) -> AdmissionShare {
+        AdmissionShare(self.0.contains_key(&key).then_some(key))
     }
 }

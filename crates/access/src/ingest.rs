@@ -14,7 +14,11 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-use crate::{check::bearer_token, directory::Recent, key};
+use crate::{
+    check::bearer_token,
+    directory::{AdmissionShare, Recent},
+    key,
+};
 
 /// How many uploads a minute one key may send unless configured otherwise.
 pub const DEFAULT_UPLOAD_LIMIT: u32 = 600;
@@ -139,5 +143,10 @@ impl IngestDirectory {
         let hash = key.0;
         let stored = self.keys.get(hash, now, || self.store.ingest_key(&hash))?;
         Ok(IngestGrant::of(stored.ok_or(IngestRefusal::InvalidKey)?, now)?)
+    }
+
+    /// Whose share of threads and queue the look-up of this key takes. Does not block.
+    pub fn share(&self, key: &PresentedIngestKey) -> AdmissionShare {
+        self.keys.share(key.0)
     }
 }

@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use assay_access::{check::PresentedKey, directory::Directory, limit::RateLimiter, usage::KeyUsage};
+use assay_access::{
+    directory::{AdmissionShare, Directory},
+    limit::RateLimiter,
+    usage::KeyUsage,
+};
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, MetricsRegistry, TimeLimits};
@@ -33,7 +37,7 @@ pub struct App {
     pub(crate) clock: Clock,
     pub(crate) usage: Arc<KeyUsage>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) admission: Arc<AdmissionControl<PresentedKey>>,
+    pub(crate) admission: Arc<AdmissionControl<AdmissionShare>>,
     pub(crate) memory: Arc<AnswerMemory>,
     pub(crate) origins: Origins,
 }

@@ -16,6 +16,7 @@ use actix_web::{
 };
 use assay_access::{
     check::{PresentedKey, budget_id},
+    directory::AdmissionShare,
     limit::{Admission, Budget, WINDOW_MS},
 };
 use assay_domain::timestamp::Timestamp;
@@ -82,14 +83,8 @@ async fn respond(
     let mut presented = None;
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
-            let ask = Ask::of(request);
-            let app = Arc::clone(app);
             presented = Some(key);
-            let admission = Arc::clone(&app.admission);
-            admission
-                .run(key, move || read(&app, route, &key, &ask, now))
-                .await
-                .unwrap_or_else(|rejected| Err(rejected.into()))
+            admitted(app, route, key, Ask::of(request), now).await
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -104,6 +99,26 @@ async fn respond(
             (error.response(), error.code())
         }
     }
+}
+
+/// Reads the answer on a thread that may block, in the key's share of the threads. A key that is not known is looked up
+/// first, in the share of all such keys.
+async fn admitted(
+    app: &Arc<App>,
+    route: &'static Route,
+    key: PresentedKey,
+    ask: Ask,
+    now: Timestamp,
+) -> Result<Reply, ApiError> {
+    let app = Arc::clone(app);
+    let admission = Arc::clone(&app.admission);
+    if app.directory.share(&key) == AdmissionShare::UNKNOWN_KEYS {
+        let looking = Arc::clone(&app);
+        let look_up = move || looking.directory.check(&key, now);
+        admission.run(AdmissionShare::UNKNOWN_KEYS, look_up).await??;
+    }
+    let reading = move || read(&app, route, &key, &ask, now);
+    admission.run(AdmissionShare::of(&key), reading).await?
 }
 
 /// Checks the key, then calls the handler. Blocks on the store.
@@ -216,7 +231,7 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
             let rest = left.lock().unwrap_or_else(PoisonError::into_inner).take();
             rest.ok_or(ApiError::Aborted)?.next(&*store)
         };
-        match app.admission.run(key, work).await {
+        match app.admission.run(AdmissionShare::of(&key), work).await {
             Ok(built) => return built,
             Err(Rejected::Overloaded) if tries < PART_TRIES => {
                 tries += 1;

@@ -23,7 +23,7 @@ use actix_web::{
 };
 use assay_access::{
     check::PresentedKey,
-    directory::Directory,
+    directory::{AdmissionShare, Directory},
     limit::{Admission, InProcess, RateLimiter},
     usage::KeyUsage,
 };
@@ -75,7 +75,7 @@ pub struct Front {
     clock: Clock,
     usage: Arc<KeyUsage>,
     limiter: Arc<InProcess>,
-    admission: Arc<AdmissionControl<PresentedKey>>,
+    admission: Arc<AdmissionControl<AdmissionShare>>,
     metrics: HttpMetrics,
     sessions: Sessions,
     api_url: Arc<str>,
@@ -203,7 +203,8 @@ impl Front {
                 Answer::Elsewhere(address) => Rendered::Elsewhere(address),
             })
         };
-        let mut response = match self.admission.run(key, rendering).await?? {
+        let share = AdmissionShare::of(&key);
+        let mut response = match self.admission.run(share, rendering).await?? {
             Rendered::Page(html) => body(html, StatusCode::OK, request)?,
             Rendered::Elsewhere(address) => see_other(&address),
         };
@@ -253,7 +254,7 @@ impl Front {
                 let directory = Arc::clone(&self.directory);
                 let granted = self
                     .admission
-                    .run(key, move || directory.check(&key, now))
+                    .run(self.directory.share(&key), move || directory.check(&key, now))
                     .await?;
                 granted.map(|_| key).map_err(FrontError::from)
             }

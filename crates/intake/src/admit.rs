@@ -29,7 +29,9 @@ pub(crate) async fn admit(
     let looking = std::sync::Arc::clone(app);
     let grant = app
         .look_ups
-        .run(presented, move || looking.directory.check(&presented, now))
+        .run(app.directory.share(&presented), move || {
+            looking.directory.check(&presented, now)
+        })
         .await??;
     // Asking about a key is not an upload.
     if *method == Method::POST

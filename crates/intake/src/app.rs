@@ -8,10 +8,7 @@ use std::{
     time::Duration,
 };
 
-use assay_access::{
-    ingest::{IngestDirectory, PresentedIngestKey},
-    limit::RateLimiter,
-};
+use assay_access::{directory::AdmissionShare, ingest::IngestDirectory, limit::RateLimiter};
 use assay_domain::{
     id::ProjectId,
     intake::IngestKeys,
@@ -56,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
     /// Admits look-ups of keys.
-    pub(crate) look_ups: AdmissionControl<PresentedIngestKey>,
+    pub(crate) look_ups: AdmissionControl<AdmissionShare>,
     /// Admits uploads to be stored: one of a project at a time, in the order in which they came.
     pub(crate) turns: AdmissionControl<ProjectId>,
     /// How long storing takes.

@@ -166,7 +166,8 @@ async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (H
         usage.note(&*server.store, grant.key, now);
         Ok(grant)
     };
-    let checked = endpoint.server.admission.run(key, check).await;
+    let share = endpoint.server.directory.share(&key);
+    let checked = endpoint.server.admission.run(share, check).await;
     match checked.map_err(|_| unavailable())? {
         Ok(grant) => Ok(Client { grant, key }),
         Err(CheckError::Refused(refused)) => Err(refusal(refused)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use assay_access::{
     check::{Grant, PresentedKey},
-    directory::Directory,
+    directory::{AdmissionShare, Directory},
     limit::{Admission, InProcess, RateLimiter as _, WINDOW_MS},
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
@@ -41,7 +41,7 @@ pub(crate) struct ToolServer {
     /// Counts calls, apart from requests to the read API.
     pub(crate) limiter: Arc<InProcess>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    pub(crate) admission: Arc<AdmissionControl<PresentedKey>>,
+    pub(crate) admission: Arc<AdmissionControl<AdmissionShare>>,
 }
 
 /// Who makes a request. The route puts it among the request's extensions.
@@ -133,7 +133,10 @@ impl ToolServer {
             Ok(draft.fit(limit, larger))
         };
         let rejected = |_| ToolError::new("The server is busy. Wait ten seconds and call again.");
-        self.admission.run(client.key, work).await.map_err(rejected)?
+        self.admission
+            .run(AdmissionShare::of(&client.key), work)
+            .await
+            .map_err(rejected)?
     }
 }
 

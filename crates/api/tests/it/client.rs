@@ -59,6 +59,11 @@ impl Api {
         Self { app, ..self }
     }
 
+    pub(crate) fn with_threads(self, threads: usize) -> Self {
+        let app = self.app.with_threads(threads);
+        Self { app, ..self }
+    }
+
     pub(crate) fn app(&self) -> App {
         self.app.clone()
     }

@@ -10,6 +10,7 @@
 )]
 
 mod admin;
+mod admission;
 mod caching;
 mod client;
 mod cors;

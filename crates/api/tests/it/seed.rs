@@ -1,6 +1,9 @@
 //! The content of the store in memory.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, atomic::AtomicUsize},
+};
 
 use assay_access::key::{SecretKey, mint};
 use assay_domain::{
@@ -33,6 +36,8 @@ pub(crate) struct Seed {
     pub(crate) mode: Mutex<Mode>,
     /// How many tests the run detail has besides the seed's own: for large bodies.
     pub(crate) padding: Mutex<usize>,
+    /// How many look-ups of unknown keys began.
+    pub(crate) hanging: AtomicUsize,
 }
 
 /// The texts of the seed's keys.
@@ -83,6 +88,7 @@ impl Seed {
             names,
             mode: Mutex::new(Mode::Healthy),
             padding: Mutex::new(0),
+            hanging: AtomicUsize::new(0),
         }
     }
 

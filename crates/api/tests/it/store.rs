@@ -1,6 +1,11 @@
 //! The store in memory, which can also fail.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
@@ -43,6 +48,8 @@ pub(crate) enum Mode {
     Unreachable,
     /// It panics below the project.
     Panics,
+    /// It does not answer whether an unknown key exists until the mode is another one.
+    UnknownKeysHang,
 }
 
 impl Seed {
@@ -53,7 +60,7 @@ impl Seed {
     /// Before a key or project is looked up.
     fn reach(&self) -> Result<(), StoreError> {
         match self.mode() {
-            Mode::Healthy | Mode::ReadsFail | Mode::Panics => Ok(()),
+            Mode::Healthy | Mode::ReadsFail | Mode::Panics | Mode::UnknownKeysHang => Ok(()),
             Mode::AllFail => Err(failure()),
             Mode::Unreachable => Err(StoreError::Unreachable("connection refused at 10.0.0.7".into())),
         }
@@ -64,7 +71,7 @@ impl Seed {
         match self.mode() {
             Mode::ReadsFail => Err(failure()),
             Mode::Panics => panic!("the store panicked"),
-            Mode::Healthy | Mode::AllFail | Mode::Unreachable => self.reach(),
+            Mode::Healthy | Mode::AllFail | Mode::Unreachable | Mode::UnknownKeysHang => self.reach(),
         }
     }
 }
@@ -123,7 +130,16 @@ impl Store for Seed {
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
         self.reach()?;
-        Ok(self.stored.get(hash).copied())
+        let found = self.stored.get(hash).copied();
+        if found.is_none() {
+            self.hanging.fetch_add(1, Ordering::SeqCst);
+            // Not for ever, so that a failed test ends.
+            let began = Instant::now();
+            while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(20) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(found)
     }
 
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
