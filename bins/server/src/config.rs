@@ -1,6 +1,7 @@
 //! Configuration: environment variables, each also a flag, each refused with one sentence where it is wrong.
 
 use std::{
+    borrow::Cow,
     net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _},
     num::NonZeroUsize,
     path::PathBuf,
@@ -11,6 +12,7 @@ use assay_api::Origins;
 use assay_listener::Files;
 use assay_repository::check_connection_string;
 use clap::Parser;
+use validator::{Validate, ValidationError};
 
 use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
@@ -33,8 +35,13 @@ PG_BIN names the folder of Postgres' programs where they are not found by themse
 ///
 /// Without ASSAY_DATABASE_URL it starts a private Postgres in ASSAY_DATA_DIR and stops it at the end. The program
 /// `assay` fills and administers the same database.
-#[derive(Debug, Clone, Parser)]
+#[derive(Debug, Clone, Parser, Validate)]
 #[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
+#[validate(
+    schema(function = demo_has_its_own_database),
+    schema(function = standbys_have_a_primary),
+    schema(function = tls_has_both_files)
+)]
 pub(crate) struct Config {
     /// The Postgres database, with its schema migrated; without it, a private one is started
     #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
@@ -262,30 +269,19 @@ impl Config {
         named(self.api_url.as_deref())
     }
 
-    /// Why the demonstration cannot run with this configuration.
-    pub(crate) fn check_demo(&self) -> Result<(), &'static str> {
-        if self.demo && self.database_url().is_some() {
-            return Err(
-                "--demo fills a private database of its own and never the one that ASSAY_DATABASE_URL or --database-url \
-                 names; try it with: env -u ASSAY_DATABASE_URL assay-server --demo",
-            );
-        }
-        Ok(())
+    /// Refuses settings that contradict each other, with one sentence.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.validate().map_err(|refused| {
+            let errors = refused.field_errors();
+            let first = errors.values().flat_map(|errors| errors.iter()).next();
+            let message = first.and_then(|error| error.message.as_deref());
+            message.map_or_else(|| refused.to_string(), str::to_owned)
+        })
     }
 
-    /// The named standbys, or why they are invalid; an empty variable counts as unset.
-    pub(crate) fn replica_url(&self) -> Result<Option<&str>, String> {
-        let Some(url) = named(self.replica_url.as_deref()) else {
-            return Ok(None);
-        };
-        if self.database_url().is_none() {
-            return Err(
-                "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys"
-                    .to_owned(),
-            );
-        }
-        check_connection_string(url).map_err(|error| format!("ASSAY_REPLICA_URL: {error}"))?;
-        Ok(Some(url))
+    /// The named standbys; an empty variable counts as unset.
+    pub(crate) fn replica_url(&self) -> Option<&str> {
+        named(self.replica_url.as_deref())
     }
 
     /// The named Redis server; an empty variable counts as unset.
@@ -293,15 +289,11 @@ impl Config {
         named(self.redis_url.as_deref())
     }
 
-    /// The paths of the certificate and its key, if TLS is configured; an error if only one is set.
-    pub(crate) fn tls(&self) -> Result<Option<Files>, &'static str> {
+    /// The paths of the certificate and its key, if TLS is configured.
+    pub(crate) fn tls(&self) -> Option<Files> {
         let given = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
-        match (given(&self.tls_cert), given(&self.tls_key)) {
-            (Some(certificate), Some(key)) => Ok(Some(Files { certificate, key })),
-            (None, None) => Ok(None),
-            (Some(_), None) => Err("ASSAY_TLS_CERT is set without ASSAY_TLS_KEY; TLS needs both"),
-            (None, Some(_)) => Err("ASSAY_TLS_KEY is set without ASSAY_TLS_CERT; TLS needs both"),
-        }
+        let (certificate, key) = given(&self.tls_cert).zip(given(&self.tls_key))?;
+        Some(Files { certificate, key })
     }
 
     /// The numbers of threads, blocking threads and connections, or why the configured numbers contradict each other.
@@ -327,6 +319,46 @@ impl Config {
             blocking: (pool - 1).max(1),
             pool,
         })
+    }
+}
+
+/// The error of settings that contradict each other.
+fn refused(why: impl Into<Cow<'static, str>>) -> ValidationError {
+    ValidationError::new("together").with_message(why.into())
+}
+
+fn demo_has_its_own_database(config: &Config) -> Result<(), ValidationError> {
+    if config.demo && config.database_url().is_some() {
+        return Err(refused(
+            "--demo fills a private database of its own and never the one that ASSAY_DATABASE_URL or --database-url \
+             names; try it with: env -u ASSAY_DATABASE_URL assay-server --demo",
+        ));
+    }
+    Ok(())
+}
+
+fn standbys_have_a_primary(config: &Config) -> Result<(), ValidationError> {
+    let Some(url) = config.replica_url() else {
+        return Ok(());
+    };
+    if config.database_url().is_none() {
+        return Err(refused(
+            "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys",
+        ));
+    }
+    check_connection_string(url).map_err(|error| refused(format!("ASSAY_REPLICA_URL: {error}")))
+}
+
+fn tls_has_both_files(config: &Config) -> Result<(), ValidationError> {
+    let given = |file: &Option<String>| named(file.as_deref()).is_some();
+    match (given(&config.tls_cert), given(&config.tls_key)) {
+        (true, true) | (false, false) => Ok(()),
+        (true, false) => Err(refused(
+            "ASSAY_TLS_CERT is set without ASSAY_TLS_KEY; TLS needs both",
+        )),
+        (false, true) => Err(refused(
+            "ASSAY_TLS_KEY is set without ASSAY_TLS_CERT; TLS needs both",
+        )),
     }
 }
 
@@ -453,7 +485,7 @@ mod tests {
         let replicas = |arguments: &[&str]| {
             let arguments = ["assay-server"].iter().chain(arguments);
             let config = Config::try_parse_from(arguments).unwrap();
-            config.replica_url().map(|url| url.map(str::to_owned))
+            config.check().map(|()| config.replica_url().map(str::to_owned))
         };
         let with_database = |url| replicas(&["--database-url", "postgresql://one/d", "--replica-url", url]);
         for url in [

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 fn run(config: Config) -> anyhow::Result<()> {
     let processors = thread::available_parallelism().unwrap_or(std::num::NonZeroUsize::MIN);
     let sizes = config.sizes(processors).map_err(anyhow::Error::msg)?;
-    config.check_demo().map_err(anyhow::Error::msg)?;
+    config.check().map_err(anyhow::Error::msg)?;
     // Before signals are caught: Ctrl-C ends a question and a package manager.
     if config.demo {
         install::where_missing(&config)?;

@@ -24,8 +24,7 @@ use crate::{
 pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("catching signals")?;
     let hangups = signals::hangups().context("catching SIGHUP")?;
-    let files = config.tls().map_err(anyhow::Error::msg)?;
-    let certificate = files.map(Certificate::read).transpose()?;
+    let certificate = config.tls().map(Certificate::read).transpose()?;
     let sockets = Sockets::bind(&config)?;
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();

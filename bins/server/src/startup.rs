@@ -37,7 +37,7 @@ pub(crate) struct Started {
 
 /// Opens the database and prepares it. Blocks.
 pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
-    let replica_url = config.replica_url().map_err(anyhow::Error::msg)?;
+    let replica_url = config.replica_url();
     let (url, cluster) = match config.database_url() {
         Some(url) => (url.to_owned(), None),
         None => {
