@@ -84,6 +84,9 @@ pub(crate) struct RunFlags {
     /// The CI service
     #[arg(long, value_name = "PROVIDER", value_parser = values::provider(), help_heading = RUN)]
     pub(crate) ci: Option<CiProvider>,
+    /// The page of the CI run, to which the pages link
+    #[arg(long, value_name = "URL", value_parser = values::web_address, help_heading = RUN)]
+    pub(crate) run_url: Option<String>,
     /// When the run started (RFC 3339); all times of the report are shifted with it
     #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
     pub(crate) started_at: Option<Timestamp>,
@@ -108,6 +111,7 @@ impl From<&RunFlags> for Flags {
                 pull_request_title: flags.pr_title,
                 ci_provider: flags.ci,
                 suite: flags.suite,
+                run_url: flags.run_url,
             },
             started_at: flags.started_at,
             duration_ms: flags.duration_ms,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use assay_access::lifetime::Lifetime;
 use assay_domain::{plan::Plan, run::CiProvider, settings::ChatEvent, timestamp::Timestamp};
 use assay_ingest::BadText;
-pub(crate) use assay_ingest::values::{LONGEST_DURATION_MS, line, message, run_key, shard};
+pub(crate) use assay_ingest::values::{LONGEST_DURATION_MS, line, message, run_key, shard, web_address};
 use assay_reports::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 

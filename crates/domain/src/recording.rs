@@ -35,6 +35,8 @@ pub struct RunContext {
     pub ci_provider: Option<CiProvider>,
     /// The suite or job, where several share one CI run.
     pub suite: Option<String>,
+    /// The page of the CI run, an address of http or https.
+    pub run_url: Option<String>,
 }
 
 impl RunContext {
@@ -51,6 +53,7 @@ impl RunContext {
             pull_request_title: self.pull_request_title.or(other.pull_request_title),
             ci_provider: self.ci_provider.or(other.ci_provider),
             suite: self.suite.or(other.suite),
+            run_url: self.run_url.or(other.run_url),
         }
     }
 

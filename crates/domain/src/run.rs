@@ -273,6 +273,8 @@ pub struct Run {
     pub ci_provider: Option<CiProvider>,
     /// The suite or job that the run belongs to, where several share one CI run.
     pub suite: Option<String>,
+    /// The page of the CI run, an address of http or https.
+    pub run_url: Option<String>,
     /// How it ended.
     pub status: RunStatus,
     /// The earliest start of its shards.

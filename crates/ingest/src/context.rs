@@ -55,6 +55,12 @@ pub(crate) fn resolve(
     );
     let author_name = line("author", &of_commit, |s| s.author_name.as_ref(), LONGEST_LINE);
     let suite = line("suite", &sources, |s| s.suite.as_ref(), LONGEST_LINE);
+    let run_url = chooser.first(
+        "page of the CI run",
+        sources
+            .into_iter()
+            .map(|(from, source)| (from, source.run_url.as_deref().and_then(text::web_address))),
+    );
 
     let pull_request_number = chooser.first(
         "pull request",
@@ -92,6 +98,7 @@ pub(crate) fn resolve(
         pull_request_title,
         ci_provider,
         suite,
+        run_url,
     }
 }
 
@@ -131,6 +138,26 @@ mod tests {
             ci_provider: Some(CiProvider::GithubActions),
             ..RunContext::default()
         }
+    }
+
+    #[test]
+    fn the_page_of_the_ci_run_is_an_address_from_the_first_source_that_has_one() {
+        let with = |url: &str| RunContext {
+            run_url: Some(url.to_owned()),
+            ..RunContext::default()
+        };
+        let resolved = |variables: &str| {
+            let report = with("https://ci.test/report");
+            let chosen = resolve(
+                &RunContext::default(),
+                &with(variables),
+                &report,
+                &mut Chooser::default(),
+            );
+            chosen.run_url.unwrap()
+        };
+        assert_eq!(resolved("https://ci.test/7"), "https://ci.test/7");
+        assert_eq!(resolved("javascript:alert(1)"), "https://ci.test/report");
     }
 
     #[test]

@@ -7,6 +7,9 @@ use sha2::{Digest as _, Sha256};
 /// Longest name of an organization or a project, and longest branch of a filter, in characters.
 pub(crate) const LONGEST_NAME: usize = 200;
 
+/// Longest address of a page, in characters.
+const LONGEST_ADDRESS: usize = 2_000;
+
 /// Why a text from the user is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadText {
@@ -45,6 +48,24 @@ pub fn one_line(text: &str, limit: usize) -> Result<String, BadText> {
         return Err(BadText::TooLong { limit, length });
     }
     Ok(text.to_owned())
+}
+
+/// The address of a page that a browser may open; none where the text is no such address. One with a user or a password is
+/// refused too, as it would be shown to everyone.
+pub(crate) fn web_address(text: &str) -> Option<String> {
+    let text = text.trim();
+    let (scheme, rest) = text.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_address = ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+        && !host.is_empty()
+        && !host.contains('@')
+        && text.chars().count() <= LONGEST_ADDRESS
+        && !text
+            .chars()
+            .any(|c| c.is_control() || c.is_whitespace() || matches!(c, '"' | '<' | '>' | '\\' | '`'));
+    is_address.then(|| text.to_owned())
 }
 
 /// The name of a branch as it is stored: at most as long as a filter may be. A longer one is cut and ends in a hash

@@ -2,7 +2,7 @@
 
 use assay_domain::recording::ShardIndex;
 
-use crate::text::{BadText, one_line};
+use crate::text::{self, BadText, one_line};
 
 /// Most shards of one run.
 const MOST_SHARDS: u32 = 10_000;
@@ -24,6 +24,12 @@ pub fn line(text: &str) -> Result<String, BadText> {
 /// A run key.
 pub fn run_key(text: &str) -> Result<String, BadText> {
     one_line(text, LONGEST_RUN_KEY)
+}
+
+/// The address of a page.
+pub fn web_address(text: &str) -> Result<String, &'static str> {
+    text::web_address(text)
+        .ok_or("expected an address of http or https without a password, at most 2,000 characters")
 }
 
 /// A text that may have several lines.
@@ -95,6 +101,36 @@ mod tests {
             "1/2/3",
         ] {
             assert!(shard(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_one_that_a_browser_may_open() {
+        for right in [
+            "https://github.com/o/r/actions/runs/7",
+            "HTTP://ci.local:8080/job/a%20b/7/?x=1#log",
+            " http://[::1]/7 ",
+        ] {
+            assert_eq!(web_address(right).as_deref(), Ok(right.trim()));
+        }
+        let long = format!("https://ci.test/{}", "x".repeat(2_000));
+        for wrong in [
+            "",
+            "ci.test/7",
+            "javascript:alert(1)",
+            "javascript://x/%0aalert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "https://",
+            "https:///7",
+            "https://user:secret@ci.test/7",
+            "https://ci.test/a b",
+            "https://ci.test/\u{7}",
+            "https://ci.test/\"onclick=x",
+            "https://ci.test\\@evil.test",
+            &long,
+        ] {
+            assert!(web_address(wrong).is_err(), "{wrong}");
         }
     }
 

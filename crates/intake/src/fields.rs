@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Every field.
-pub(crate) const NAMES: [&str; 20] = [
+pub(crate) const NAMES: [&str; 21] = [
     "author",
     "branch",
     "ci",
@@ -33,6 +33,7 @@ pub(crate) const NAMES: [&str; 20] = [
     "pullRequestTitle",
     "root",
     "runKey",
+    "runUrl",
     "shard",
     "startedAt",
     "suite",
@@ -130,6 +131,7 @@ impl TryFrom<RawFields> for Fields {
                     pull_request_title: raw.parsed("pullRequestTitle", values::line)?,
                     ci_provider: raw.parsed("provider", str::parse::<CiProvider>)?,
                     suite: raw.parsed("suite", values::line)?,
+                    run_url: raw.parsed("runUrl", values::web_address)?,
                 },
                 started_at: raw.parsed("startedAt", str::parse)?,
                 duration_ms: raw.parsed("durationMs", duration_ms)?,
@@ -228,6 +230,7 @@ impl CiValues {
                 pull_request_title: self.pull_request_title,
                 ci_provider: provider,
                 suite: self.suite,
+                run_url: self.run_url,
             },
             run_key: self.run_key,
             attempt: self.attempt,
@@ -235,7 +238,6 @@ impl CiValues {
             runner: self.runner,
             shard,
             workspace_root: self.workspace_root,
-            run_url: self.run_url,
             sources: Vec::new(),
         };
         Ok((context, self.sources))
@@ -276,11 +278,13 @@ mod tests {
             ("provider", "gitlab-ci"),
             ("knownFiles", "src/a.java\n\n src/b.java\r\n"),
             ("dryRun", "true"),
+            ("runUrl", "https://ci.test/7"),
             ("ci", ci),
         ])
         .unwrap();
         assert_eq!(fields.flags.context.branch.as_deref(), Some("main"));
         assert_eq!(fields.flags.context.pull_request_number, Some(7));
+        assert_eq!(fields.flags.context.run_url.as_deref(), Some("https://ci.test/7"));
         assert_eq!(fields.flags.context.ci_provider, Some(CiProvider::GitlabCi));
         assert_eq!(fields.format, Some(Format::Jest));
         assert_eq!((fields.flags.duration_ms, fields.dry_run), (Some(1500), true));
@@ -316,6 +320,7 @@ mod tests {
             (&[("format", "xunit3")], "format"),
             (&[("dryRun", "yes")], "dryRun"),
             (&[("failures", "1")], "failures"),
+            (&[("runUrl", "javascript:alert(1)")], "runUrl"),
             (&[("ci", "[")], "ci"),
             (&[("ci", r#"{"provider": "mine"}"#)], "ci"),
             (&[("ci", r#"{"shard": "0"}"#)], "ci"),

@@ -79,6 +79,11 @@ const FIELDS: [Field; 20] = [
     Field("pullRequestTitle", "Its title.", "Round totals"),
     Field("provider", "The CI service.", "github-actions"),
     Field(
+        "runUrl",
+        "The page of the CI run, an address of http or https. The pages link to it.",
+        "https://github.com/shop/web/actions/runs/7",
+    ),
+    Field(
         "startedAt",
         "When the run started, in RFC 3339. Without it the report says so, else the time of the upload is taken.",
         "2026-11-20T10:00:00Z",
@@ -307,7 +312,7 @@ impl Field {
             "branch" | "project" => Some(200),
             "runKey" => Some(400),
             "suite" | "commit" | "testedRevision" | "author" | "pullRequestTitle" => Some(500),
-            "root" => Some(FIELD_CHARACTERS),
+            "root" | "runUrl" => Some(FIELD_CHARACTERS),
             "message" => Some(MESSAGE_CHARACTERS),
             "ci" => Some(CI_BYTES),
             "knownFiles" => Some(KNOWN_FILES_BYTES),

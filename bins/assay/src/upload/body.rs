@@ -167,6 +167,7 @@ impl Facts<'_> {
                 "provider",
                 context.ci_provider.map(|provider| provider.to_string()),
             ),
+            ("runUrl", context.run_url.clone()),
             ("startedAt", started_at.map(|at| at.to_string())),
             ("durationMs", duration_ms.map(|length| length.to_string())),
             ("format", self.format.map(|format| format.to_string())),
@@ -205,7 +206,6 @@ fn ci_values(ci: &CiContext) -> Value {
         runner,
         shard,
         workspace_root,
-        run_url,
         sources,
     } = ci;
     let cut = |text: &Option<String>, most: usize| {
@@ -228,7 +228,7 @@ fn ci_values(ci: &CiContext) -> Value {
         "message": cut(&context.commit_message, LONGEST_MESSAGE),
         "author": value(&context.author_name),
         "suite": value(&context.suite),
-        "runUrl": value(run_url),
+        "runUrl": value(&context.run_url),
         "workspaceRoot": value(workspace_root),
         "sources": sources,
     });

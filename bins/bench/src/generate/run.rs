@@ -89,6 +89,7 @@ fn context(run: &RunPlan, salt: u64) -> RunContext {
         pull_request_title: pull_request.map(|number| format!("Change {number} of the checkout")),
         ci_provider: Some(CiProvider::GithubActions),
         suite: None,
+        run_url: None,
     }
 }
 

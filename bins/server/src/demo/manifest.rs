@@ -93,6 +93,7 @@ impl Import {
             pull_request_title: self.pull_request_title.clone(),
             ci_provider: Some(self.provider),
             suite: Some(self.suite.clone()),
+            run_url: None,
         }
     }
 }

@@ -61,7 +61,7 @@ async fn run_detail() {
         json!({
             "id": RUN, "runNumber": 41, "branch": null, "commitSha": null, "commitMessage": null, "authorName": null,
             "testedRevision": null, "pullRequestNumber": null, "pullRequestTitle": null, "ciProvider": null,
-            "suite": null, "status": "incomplete", "startedAt": NOW.plus_ms(-5).to_string(), "finishedAt": null,
+            "suite": null, "runUrl": null, "status": "incomplete", "startedAt": NOW.plus_ms(-5).to_string(), "finishedAt": null,
             "durationMs": null, "reportErrors": [], "omittedReportErrors": 0,
             "shards": {
                 "expected": 2,

@@ -294,6 +294,7 @@ pub(crate) fn run_detail(padding: usize) -> RunDetail {
             pull_request_title: None,
             ci_provider: None,
             suite: None,
+            run_url: None,
             status: RunStatus::Incomplete,
             started_at: NOW.plus_ms(-5),
             finished_at: None,

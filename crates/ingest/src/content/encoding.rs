@@ -111,6 +111,8 @@ impl Encoder<'_> {
             pull_request_title,
             ci_provider,
             suite,
+            // Where the run can be seen is not what it contains; stored hashes stay those of the same content.
+            run_url: _,
         } = context;
         for text in [branch, commit_sha, commit_message, author_name, tested_revision] {
             self.optional_text(text.as_ref());

@@ -33,7 +33,7 @@ pub(super) fn circle(read: &mut Reading<'_>) {
     if read.found.workspace_root.is_some() {
         read.note("root", "CIRCLE_WORKING_DIRECTORY");
     }
-    read.found.run_url = read.get("CIRCLE_BUILD_URL");
+    read.found.context.run_url = read.get("CIRCLE_BUILD_URL");
 }
 
 pub(super) fn buildkite(read: &mut Reading<'_>) {
@@ -62,7 +62,7 @@ pub(super) fn buildkite(read: &mut Reading<'_>) {
     read.found.runner = read.get("BUILDKITE_JOB_ID");
     read.shard("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0);
     read.root(&["BUILDKITE_BUILD_CHECKOUT_PATH"]);
-    read.found.run_url = read.get("BUILDKITE_BUILD_URL");
+    read.found.context.run_url = read.get("BUILDKITE_BUILD_URL");
 }
 
 /// These services check the head out, never a merge of it.

@@ -19,7 +19,7 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
         read.get("GITHUB_REPOSITORY"),
         read.get("GITHUB_RUN_ID"),
     ) {
-        read.found.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
+        read.found.context.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
     }
     let event = read
         .get("GITHUB_EVENT_PATH")

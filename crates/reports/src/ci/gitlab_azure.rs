@@ -42,7 +42,7 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
         read.found.context.suite = group.or_else(|| read.found.job.as_deref().map(group_name));
     }
     read.root(&["CI_PROJECT_DIR"]);
-    read.found.run_url = read.get("CI_PIPELINE_URL");
+    read.found.context.run_url = read.get("CI_PIPELINE_URL");
 }
 
 /// A parallel job's name without its number.
@@ -102,6 +102,6 @@ pub(super) fn azure(read: &mut Reading<'_>) {
         read.get("BUILD_BUILDID"),
     ) {
         let server = server.trim_end_matches('/');
-        read.found.run_url = Some(format!("{server}/{project}/_build/results?buildId={build}"));
+        read.found.context.run_url = Some(format!("{server}/{project}/_build/results?buildId={build}"));
     }
 }

@@ -35,8 +35,6 @@ pub struct CiContext {
     pub shard: Option<ShardIndex>,
     /// The checkout's root.
     pub workspace_root: Option<String>,
-    /// The CI run's page.
-    pub run_url: Option<String>,
     /// Which variable each value came from: (value, variable), such as (`branch`, `GITHUB_HEAD_REF`).
     pub sources: Vec<(&'static str, &'static str)>,
 }

@@ -19,7 +19,7 @@ pub(super) fn jenkins(read: &mut Reading<'_>) {
         (node, _) => node,
     };
     read.root(&["WORKSPACE"]);
-    read.found.run_url = read.get("BUILD_URL");
+    read.found.context.run_url = read.get("BUILD_URL");
 }
 
 pub(super) fn bitbucket(read: &mut Reading<'_>) {
@@ -46,5 +46,5 @@ pub(super) fn teamcity(read: &mut Reading<'_>) {
         read.run_id = Some(format!("{configuration}#{number}"));
         read.note("runKey", "BUILD_NUMBER");
     }
-    read.found.run_url = read.get("BUILD_URL");
+    read.found.context.run_url = read.get("BUILD_URL");
 }

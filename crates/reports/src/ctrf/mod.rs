@@ -216,6 +216,7 @@ fn context(environment: &Environment) -> RunContext {
     RunContext {
         branch: value(&environment.branch_name),
         commit_sha: value(&environment.commit),
+        run_url: value(&environment.build_url),
         ..RunContext::default()
     }
 }

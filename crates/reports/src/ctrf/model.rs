@@ -54,6 +54,8 @@ pub(super) struct Environment {
     #[serde(deserialize_with = "json::text")]
     pub(super) commit: Option<String>,
     #[serde(deserialize_with = "json::text")]
+    pub(super) build_url: Option<String>,
+    #[serde(deserialize_with = "json::text")]
     pub(super) shard_id: Option<String>,
 }
 

@@ -27,6 +27,7 @@ pub(super) fn context(metadata: &Value) -> RunContext {
         author_name: value_at("/gitCommit/author/name").or_else(|| flat("revision.author")),
         pull_request_number: value_at("/ci/prHref").as_deref().and_then(last_number),
         pull_request_title: value_at("/ci/prTitle"),
+        run_url: build(metadata),
         ..RunContext::default()
     }
 }

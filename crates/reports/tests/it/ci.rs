@@ -65,7 +65,7 @@ fn a_pull_request_on_github_is_tested_at_its_head() {
         Some("Warm up the payment gateway before the first order")
     );
     assert_eq!(
-        ci.run_url.as_deref(),
+        ci.context.run_url.as_deref(),
         Some("https://github.com/acme/acme-shop/actions/runs/10293847566")
     );
     assert!(ci.sources.contains(&("branch", "GITHUB_HEAD_REF")));

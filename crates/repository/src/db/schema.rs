@@ -64,6 +64,7 @@ diesel::table! {
         pull_request_title -> Nullable<Text>,
         ci_provider -> Nullable<Text>,
         suite -> Nullable<Text>,
+        run_url -> Nullable<Text>,
         status -> Nullable<Text>,
         started_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,

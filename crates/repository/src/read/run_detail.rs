@@ -226,6 +226,7 @@ type Context = (
     Option<String>,
     Option<String>,
     Option<String>,
+    Option<String>,
 );
 
 /// The visible run that this id, or the id of any of its shards, names.
@@ -253,6 +254,7 @@ fn run(
                 runs::pull_request_title,
                 runs::ci_provider,
                 runs::suite,
+                runs::run_url,
             ),
         ))
         .first(connection)
@@ -284,7 +286,7 @@ fn shown(
     shards: &[ShownShard],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
-    let (commit_message, author_name, pull_request_title, ci_provider, suite) = context;
+    let (commit_message, author_name, pull_request_title, ci_provider, suite, run_url) = context;
     let received = shards
         .iter()
         .filter_map(|shard| shard.shown().transpose())
@@ -309,6 +311,7 @@ fn shown(
         pull_request_title,
         ci_provider: optional_word("CI provider", ci_provider.as_deref())?,
         suite,
+        run_url,
     })
 }
 

@@ -103,6 +103,7 @@ pub(super) struct Context {
     pull_request_title: Option<String>,
     ci_provider: Option<String>,
     suite: Option<String>,
+    run_url: Option<String>,
 }
 
 impl Context {
@@ -118,6 +119,7 @@ impl Context {
             pull_request_title: text(&context.pull_request_title),
             ci_provider: context.ci_provider.map(|provider| provider.as_str().to_owned()),
             suite: text(&context.suite),
+            run_url: text(&context.run_url),
         }
     }
 
@@ -132,6 +134,7 @@ impl Context {
             pull_request_title: self.pull_request_title,
             ci_provider: optional_word("CI provider", self.ci_provider.as_deref())?,
             suite: self.suite,
+            run_url: self.run_url,
         })
     }
 }

@@ -24,6 +24,7 @@ fn a_run_reads_back_as_it_was_recorded() {
     context.pull_request_title = Some("A title".to_owned());
     context.ci_provider = Some(CiProvider::GithubActions);
     context.suite = Some("e2e".to_owned());
+    context.run_url = Some("https://ci.test/7".to_owned());
     let last = recording.tests[2].attempts.last_mut().unwrap();
     last.attempt.browser = Some("webkit".to_owned());
     last.attempt.duration_ms = None;
@@ -65,6 +66,7 @@ fn a_run_reads_back_as_it_was_recorded() {
         (run.ci_provider, run.suite.as_deref()),
         (Some(CiProvider::GithubActions), Some("e2e"))
     );
+    assert_eq!(run.run_url.as_deref(), Some("https://ci.test/7"));
     assert_eq!(
         (run.shards.as_ref(), &run.report_errors),
         (None, &recording.report_errors)
