@@ -6,12 +6,20 @@ use std::{
 };
 
 use assay_domain::{
-    observation::{History, RunObservations},
+    observation::{Bitmap, History, RunObservations},
     test::TestOrdinal,
     timestamp::Timestamp,
 };
 
 use crate::strip::Outcome;
+
+/// How many days a test may be known to fail and still be new.
+pub const NEW_DAYS: i64 = 7;
+
+/// What a variant is called.
+pub const fn variant_name(variant: &str) -> &str {
+    if variant.is_empty() { "(default)" } else { variant }
+}
 
 /// A test in the runs of one branch or variant, oldest first.
 #[derive(Debug, Clone)]
@@ -93,6 +101,37 @@ pub fn failing_variants(history: &History, test: TestOrdinal) -> BTreeSet<Arc<st
     failing.map(|run| Arc::clone(&run.run.variant)).collect()
 }
 
+/// The tests that failed or recovered in a run that `is_meant`.
+pub fn failing(history: &History, is_meant: impl Fn(&RunObservations) -> bool) -> Bitmap {
+    let runs = history.runs.iter().filter(|run| is_meant(run));
+    runs.flat_map(|run| &run.failures)
+        .map(|failure| failure.test)
+        .collect()
+}
+
+/// The tests that first failed after `since`, and ran without a failure before.
+pub fn newly_failing(history: &History, since: Timestamp) -> Bitmap {
+    let (mut earlier, mut later) = (Bitmap::default(), Bitmap::default());
+    let mut ran_before: Vec<u64> = Vec::new();
+    for run in &history.runs {
+        let is_earlier = run.run.started_at <= since;
+        let failed = if is_earlier { &mut earlier } else { &mut later };
+        for failure in &run.failures {
+            failed.insert(failure.test);
+        }
+        if is_earlier {
+            let words = run.present.words();
+            ran_before.resize(ran_before.len().max(words.len()), 0);
+            for (all, word) in ran_before.iter_mut().zip(words) {
+                *all |= word;
+            }
+        }
+    }
+    let ran_before = Bitmap::from_words(ran_before);
+    let is_new = |test: &TestOrdinal| ran_before.contains(*test) && !earlier.contains(*test);
+    later.iter().filter(is_new).collect()
+}
+
 /// The strips of a test. First branches: the stable one, then where it failed, then the most recent. Then, where there are
 /// several variants, those in which it failed.
 pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {
@@ -133,4 +172,66 @@ pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Str
         strips.extend(failing.filter(Strip::has_failure));
     }
     strips
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::observation::{Failure, RunFacts};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
+
+    /// Runs on `main` with these tests, each with whether it passed, so many days before now.
+    fn history(runs: &[(i64, &str, &[(TestOrdinal, bool)])]) -> History {
+        let run = |(number, (days_ago, variant, tests)): (i32, &(i64, &str, &[(TestOrdinal, bool)]))| {
+            let mut run = RunObservations::of(RunFacts {
+                id: number.to_string().into(),
+                number,
+                started_at: NOW.plus_days(-days_ago),
+                branch: Some("main".into()),
+                revision: None,
+                variant: (*variant).into(),
+            });
+            for (test, passed) in *tests {
+                run.present.insert(*test);
+                if !passed {
+                    run.failures.push(Failure {
+                        test: *test,
+                        recovered: false,
+                        failed_attempts: 1,
+                        lost_ms: None,
+                    });
+                }
+            }
+            run
+        };
+        History {
+            stable_branch: "main".into(),
+            tests: 201,
+            runs: (1..).zip(runs).map(run).collect(),
+        }
+    }
+
+    #[test]
+    fn a_test_is_new_that_ran_without_a_failure_until_this_week() {
+        let history = history(&[
+            (10, "", &[(0, true), (1, false), (2, true)]),
+            (8, "", &[(0, true), (1, true), (2, true)]),
+            (3, "", &[(0, false), (1, false), (2, true), (200, false)]),
+        ]);
+        let new: Vec<TestOrdinal> = newly_failing(&history, NOW.plus_days(-7)).iter().collect();
+        // 1 failed before, 2 never failed, 200 is itself new.
+        assert_eq!(new, [0]);
+    }
+
+    #[test]
+    fn failing_tests_are_those_of_the_runs_that_are_meant() {
+        let history = history(&[
+            (2, "linux", &[(0, false), (1, true)]),
+            (1, "mac", &[(0, true), (1, false)]),
+        ]);
+        let on_mac = failing(&history, |run| &*run.run.variant == "mac");
+        assert_eq!(on_mac.iter().collect::<Vec<_>>(), [1]);
+    }
 }

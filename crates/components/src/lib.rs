@@ -7,6 +7,7 @@ pub mod chart;
 pub mod figures;
 pub mod history;
 pub mod name;
+pub mod repository;
 pub mod strip;
 pub mod words;
 
@@ -29,7 +30,8 @@ pub fn mark() -> Markup {
 /// One figure of a summary.
 pub fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
     html! {
-        div class={ "tile " (class) } {
+        // No alarming colour for nothing.
+        div class={ "tile " (class) @if figure == "0" { " zero" } } {
             span.figure { (figure) }
             span.label { (label) }
             span.hint { (hint) }

@@ -8,6 +8,7 @@ use crate::{
     attempt::{AttemptStatus, ErrorDetail},
     id::RunId,
     page::{Page, PerPage},
+    test::TestOrdinal,
     timestamp::Timestamp,
     vocabulary::vocabulary,
     window::Window,
@@ -119,6 +120,15 @@ pub struct SignatureDetail {
     /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are always
     /// exact.
     pub truncated: bool,
+}
+
+/// The tests that a signature hit in a period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureHits {
+    /// The signature's title.
+    pub title: String,
+    /// The tests, each once.
+    pub tests: Vec<TestOrdinal>,
 }
 
 /// A test that a signature hits.

@@ -11,7 +11,7 @@ use assay_domain::{
     store::{Store, StoreError, in_snapshot},
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Verdict},
+    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
 use assay_flakiness::Engine;
@@ -143,14 +143,25 @@ impl View<'_> {
         })
     }
 
-    /// The verdicts on every test of the engine's window, as of one state of the project.
-    pub(crate) fn verdicts(&self, project: &Project) -> Result<Verdicts, FrontError> {
+    /// The verdicts on the tests of the engine's window, as of one state of the project, with the names of those that are
+    /// `wanted`: a project may have 100,000 tests, and reading names takes longer than judging.
+    pub(crate) fn verdicts(
+        &self,
+        project: &Project,
+        wanted: impl Fn(&Verdict) -> bool,
+    ) -> Result<Verdicts, FrontError> {
         let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
         Ok(in_snapshot(self.store, project, |snapshot| {
             let history = snapshot.observations(from, self.now)?;
-            let verdicts = self.engine.verdicts(&history, self.now);
+            let mut verdicts = self.engine.verdicts(&history, self.now);
+            let statuses = verdicts.iter().map(|verdict| verdict.status).collect();
+            verdicts.retain(&wanted);
             let tests: Vec<_> = verdicts.iter().map(|verdict| verdict.test).collect();
-            let names = snapshot.test_names(&tests)?;
+            let names = if tests.is_empty() {
+                Vec::new()
+            } else {
+                snapshot.test_names(&tests)?
+            };
             if names.len() != verdicts.len() {
                 return Err(StoreError::Corrupt {
                     what: "list of test names",
@@ -159,16 +170,32 @@ impl View<'_> {
             }
             Ok(Verdicts {
                 history,
+                statuses,
                 tests: names.into_iter().zip(verdicts).collect(),
             })
         })?)
     }
 }
 
-/// The verdicts on every test of the engine's window.
+/// The verdicts on the tests of the engine's window.
 pub(crate) struct Verdicts {
     pub(crate) history: Arc<History>,
+    /// The status of every test.
+    statuses: Vec<VerdictStatus>,
+    /// The tests that were wanted, with their names.
     pub(crate) tests: Vec<(TestName, Verdict)>,
+}
+
+impl Verdicts {
+    /// How many tests have a status.
+    pub(crate) fn count(&self, status: VerdictStatus) -> usize {
+        self.statuses.iter().filter(|of| **of == status).count()
+    }
+
+    /// How many tests there are.
+    pub(crate) const fn total(&self) -> usize {
+        self.statuses.len()
+    }
 }
 
 /// The one test that a look-up found.

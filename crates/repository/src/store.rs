@@ -21,7 +21,9 @@ use assay_domain::{
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
-    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
+    signature::{
+        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
+    },
     store::{
         Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
     },
@@ -39,7 +41,7 @@ use crate::{
     db::pool::WorkError,
     read::{
         attempt, branch, failed_run, history, history_cache::HistoryCache, observation, run_detail, run_list,
-        signature_counts, signature_detail, signature_list, test, verdict,
+        signature, signature_counts, signature_detail, signature_list, test, verdict,
     },
     record,
 };
@@ -259,6 +261,18 @@ impl Snapshot for OneState<'_> {
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError> {
         failed_run::signature_numbers(self.connection, self.project, fingerprints)
             .map_err(|error| error.during("looking up error signatures"))
+    }
+
+    fn tests_with_signature(
+        &mut self,
+        fingerprint: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Option<SignatureHits>, StoreError> {
+        let from = from.max(self.project.visible_from);
+        let to = to.min(self.project.visible_to);
+        signature::tests_with(self.connection, self.project, fingerprint, (from, to))
+            .map_err(|error| error.during("reading the tests of an error signature"))
     }
 
     fn recognise(

@@ -21,7 +21,9 @@ use assay_domain::{
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunStatus, RunTag, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
-    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
+    signature::{
+        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
+    },
     store::{
         Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
     },
@@ -404,6 +406,15 @@ impl Snapshot for OneState<'_> {
     }
 
     fn signature_numbers(&mut self, _: &[String]) -> Result<HashMap<String, u32>, StoreError> {
+        unreachable!("no route of the API asks for it")
+    }
+
+    fn tests_with_signature(
+        &mut self,
+        _: &str,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Result<Option<SignatureHits>, StoreError> {
         unreachable!("no route of the API asks for it")
     }
 

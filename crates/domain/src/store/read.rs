@@ -16,7 +16,7 @@ use crate::{
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
-    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
+    signature::{SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
@@ -167,6 +167,15 @@ pub trait Snapshot {
 
     /// The numbers of the error signatures with these fingerprints, as [`WindowErrors`] has them.
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError>;
+
+    /// The tests that an error signature hit in runs that started within `from..=to`, with the signature's title; none where
+    /// it hit no test.
+    fn tests_with_signature(
+        &mut self,
+        fingerprint: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Option<SignatureHits>, StoreError>;
 
     /// What is known of a report that is not stored, or stored already: its run, its tests, its error signatures.
     fn recognise(

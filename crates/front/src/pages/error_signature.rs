@@ -59,7 +59,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             span { (count(signature.run_count, "run")) }
             span { "first seen " (when(signature.first_seen, view.now)) }
             span { "last seen " (when(signature.last_seen, view.now)) }
-            @if signature.is_new { span.chip.flaky { "new" } }
+            @if signature.is_new { span.chip.flaky title="first seen in these days" { "new" } }
         }
         @if detail.window_empty { p.why { "It did not occur in these " (window.days) " days; the figures are of everything that is kept." } }
         form.controls action=(path) method="get" {
@@ -106,8 +106,7 @@ fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
     html! {
         figure.panel {
             figcaption { b { "Occurrences a day" } }
-            (chart::periods(&bars, "failed", "Occurrences day by day"))
-            p.axis { span { (words::day(now.plus_days(1 - first))) } span { "today" } }
+            (chart::periods(&bars, "failed", "Occurrences day by day", [&words::day(now.plus_days(1 - first)), "today"]))
         }
     }
 }
@@ -128,6 +127,7 @@ fn tests(project: ProjectId, detail: &SignatureDetail) -> Markup {
                 }
             }
             (more(detail.signature.test_count))
+            p.pages { a href=(links::with_query(&links::project(project, "/tests"), &[("error", Some(&detail.signature.fingerprint))])) { "These tests with their verdicts" } }
         }
     }
 }
@@ -143,7 +143,7 @@ fn runs(project: ProjectId, detail: &SignatureDetail, now: Timestamp) -> Markup 
                         tr {
                             td { a href=(links::run(project, &run.run_id)) { (run.run_number) } @if let Some(branch) = &run.branch { " " bdi { (branch) } } }
                             td { a href=(links::attempts(project, &run.run_id, &run.test_name, run.file_path.as_deref())) { bdi { (run.test_name) } } }
-                            td { (assay_components::figures::ended(run.final_status)) }
+                            td.word { (assay_components::figures::ended(run.final_status)) }
                             td { (when(run.started_at, now)) }
                         }
                     }

@@ -44,7 +44,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             direction: Direction::Next,
         };
         let runs = view.store.runs(&project, &query)?.runs;
-        let verdicts = view.verdicts(&project)?;
+        let verdicts = view.verdicts(&project, |_| false)?;
         described.push((entry, runs, verdicts));
     }
     let body = html! {
@@ -54,13 +54,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         div.panels {
             @for (entry, runs, verdicts) in &described {
-                @let status = |status| verdicts.tests.iter().filter(|(_, verdict)| verdict.status == status).count();
                 section.panel {
                     h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
                     p.facts {
-                        span { b { (words::grouped(status(VerdictStatus::Broken))) } " broken" }
-                        span { b { (words::grouped(status(VerdictStatus::Failing))) } " failing now" }
-                        span { b { (words::grouped(status(VerdictStatus::Flaky))) } " flaky" }
+                        span { b { (words::grouped(verdicts.count(VerdictStatus::Broken))) } " broken" }
+                        span { b { (words::grouped(verdicts.count(VerdictStatus::Failing))) } " failing now" }
+                        span { b { (words::grouped(verdicts.count(VerdictStatus::Flaky))) } " flaky" }
                     }
                     @let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
                     p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }

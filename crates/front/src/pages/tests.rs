@@ -1,22 +1,26 @@
 //! `/p/{id}/tests`: every test of the engine's window.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use assay_components::{figures, history, words};
 use assay_domain::{
     folding::{contains_folded, fold},
+    observation::{Bitmap, History},
     page::{Page as PagePlace, PerPage},
+    signature::SignatureHits,
+    store::in_snapshot,
     test::TestName,
-    verdict::{Verdict, VerdictStatus},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
 };
-use maud::html;
+use maud::{Markup, html};
 
 use super::{Answer, choice, pager, rows};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
     links,
-    view::View,
+    view::{Verdicts, View},
 };
 
 /// The verdicts in the order of the page.
@@ -37,6 +41,98 @@ const SORTS: [(&str, &str); 5] = [
     ("name", "name"),
 ];
 
+/// How many variants the page offers to choose from.
+const VARIANTS: usize = 100;
+
+/// Longest name of a variant, as an import cuts it.
+const VARIANT_CHARS: usize = 500;
+
+/// Which tests are listed, beside their verdicts.
+struct Filters {
+    search: Option<String>,
+    file: Option<String>,
+    branch: Option<String>,
+    variant: Option<String>,
+    /// A fingerprint.
+    error: Option<String>,
+    /// Only tests that first failed this week.
+    is_new: bool,
+}
+
+impl Filters {
+    fn of(view: &View<'_>) -> Result<Self, FrontError> {
+        Ok(Self {
+            search: view.text("search")?,
+            file: view.text("file")?,
+            branch: view.text("branch")?,
+            variant: view.parse("variant", "must be 1 to 500 characters long", |variant| {
+                (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
+            })?,
+            error: view.text("error")?,
+            is_new: view
+                .parse("new", "must be 1", |new| (new == "1").then_some(()))?
+                .is_some(),
+        })
+    }
+
+    /// As parameters of the page's address.
+    fn parameters(&self) -> [(&'static str, Option<&str>); 6] {
+        [
+            ("search", self.search.as_deref()),
+            ("file", self.file.as_deref()),
+            ("branch", self.branch.as_deref()),
+            ("variant", self.variant.as_deref()),
+            ("error", self.error.as_deref()),
+            ("new", self.is_new.then_some("1")),
+        ]
+    }
+
+    fn is_any(&self) -> bool {
+        self.parameters().iter().any(|(_, value)| value.is_some())
+    }
+
+    /// The tests that fit. `hits` are those with the error.
+    fn matching<'a>(
+        &self,
+        verdicts: &'a Verdicts,
+        hits: Option<&SignatureHits>,
+        now: Timestamp,
+    ) -> Vec<&'a (TestName, Verdict)> {
+        let history = &verdicts.history;
+        let on_branch = self
+            .branch
+            .as_deref()
+            .map(|branch| history::failing(history, |run| run.run.branch.as_deref() == Some(branch)));
+        let in_variant = self.variant.as_deref().map(|variant| {
+            history::failing(history, |run| history::variant_name(&run.run.variant) == variant)
+        });
+        let with_error = self
+            .error
+            .is_some()
+            .then(|| hits.iter().flat_map(|hits| &hits.tests).copied().collect());
+        let new = self
+            .is_new
+            .then(|| history::newly_failing(history, now.plus_days(-history::NEW_DAYS)));
+        let wanted: Vec<Bitmap> = [on_branch, in_variant, with_error, new]
+            .into_iter()
+            .flatten()
+            .collect();
+        let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
+        let in_file = |test: &TestName, part: &str| {
+            let file = test.file_path.as_deref();
+            file.is_some_and(|file| contains_folded(file, part))
+        };
+        let fits = |(test, verdict): &&(TestName, Verdict)| {
+            wanted.iter().all(|tests| tests.contains(verdict.test))
+                && file.as_deref().is_none_or(|file| in_file(test, file))
+                && search
+                    .as_deref()
+                    .is_none_or(|search| contains_folded(&test.name, search) || in_file(test, search))
+        };
+        verdicts.tests.iter().filter(fits).collect()
+    }
+}
+
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let status: Option<VerdictStatus> = view.word("status")?;
@@ -45,39 +141,17 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             SORTS.into_iter().map(|(word, _)| word).find(|word| *word == sort)
         })?
         .unwrap_or_default();
-    let (search, file, branch) = (view.text("search")?, view.text("file")?, view.text("branch")?);
+    let filters = Filters::of(view)?;
     let page = view.page()?;
-    let verdicts = view.verdicts(&project)?;
-
-    let (folded, folded_file) = (search.as_deref().map(fold), file.as_deref().map(fold));
-    let places = history::run_places(&verdicts.history);
-    let fails_on = |verdict: &Verdict, branch: &str| {
-        let strips = history::strips(&verdicts.history, &places, verdict.test);
-        strips.iter().any(|strip| match &strip.of {
-            history::Of::Branch { name, .. } => name.as_deref() == Some(branch) && strip.has_failure(),
-            history::Of::Variant(_) => false,
-        })
+    let verdicts = view.verdicts(&project, |_| true)?;
+    let from = view.now.plus_days(-ENGINE_WINDOW_DAYS);
+    let hits = match &filters.error {
+        Some(error) => in_snapshot(view.store, &project, |snapshot| {
+            snapshot.tests_with_signature(error, from, view.now)
+        })?,
+        None => None,
     };
-    let in_name = |test: &TestName, search: &str| {
-        contains_folded(&test.name, search)
-            || test
-                .file_path
-                .as_deref()
-                .is_some_and(|file| contains_folded(file, search))
-    };
-    let mut matching: Vec<&(TestName, Verdict)> = verdicts
-        .tests
-        .iter()
-        .filter(|(test, verdict)| {
-            folded.as_deref().is_none_or(|search| in_name(test, search))
-                && folded_file.as_deref().is_none_or(|part| {
-                    test.file_path
-                        .as_deref()
-                        .is_some_and(|file| contains_folded(file, part))
-                })
-                && branch.as_deref().is_none_or(|branch| fails_on(verdict, branch))
-        })
-        .collect();
+    let mut matching = filters.matching(&verdicts, hits.as_ref(), view.now);
     let with = |status: VerdictStatus| {
         matching
             .iter()
@@ -100,31 +174,33 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .take(usize::try_from(place.per_page).unwrap_or(usize::MAX))
         .collect();
     let path = links::project(project.id, "/tests");
+    let sorted = Some(sort).filter(|sort| !sort.is_empty());
     let address = |status: Option<&str>, page: Option<&str>| {
-        links::with_query(
-            &path,
-            &[
-                ("status", status),
-                ("sort", Some(sort).filter(|sort| !sort.is_empty())),
-                ("search", search.as_deref()),
-                ("file", file.as_deref()),
-                ("branch", branch.as_deref()),
-                ("page", page),
-            ],
-        )
+        let mut parameters = vec![("status", status), ("sort", sorted)];
+        parameters.extend(filters.parameters());
+        parameters.push(("page", page));
+        links::with_query(&path, &parameters)
     };
     let chosen = status.map(VerdictStatus::as_str);
     let body = html! {
         h1 { "Tests" }
         form.controls role="search" action=(path) method="get" data-live {
             @if let Some(status) = chosen { input type="hidden" name="status" value=(status); }
-            label.search { span.unseen { "Search tests" } input name="search" type="search" value=[search.as_deref()] maxlength="200" placeholder="Search tests" autocomplete="off"; }
-            label { span { "File" } input name="file" value=[file.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
-            label { span { "Fails on" } input name="branch" value=[branch.as_deref()] maxlength="200" placeholder="any branch" autocomplete="off"; }
+            @if let Some(error) = &filters.error { input type="hidden" name="error" value=(error); }
+            label.search { span.unseen { "Search tests" } input name="search" type="search" value=[filters.search.as_deref()] maxlength="200" placeholder="Search tests" autocomplete="off"; }
+            label { span { "File" } input name="file" value=[filters.file.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
+            label { span { "Fails on" } input name="branch" value=[filters.branch.as_deref()] maxlength="200" placeholder="any branch" autocomplete="off"; }
+            (variants(&verdicts.history, filters.variant.as_deref()))
             label { span { "Sort by" } select name="sort" { @for (word, shown) in SORTS { (choice(word, Some(sort), shown)) } } }
+            label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
             button type="submit" { "Apply" }
         }
         div #results {
+            @if let Some(error) = &filters.error {
+                p.facts {
+                    span { "Only tests with the error " a href=(links::signature(project.id, error)) { bdi { (hits.as_ref().map_or(error, |hits| &hits.title)) } } }
+                }
+            }
             nav.controls aria-label="Verdict" {
                 div.chips {
                     a href=(address(None, None)) aria-current=[status.is_none().then_some("true")] { "All " span { (words::grouped(found)) } }
@@ -136,7 +212,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 }
             }
             @if shown.is_empty() {
-                p.empty { "No test matches." }
+                @if verdicts.tests.is_empty() { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay import" } " adds a run." } }
+                @else { p.empty {
+                    "No test matches."
+                    @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
+                } }
             } @else {
                 (rows::columns())
                 (rows::rows(project.id, &verdicts.history, &shown))
@@ -150,7 +230,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         &format!("/projects/{}/flaky", project.id),
         &[
             ("status", word),
-            ("search", search.as_deref()),
+            ("search", filters.search.as_deref()),
             ("perPage", Some("50")),
         ],
     );
@@ -162,6 +242,22 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         api: vec![api],
     }
     .into())
+}
+
+/// The choice of a variant, where there are several.
+fn variants(history: &History, chosen: Option<&str>) -> Markup {
+    let runs = history.runs.iter();
+    let all: BTreeSet<&str> = runs.map(|run| history::variant_name(&run.run.variant)).collect();
+    let are_several = all.len() > 1 || chosen.is_some();
+    let others = all.into_iter().filter(|variant| Some(*variant) != chosen);
+    html! {
+        @if are_several {
+            label { span { "Fails in" } select name="variant" {
+                (choice("", chosen, "any variant"))
+                @for variant in chosen.into_iter().chain(others.take(VARIANTS)) { (choice(variant, chosen, variant)) }
+            } }
+        }
+    }
 }
 
 /// What is wrong first; within a verdict the largest first, unknown last. The order is total, so that pages do not overlap.
@@ -179,11 +275,13 @@ fn compare(
             .unwrap_or(-1.0)
             .total_cmp(&l.failure_rate.unwrap_or(-1.0)),
         "impact" => r.impact.total_cmp(&l.impact),
-        "name" => Ordering::Equal,
+        "name" => return left_name.cmp(right_name),
         _ => rank(left)
             .cmp(&rank(right))
-            .then_with(|| r.time_lost_ms.cmp(&l.time_lost_ms))
-            .then_with(|| r.flake_score.total_cmp(&l.flake_score)),
+            .then_with(|| r.time_lost_ms.cmp(&l.time_lost_ms)),
     };
-    by_figure.then_with(|| left_name.cmp(right_name))
+    // Ties are ordered as those of the API's flaky list.
+    by_figure
+        .then_with(|| r.flake_score.total_cmp(&l.flake_score))
+        .then_with(|| left_name.cmp(right_name))
 }

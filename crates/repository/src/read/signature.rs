@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use assay_domain::{
     excerpt::{MOST_ENTRIES, excerpt},
     project::Project,
-    signature::{Category, Signature, SignatureTest},
+    signature::{Category, Signature, SignatureHits, SignatureTest},
     store::StoreError,
     timestamp::Timestamp,
 };
@@ -21,7 +21,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::db::{
-    column::{At, LISTED, long_count, word},
+    column::{At, LISTED, count, long_count, word},
     period::ever_visible,
     pool::Read,
     schema::{attempt, signature, signature_alias},
@@ -317,6 +317,34 @@ impl Figures<'_> {
             is_new: self.is_new,
         }
     }
+}
+
+/// The tests that a signature hit in the runs of a period; none where it hit no test.
+pub(crate) fn tests_with(
+    connection: &mut PgConnection,
+    project: &Project,
+    fingerprint: &str,
+    (from, to): (Timestamp, Timestamp),
+) -> Read<Option<SignatureHits>> {
+    let Some((ordinal, head)) = named_by(connection, project.id.0, fingerprint)? else {
+        return Ok(None);
+    };
+    let tests: Vec<i32> = attempt::table
+        .filter(attempt::project_id.eq(project.id.0))
+        .filter(attempt::signature.eq(ordinal))
+        .filter(attempt::started_at.between(At(from), At(to)))
+        .select(attempt::test)
+        .distinct()
+        .order(attempt::test)
+        .load(connection)?;
+    let tests = tests
+        .into_iter()
+        .map(count)
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    Ok((!tests.is_empty()).then_some(SignatureHits {
+        title: head.title,
+        tests,
+    }))
 }
 
 /// When a signature occurred among everything visible.
