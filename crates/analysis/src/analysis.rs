@@ -56,6 +56,12 @@ pub struct Analysis {
     /// The place of each entry of the history among the runs.
     #[serde(skip)]
     run_places: Vec<usize>,
+    /// The pages of the CI runs, by the runs' numbers.
+    #[serde(skip)]
+    urls: HashMap<i32, Arc<str>>,
+    /// The tests that first failed in the last days.
+    #[serde(skip)]
+    newly_failing: Bitmap,
 }
 
 /// A test with its verdict, its evidence and its errors.
@@ -106,6 +112,8 @@ pub struct RunBar {
     pub failed: u32,
     /// Those that passed after a failed attempt.
     pub recovered: u32,
+    /// The page of the CI run, where known.
+    pub url: Option<Arc<str>>,
 }
 
 /// There is no run, or none in the window.
@@ -180,6 +188,8 @@ impl Collector {
             tests,
             causes: None,
             run_places: history::run_places(&history),
+            urls: runs.iter().filter_map(|run| run.page()).collect(),
+            newly_failing: history::newly_failing(&history, now.plus_days(-history::NEW_DAYS)),
             history,
         })
     }
@@ -329,6 +339,11 @@ impl Analysis {
         history::failing_variants(&self.history, judged.test)
     }
 
+    /// Whether the test first failed in the last week, and ran without a failure before.
+    pub fn is_new(&self, judged: &Judged) -> bool {
+        self.newly_failing.contains(judged.test)
+    }
+
     /// How a test ended in its newest runs, whatever the branch, oldest first: the worst of each run, with the run's place
     /// among [`Self::bars`].
     pub fn recent(&self, judged: &Judged, most: usize) -> Vec<(usize, Outcome)> {
@@ -351,6 +366,7 @@ impl Analysis {
                     tests: 0,
                     failed: 0,
                     recovered: 0,
+                    url: self.urls.get(&run.run.number).cloned(),
                 });
                 results.push(<(Bitmap, Bitmap, Bitmap)>::default());
             }

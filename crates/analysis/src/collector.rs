@@ -47,6 +47,8 @@ struct Run {
     branch: Option<Arc<str>>,
     revision: Option<Arc<str>>,
     variant: Arc<str>,
+    /// The page of the CI run.
+    url: Option<Arc<str>>,
     /// Its shards by index; 0 for the only part of a run that has none.
     parts: BTreeMap<u32, Part>,
 }
@@ -157,6 +159,7 @@ impl Collector {
         if let Some(suite) = context.suite {
             run.variant = suite.into();
         }
+        run.url = run.url.take().or_else(|| context.run_url.map(Into::into));
         run.parts.insert(shard.map_or(0, |shard| shard.index), part);
         Arc::clone(&run.id)
     }
@@ -234,6 +237,7 @@ impl Collector {
             branch: None,
             revision: None,
             variant: "".into(),
+            url: None,
             parts: BTreeMap::new(),
         });
         self.keys.insert(key.to_owned(), index);
@@ -300,6 +304,11 @@ pub(crate) struct RunResults<'a> {
 }
 
 impl RunResults<'_> {
+    /// The run's number, and the page of its CI run where that is known.
+    pub(crate) fn page(self) -> Option<(i32, Arc<str>)> {
+        Some((self.number, self.run.url.clone()?))
+    }
+
     fn observations(self) -> RunObservations {
         let Self {
             run,

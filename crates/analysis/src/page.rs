@@ -165,7 +165,7 @@ fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
         .iter()
         .map(|bar| chart::RunBar {
             about: about(bar, folder),
-            link: None,
+            link: bar.url.as_deref().map(str::to_owned),
             failed: bar.failed,
             recovered: bar.recovered,
             red: bar.failed > 0,
@@ -177,8 +177,7 @@ fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
                 span { b { (words::count(red, "red run")) } " of " (shown.len()) @if bars.len() > shown.len() { " newest" } }
                 span { "failing tests a run, at most " (most) }
             }
-            (chart::runs(&drawn, &label))
-            p.axis { span { (words::day(first.started_at)) } span { (words::day(last.started_at)) } }
+            (chart::runs(&drawn, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
             (strip::legend())
         }
     }

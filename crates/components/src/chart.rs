@@ -7,7 +7,7 @@ use maud::{Markup, html};
 pub struct RunBar {
     /// What the bar says when it is pointed at.
     pub about: String,
-    /// The page of the run.
+    /// The page of the run, on this site or on the CI service's.
     pub link: Option<String>,
     /// Tests that finally failed.
     pub failed: u32,
@@ -19,9 +19,53 @@ pub struct RunBar {
 
 const HEIGHT: f64 = 66.0;
 const STEP: usize = 10;
+/// How many pixels a bar and its gap take at most, so that a few bars stay bars.
+const MOST_PIXELS: usize = 34;
+/// For how many bars a chart has room at least, so that the names of its ends fit below it.
+const FEWEST: usize = 6;
 
-/// The runs, oldest first: how many tests failed, and how many only at first. `label` says it in words.
-pub fn runs(bars: &[RunBar], label: &str) -> Markup {
+/// Where the bars of a chart lie: the newest at its right end.
+struct Places {
+    /// For how many bars there is room.
+    slots: usize,
+    bars: usize,
+}
+
+impl Places {
+    fn of(bars: usize) -> Self {
+        Self {
+            slots: bars.max(FEWEST),
+            bars,
+        }
+    }
+
+    /// The left end of a bar's place.
+    const fn x(&self, place: usize) -> usize {
+        (self.slots - self.bars + place) * STEP
+    }
+
+    const fn width(&self) -> usize {
+        self.slots * STEP
+    }
+
+    const fn pixels(&self) -> usize {
+        self.slots * MOST_PIXELS
+    }
+}
+
+/// The names of the first and the last place of a chart, as wide as the chart.
+fn framed(chart: &Markup, [first, last]: [&str; 2]) -> Markup {
+    html! {
+        div.framed {
+            (chart)
+            p.axis { span { (first) } span { (last) } }
+        }
+    }
+}
+
+/// The runs, oldest first: how many tests failed, and how many only at first. `label` says it in words, `ends` name the first and
+/// the last run's day.
+pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
     let most = bars
         .iter()
         .map(|bar| bar.failed + bar.recovered)
@@ -35,32 +79,34 @@ pub fn runs(bars: &[RunBar], label: &str) -> Markup {
             ((f64::from(tests) / f64::from(most.max(1))).sqrt() * 60.0).max(5.0)
         }
     };
-    let width = bars.len() * STEP;
-    html! {
-        svg.runs-chart viewBox={ "0 0 " (width) " 66" } preserveAspectRatio="none" height="66"
-            width=(width * 4) role="group" aria-label=(label) {
+    let places = Places::of(bars.len());
+    let chart = html! {
+        svg.runs-chart viewBox={ "0 0 " (places.width()) " 66" } preserveAspectRatio="none" height="66"
+            width=(places.pixels()) role="group" aria-label=(label) {
             @for (place, bar) in bars.iter().enumerate() {
+                @let x = places.x(place);
                 @let failed = height(bar.failed);
                 @let both = height(bar.failed + bar.recovered).max(failed);
                 @let column = html! {
                     title { (bar.about) }
-                    rect.hit x=(place * STEP) y="0" width=(STEP) height="66" {}
-                    @if both > failed { (column(place, both, both - failed, "recovered")) }
-                    @if failed > 0.0 { (column(place, failed, failed, "failed")) }
-                    @if both == 0.0 { (column(place, 3.0, 3.0, if bar.red { "failed" } else { "passed" })) }
+                    rect.hit x=(x) y="0" width=(STEP) height="66" {}
+                    @if both > failed { (column(x, both, both - failed, "recovered")) }
+                    @if failed > 0.0 { (column(x, failed, failed, "failed")) }
+                    @if both == 0.0 { (column(x, 3.0, 3.0, if bar.red { "failed" } else { "passed" })) }
                 };
                 @match &bar.link {
-                    Some(link) => a href=(link) aria-label=(bar.about) { (column) },
+                    Some(link) => a href=(link) rel=[(!link.starts_with('/')).then_some("noopener noreferrer")] aria-label=(bar.about) { (column) },
                     None => g role="img" aria-label=(bar.about) { (column) },
                 }
             }
         }
-    }
+    };
+    framed(&chart, ends)
 }
 
-fn column(place: usize, top: f64, tall: f64, class: &str) -> Markup {
+fn column(x: usize, top: f64, tall: f64, class: &str) -> Markup {
     html! {
-        rect.(class) x=(place * STEP + 1) y=(format!("{:.1}", HEIGHT - top)) width="8" height=(format!("{tall:.1}")) {}
+        rect.(class) x=(x + 1) y=(format!("{:.1}", HEIGHT - top)) width="8" height=(format!("{tall:.1}")) {}
     }
 }
 
@@ -73,21 +119,24 @@ pub struct PeriodBar {
     pub value: f64,
 }
 
-/// One bar a period, oldest first, in the colour of `class`. `label` says it in words.
-pub fn periods(bars: &[PeriodBar], class: &str, label: &str) -> Markup {
+/// One bar a period, oldest first, in the colour of `class`. `label` says it in words, `ends` name the first and the last period.
+pub fn periods(bars: &[PeriodBar], class: &str, label: &str, ends: [&str; 2]) -> Markup {
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
-    html! {
-        svg.periods viewBox={ "0 0 " (bars.len() * STEP) " 40" } preserveAspectRatio="none" height="40" role="img" aria-label=(label) {
+    let places = Places::of(bars.len());
+    let chart = html! {
+        svg.periods viewBox={ "0 0 " (places.width()) " 40" } preserveAspectRatio="none" height="40" width=(places.pixels()) role="img" aria-label=(label) {
             @for (place, bar) in bars.iter().enumerate() {
+                @let x = places.x(place);
                 @let tall = if bar.value > 0.0 { (bar.value / most * 38.0).max(3.0) } else { 1.0 };
                 g {
                     title { (bar.about) }
-                    rect.hit x=(place * STEP) y="0" width=(STEP) height="40" {}
-                    rect class=(if bar.value > 0.0 { class } else { "none" }) x=(place * STEP + 1) y=(format!("{:.1}", 40.0 - tall)) width="8" height=(format!("{tall:.1}")) {}
+                    rect.hit x=(x) y="0" width=(STEP) height="40" {}
+                    rect class=(if bar.value > 0.0 { class } else { "none" }) x=(x + 1) y=(format!("{:.1}", 40.0 - tall)) width="8" height=(format!("{tall:.1}")) {}
                 }
             }
         }
-    }
+    };
+    framed(&chart, ends)
 }
 
 /// The same within a line of a list: one path, so that a list of many stays small.
@@ -128,5 +177,34 @@ pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
             title { (label) }
             @for (class, start, wide) in placed { rect.(class) x=(start) y="0" width=(wide) height="8" {} }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_bars_stay_narrow_and_end_at_the_right() {
+        let bar = PeriodBar {
+            about: "run 1".to_owned(),
+            value: 1.0,
+        };
+        let drawn =
+            |bars: usize| periods(&vec![bar.clone(); bars], "passed", "Durations", ["a", "b"]).into_string();
+        let two = drawn(2);
+        assert!(
+            two.contains("viewBox=\"0 0 60 40\"") && two.contains("width=\"204\""),
+            "{two}"
+        );
+        assert!(
+            two.contains("class=\"passed\" x=\"41\"") && two.contains("x=\"51\""),
+            "{two}"
+        );
+        let many = drawn(30);
+        assert!(
+            many.contains("viewBox=\"0 0 300 40\"") && many.contains("width=\"1020\""),
+            "{many}"
+        );
     }
 }

@@ -57,9 +57,9 @@ pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
     };
     let foot = html! {
         footer {
-            @for path in &page.api {
+            @for (place, path) in page.api.iter().enumerate() {
                 @let address = format!("{api_url}{path}");
-                p { a href=(address) { "This page as JSON" } " (with a read key):" }
+                p { a href=(address) { @if place == 0 { "This page as JSON" } @else { "More of this page as JSON" } } " (with a read key):" }
                 p { code { "curl -H \"Authorization: Bearer $KEY\" '" (address.replace('\'', "%27")) "'" } }
             }
             p { "Assay. Times are UTC; this page is of " time datetime=(now) { (assay_components::words::date_time(now)) } "." }

@@ -119,6 +119,24 @@ impl Browser {
         self.command("/url", &json!({ "url": address }));
     }
 
+    /// Opens a new tab and shows it; returns the name of the tab that was shown before.
+    pub fn new_tab(&self) -> String {
+        let before = self.agent.get(format!("{}/window", self.session)).call();
+        let before: Value = before
+            .expect("a tab is shown")
+            .body_mut()
+            .read_json()
+            .expect("WebDriver answers JSON");
+        let new = self.command("/window/new", &json!({ "type": "tab" }));
+        self.show_tab(new["handle"].as_str().expect("a tab has a name"));
+        before["value"].as_str().expect("a tab has a name").to_owned()
+    }
+
+    /// Shows the tab of this name.
+    pub fn show_tab(&self, tab: &str) {
+        self.command("/window", &json!({ "handle": tab }));
+    }
+
     /// The address that is shown.
     pub fn address(&self) -> String {
         let address = self.run("return location.href");

@@ -43,12 +43,21 @@ pub(crate) fn history(flaky: usize, failing: usize, healthy: usize) -> String {
 
 /// The page of a history in a browser, and the JSON of the same.
 pub(crate) fn page(csv: &str, scripts: Scripts) -> (Browser, tempfile::TempDir, String, Value) {
+    page_of(&[("history.csv", csv.to_owned())], scripts)
+}
+
+/// The page of these files in a browser, and the JSON of the same.
+fn page_of(files: &[(&str, String)], scripts: Scripts) -> (Browser, tempfile::TempDir, String, Value) {
     let folder = tempfile::tempdir().unwrap();
-    let history = folder.path().join("history.csv");
-    std::fs::write(&history, csv).unwrap();
-    let history = history.display().to_string();
+    let mut arguments = vec!["analyze".to_owned()];
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        arguments.push(file.display().to_string());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let cli = Cli::new("");
-    let output = cli.run(&["analyze", &history, "--output", "html"]);
+    let output = cli.run(&[&arguments[..], &["--output", "html"]].concat());
     assert!(
         output.status.success(),
         "{}",
@@ -59,11 +68,16 @@ pub(crate) fn page(csv: &str, scripts: Scripts) -> (Browser, tempfile::TempDir, 
     let address = format!("file://{}", path.display());
     let browser = Browser::start(scripts);
     browser.open(&address);
-    (browser, folder, address, cli.json(&["analyze", &history]))
+    (browser, folder, address, cli.json(&arguments))
 }
 
 /// How a page is asked for the rows that it shows.
 const ROWS: &str = "return document.querySelectorAll('.row').length";
+
+/// Waits until the page shows so many rows: it draws the first of them at once and the others a moment later.
+fn shows(browser: &Browser, rows: usize) {
+    browser.until(&format!("{ROWS} === {rows}"));
+}
 
 #[test]
 fn counts_search_and_filters_cover_every_test() {
@@ -98,20 +112,20 @@ fn counts_search_and_filters_cover_every_test() {
         browser.text(".count"),
         format!("{fits} of {} tests", judged["tests"].as_array().unwrap().len())
     );
-    assert_eq!(browser.run(ROWS), json!(fits));
+    shows(&browser, fits);
     // The state is in the address, and a new tab shows the same.
     let shared = browser.address();
     assert!(shared.contains("#search=flaky+34"), "{shared}");
     browser.open("about:blank");
     browser.open(&shared);
-    assert_eq!(browser.run(ROWS), json!(fits));
+    shows(&browser, fits);
     browser.open("about:blank");
     browser.open(&format!("{address}#status=failing"));
-    assert_eq!(browser.run(ROWS), json!(2));
+    shows(&browser, 2);
     // By file, and by the variant in which a test failed.
     browser.open("about:blank");
     browser.open(&format!("{address}#file=tests%2F7.test.ts&variant=mac"));
-    assert_eq!(browser.run(ROWS), json!(9));
+    shows(&browser, 9);
     browser.open("about:blank");
     browser.open(&format!("{address}#file=tests%2F7.test.ts&variant=linux"));
     assert_eq!(browser.text(".count"), "No test matches.");
@@ -153,6 +167,53 @@ fn without_scripts_every_row_is_there_and_opens() {
     );
     browser.click(".row summary");
     assert!(browser.text(".row > details[open] .card").contains("runs"));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn bars_evidence_and_cards_link_to_the_ci_run_that_a_report_names() {
+    let sha = |run: usize| format!("{run}123456789abcdef0123456789abcdef01234567");
+    let url = |run: usize| format!("https://github.com/o/r/actions/runs/{run}");
+    let report = |run: usize| {
+        let result = |retry: usize, status: &str| json!({"retry": retry, "status": status, "duration": 5, "startTime": format!("2026-11-0{run}T10:00:00Z")});
+        json!({
+            "config": {"version": "1.52.0", "metadata": {"ci": {
+                "buildHref": url(run), "commitHash": sha(run), "branch": "main",
+            }}},
+            "suites": [{"title": "a.spec.ts", "file": "a.spec.ts", "specs": [{"title": "flips", "file": "a.spec.ts", "tests": [{
+                "expectedStatus": "passed", "status": "flaky",
+                "results": [result(0, "failed"), result(1, "passed")],
+            }]}]}],
+            "stats": {"startTime": format!("2026-11-0{run}T10:00:00Z"), "duration": 10},
+        })
+        .to_string()
+    };
+    let files: Vec<(String, String)> = (1..=8).map(|run| (format!("r{run}.json"), report(run))).collect();
+    let files: Vec<(&str, String)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.clone()))
+        .collect();
+    let (browser, ..) = page_of(&files, Scripts::On);
+    let hrefs = |selector: &str| {
+        browser.run(&format!(
+            "return [...document.querySelectorAll('{selector}')].filter((link) => link.rel === 'noopener noreferrer').map((link) => link.getAttribute('href'))"
+        ))
+    };
+    let all: Vec<String> = (1..=8).map(url).collect();
+    assert_eq!(hrefs(".runs-chart a"), json!(all));
+    let rests: Vec<String> = serde_json::from_value(hrefs(".rests a")).unwrap();
+    assert!(
+        !rests.is_empty() && rests.iter().all(|link| all.contains(link)),
+        "{rests:?}"
+    );
+    assert_eq!(
+        hrefs(".link a"),
+        json!([
+            url(8),
+            format!("https://github.com/o/r/commit/{}", sha(8)),
+            format!("https://github.com/o/r/blob/{}/a.spec.ts", sha(8)),
+        ])
+    );
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

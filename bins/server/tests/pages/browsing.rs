@@ -148,10 +148,98 @@ fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
 }
 
 #[test]
+fn two_tabs_show_what_each_address_says_and_share_the_session() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::On);
+    let flaky = world.url(&format!("/p/{}/tests?status=flaky", world.project));
+    let by_name = world.url(&format!("/p/{}/tests?sort=name&search=fine", world.project));
+    browser.open(&flaky);
+    let rows = "return [...document.querySelectorAll('#results .name')].map((name) => name.title)";
+    let shown = browser.run(rows);
+    let first = browser.new_tab();
+    browser.open(&by_name);
+    assert_eq!(browser.run(rows), json!(["cart > is fine"]));
+    browser.show_tab(&first);
+    assert_eq!((browser.address(), browser.run(rows)), (flaky.clone(), shown));
+    // Signing out in one tab signs out the other.
+    let second = browser.new_tab();
+    browser.open(&by_name);
+    browser.click("form[action='/logout'] button");
+    browser.until("return location.pathname === '/login'");
+    browser.show_tab(&second);
+    browser.reload();
+    assert!(
+        browser.address().contains("/login?next="),
+        "{}",
+        browser.address()
+    );
+}
+
+#[test]
+fn the_page_of_projects_has_the_counts_and_the_last_run_of_each() {
+    let world = World::new();
+    let second = world
+        .cli
+        .json(&["project", "create", "--org", "Shop", "<b>app</b>"]);
+    for scripts in [Scripts::On, Scripts::Off] {
+        let browser = world.signed_in(scripts);
+        browser.resize(360, 900);
+        browser.open(&world.url("/"));
+        assert_eq!(browser.console(), Vec::<String>::new());
+        assert_eq!(
+            browser.run("return document.documentElement.scrollWidth <= innerWidth"),
+            json!(true)
+        );
+        let shown = browser.run(
+            "return [...document.querySelectorAll('section.panel')].map((panel) => \
+             [panel.querySelector('h2').textContent, ...[...panel.querySelectorAll('.facts b')].map((figure) => Number(figure.textContent)), \
+             panel.querySelector('.sub').textContent.split(',')[0]])",
+        );
+        let flaky = |project: &str, query: &str| world.api(&format!("/projects/{project}/flaky?{query}"));
+        let runs = world.api(&format!("/projects/{}/runs", world.project));
+        let mut expected = vec![
+            json!([
+                "web",
+                flaky(&world.project, "status=broken")["page"]["total"],
+                flaky(&world.project, "")["failingCount"],
+                flaky(&world.project, "status=flaky")["page"]["total"],
+                format!("Last run #{}", runs["runs"][0]["runNumber"]),
+            ]),
+            json!(["<b>app</b>", 0, 0, 0, "No run in the last 30 days"]),
+        ];
+        expected.sort_by_key(|entry| entry[0].as_str().unwrap() != "<b>app</b>");
+        assert_eq!(shown, json!(expected));
+        browser.click("section.panel h2 a");
+        let id = second["id"].as_str().unwrap();
+        assert_eq!(browser.address(), world.url(&format!("/p/{id}")));
+        // A project without runs says what to do.
+        assert!(
+            browser.text("main").contains("assay upload"),
+            "{}",
+            browser.text("main")
+        );
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn pages_are_small_and_ask_for_little() {
     let world = World::new();
+    world.import_many(5_000, "large");
     let cookie = world.cookie();
-    for page in world.pages() {
+    let runs = world.api(&format!("/projects/{}/runs?perPage=10", world.project));
+    let large = runs["runs"].as_array().unwrap().iter();
+    let mut large = large.filter(|run| run["counts"]["total"] == 5_000);
+    let large = format!(
+        "/p/{}/runs/{}",
+        world.project,
+        large.next().unwrap()["id"].as_str().unwrap()
+    );
+    let of_large = ["", "?show=all", "?show=all&page=50", "?show=failed&page=3"];
+    let mut pages = world.pages();
+    pages.extend(of_large.map(|query| format!("{large}{query}")));
+    pages.push(format!("/p/{}/tests?page=2", world.project));
+    for page in pages {
         let plain = world.page(&page, &cookie).body.len();
         let coded = world
             .front()

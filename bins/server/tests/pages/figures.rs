@@ -249,3 +249,51 @@ fn errors_have_their_occurrences_by_test_and_by_day() {
         "{said}: {errors}"
     );
 }
+
+#[test]
+fn a_runs_page_links_to_ci_commit_and_files_and_gives_them_nothing() {
+    let world = World::new();
+    let sha = "bb23456789abcdef0123456789abcdef01234567";
+    let run_url = "https://github.com/o/r/actions/runs/7?x=\"1";
+    let cases = [("is fine".to_owned(), false)];
+    world.import_with(
+        2,
+        &cases,
+        &[
+            "--run-key",
+            "ci",
+            "--branch",
+            "main",
+            "--commit",
+            sha,
+            "--pr",
+            "7",
+            "--run-url",
+            &run_url.replace('"', "%22"),
+        ],
+    );
+    let browser = world.signed_in(Scripts::Off);
+    let runs = world.api(&format!("/projects/{}/runs", world.project));
+    let run = runs["runs"][0]["id"].as_str().unwrap();
+    let detail = world.api(&format!("/projects/{}/runs/{run}", world.project));
+    assert_eq!(detail["run"]["runUrl"], run_url.replace('"', "%22"));
+    for show in ["failed", "all"] {
+        browser.open(&world.url(&format!("/p/{}/runs/{run}?show={show}", world.project)));
+        let links = browser.run(
+            "return [...document.querySelectorAll('main a[href^=\"https:\"]')].map((link) => [link.getAttribute('href'), link.rel])",
+        );
+        let page = |path: &str| json!([format!("https://github.com/o/r/{path}"), "noopener noreferrer"]);
+        assert_eq!(
+            links,
+            json!([
+                page(&format!("commit/{sha}")),
+                page("pull/7"),
+                page("actions/runs/7?x=%221"),
+                page(&format!("blob/{sha}/tests/cart.test.ts")),
+            ]),
+            "{show}"
+        );
+        assert!(browser.text("main").contains("CI run at github.com"));
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

@@ -163,6 +163,91 @@ fn a_foreign_and_an_absent_id_are_the_same_bytes() {
 }
 
 #[test]
+fn an_error_page_has_the_sentence_of_the_api() {
+    let world = World::new();
+    let cookie = world.cookie();
+    let absent = "019aa3f4-5b1c-7def-8a3b-0123456789ab";
+    let project = format!("/p/{}", world.project);
+    let of_api = format!("/projects/{}", world.project);
+    for (page, route) in [
+        (format!("/p/{absent}"), format!("/projects/{absent}/flaky")),
+        (
+            format!("{project}/runs/{absent}"),
+            format!("{of_api}/runs/{absent}"),
+        ),
+        (format!("{project}/errors/none"), format!("{of_api}/errors/none")),
+        (format!("{project}/runs?sha=x"), format!("{of_api}/runs?sha=x")),
+        (
+            format!("{project}/tests?search=a%00b"),
+            format!("{of_api}/flaky?search=a%00b"),
+        ),
+    ] {
+        let page = world.page(&page, &cookie);
+        let answer = world
+            .server
+            .client()
+            .get(&format!("/api/v1{route}"), Some(&world.key));
+        assert_eq!(page.status, answer.status, "{route}");
+        let answer = answer.json();
+        let sentence = answer["error"]["message"].as_str().unwrap();
+        assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
+    }
+}
+
+#[test]
+fn an_expired_key_does_not_sign_in_and_ends_its_session() {
+    let world = World::new();
+    let cookie = world.cookie();
+    let project = format!("/p/{}", world.project);
+    assert_eq!(world.page(&project, &cookie).status, 200);
+    world
+        .database
+        .execute("UPDATE api_key SET created_at = created_at - interval '91 days', expires_at = expires_at - interval '91 days'");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let sentence = "The read key has expired; create a new one.";
+    let page = world.page(&project, &cookie);
+    assert!(
+        page.status == 401 && page.text().contains(sentence),
+        "{}",
+        page.text()
+    );
+    assert!(
+        page.header("set-cookie")
+            .unwrap()
+            .starts_with("assay=; Max-Age=0")
+    );
+    let again = world.post("/login", &format!("key={}", world.key), true);
+    assert!(
+        again.status == 401 && again.text().contains(sentence),
+        "{}",
+        again.text()
+    );
+    assert_eq!(again.header("set-cookie"), None);
+}
+
+#[test]
+fn every_page_names_the_route_of_its_figures_with_a_curl_line() {
+    let world = World::new();
+    let cookie = world.cookie();
+    for page in world.pages() {
+        let text = world.page(&page, &cookie).text();
+        let (_, footer) = text.split_once("<footer>").unwrap();
+        let address = footer.split_once("href=\"").unwrap().1.split_once('"').unwrap().0;
+        let address = address.replace("&amp;", "&");
+        let (base, path) = address.split_once("/api/v1").unwrap();
+        assert_eq!(base, world.server.client().base(), "{page}");
+        world.api(path);
+        let line = format!(
+            "curl -H &quot;Authorization: Bearer $KEY&quot; '{}'",
+            address.replace('&', "&amp;")
+        );
+        assert!(footer.contains(&line), "{page}: {footer}");
+    }
+    // Without a secret of its own the server says how long its sessions last.
+    assert!(world.server.log().contains("ASSAY_FRONT_SECRET is not set"));
+}
+
+#[test]
 fn pages_are_read_only_and_bounded_in_number() {
     let world = World::new();
     let cookie = world.cookie();

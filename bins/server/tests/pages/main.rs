@@ -13,5 +13,6 @@ mod analysis;
 mod browsing;
 mod by_hand;
 mod figures;
+mod filters;
 mod http;
 mod world;

@@ -88,6 +88,8 @@ impl World {
             format!("{project}/tests?search=%3Cscript&sort=name"),
             format!("{project}/runs"),
             format!("{project}/runs/{run}?show=all"),
+            format!("{project}/runs/{run}?show=failed"),
+            format!("{project}/runs/{run}?show=recovered&mode=hindsight"),
             format!("{project}/errors"),
             format!("{project}/errors/{fingerprint}"),
         ];
@@ -102,6 +104,25 @@ impl World {
             pages.push(format!("{project}/runs/{run}/test?{query}"));
         }
         pages
+    }
+
+    /// Imports a run of this many tests on main, every third of which failed.
+    pub(crate) fn import_many(&self, tests: usize, key: &str) {
+        let cases: Vec<(String, bool)> = (0..tests)
+            .map(|test| {
+                let name = format!(
+                    "suite {} > a test with a name of a usual length {test}",
+                    test % 40
+                );
+                (name, test % 3 != 0)
+            })
+            .collect();
+        self.import_with(5, &cases, &["--run-key", key, "--branch", "main"]);
+    }
+
+    /// Imports a run with these flags, of these cases, each a name and whether it passed.
+    pub(crate) fn import_with(&self, minutes_ago: i64, cases: &[(String, bool)], flags: &[&str]) {
+        import_cases(&self.served, minutes_ago, cases, flags);
     }
 
     /// Signs in without a browser: the cookie.
@@ -179,10 +200,14 @@ fn import(
     key: &str,
     (branch, commit): (&str, &str),
 ) {
+    let flags = ["--run-key", key, "--branch", branch, "--commit", commit];
+    import_cases(world, minutes_ago, cases, &flags);
+}
+
+fn import_cases(world: &assay_testkit::World, minutes_ago: i64, cases: &[(String, bool)], flags: &[&str]) {
     let failure = |name: &str| ("expected 3, got <i>4".to_owned(), format!("at {name}"));
     let report = junit(cases, "tests/cart.test.ts", failure);
-    let flags = ["--run-key", key, "--branch", branch, "--commit", commit];
-    world.import_report(minutes_ago, &report, &flags);
+    world.import_report(minutes_ago, &report, flags);
 }
 
 pub(crate) fn escaped(text: &str) -> String {

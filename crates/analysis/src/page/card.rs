@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_components::{
     figures,
-    history::{Of, Strip},
+    history::{Of, Strip, variant_name},
     name,
+    repository::{self, Repository},
     strip::{self, Outcome, Scale},
     words,
 };
@@ -28,8 +29,6 @@ const WIDTH: usize = 780;
 const MOST_STRIPS: usize = 6;
 /// How many error signatures a card shows.
 const MOST_ERRORS: usize = 5;
-/// How long a test may be known to fail and still be new.
-const NEW_DAYS: i64 = 7;
 
 /// How much of a test the page holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +91,7 @@ impl Rows<'_> {
         let figures = &entry.figures;
         let strips = self.analysis.strips(judged);
         let all = self.analysis.recent(judged, usize::MAX);
+        let last = all.last().map(|(place, _)| *place);
         let mass = self.mass_failures(entry);
         let newest: Vec<(usize, Outcome)> = all
             .get(all.len().saturating_sub(ROW_RUNS)..)
@@ -107,7 +107,7 @@ impl Rows<'_> {
                 data-rate=[figures.failure_rate.map(|rate| format!("{rate:.4}"))] data-impact=[(figures.impact > 0.0).then(|| format!("{:.3}", figures.impact))]
                 data-f=[entry.file_path.as_deref().map(|file| self.filters.files.number(file))]
                 data-b=[self.failing_branches(&strips)] data-v=[self.failing_variants(judged)] data-e=[self.errors(&judged.errors)]
-                data-new=[self.is_new(&all).then_some("1")] {
+                data-new=[self.analysis.is_new(judged).then_some("1")] {
                 details id=(anchor(entry)) {
                     summary {
                         (figures::chip(entry.status))
@@ -117,9 +117,9 @@ impl Rows<'_> {
                         span.figure { (figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }
                     }
                     @match detail {
-                        Detail::Card => (self.card(judged, &strips, &mass)),
+                        Detail::Card => (self.card(judged, &strips, &mass, last)),
                         // The card is markup: no text of a report in it holds an unescaped `<`, so none can end the element.
-                        Detail::Later => script.later type="text/html" { (PreEscaped(self.card(judged, &strips, &mass).into_string())) },
+                        Detail::Later => script.later type="text/html" { (PreEscaped(self.card(judged, &strips, &mass, last).into_string())) },
                         Detail::Short => (self.short_card(judged, &strips, &mass)),
                     }
                 }
@@ -127,7 +127,13 @@ impl Rows<'_> {
         }
     }
 
-    fn card(&self, judged: &Judged, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
+    fn card(
+        &self,
+        judged: &Judged,
+        strips: &[Strip],
+        mass: &HashSet<usize>,
+        newest: Option<usize>,
+    ) -> Markup {
         let entry = &judged.entry;
         html! {
             article.card {
@@ -140,12 +146,42 @@ impl Rows<'_> {
                     @if let Some(evidence) = &entry.evidence {
                         details.evidence {
                             summary { "Evidence: " (words::count(evidence.signals.len(), "signal")) " over " (words::count(usize::try_from(evidence.runs_seen).unwrap_or(usize::MAX), "run")) }
-                            (figures::evidence(evidence, &|run| html! { (run.strip_prefix(self.folder).unwrap_or(run)) }))
+                            (figures::evidence(evidence, &|run| self.run(run)))
                         }
                     }
                 }
-                p.link { a href={ "#" (anchor(entry)) } { "Link to this test" } }
+                p.link {
+                    a href={ "#" (anchor(entry)) } { "Link to this test" }
+                    (self.newest_run(newest, entry.file_path.as_deref()))
+                }
             }
+        }
+    }
+
+    /// A run of the evidence by its name, a link to the CI run where its page is known.
+    fn run(&self, id: &str) -> Markup {
+        let bar = self.bars.iter().find(|bar| &*bar.run == id);
+        let name = html! { (id.strip_prefix(self.folder).unwrap_or(id)) };
+        repository::link(bar.and_then(|bar| bar.url.as_deref()), &name)
+    }
+
+    /// Where the newest run of a test, its commit and the test's file can be seen.
+    fn newest_run(&self, place: Option<usize>, file: Option<&str>) -> Markup {
+        let bar = place.and_then(|place| self.bars.get(place));
+        let Some((bar, url)) = bar.and_then(|bar| Some((bar, bar.url.as_deref()?))) else {
+            return html! {};
+        };
+        let repository = Repository::of_run(url);
+        let at = repository.as_ref().zip(bar.revision.as_deref());
+        let commit = at.and_then(|(repository, sha)| repository.commit(sha));
+        let file = at
+            .zip(file)
+            .and_then(|((repository, sha), file)| repository.file(sha, file));
+        html! {
+            ". Newest run: " (repository::link(Some(url), &html! { "CI run" }))
+            @if commit.is_some() { ", " (repository::link(commit.as_deref(), &html! { "commit" })) }
+            @if file.is_some() { ", " (repository::link(file.as_deref(), &html! { "file" })) }
+            "."
         }
     }
 
@@ -238,7 +274,7 @@ impl Rows<'_> {
     fn failing_variants(&mut self, judged: &Judged) -> Option<String> {
         let failing = self.analysis.failing_variants(judged);
         let variants = &mut self.filters.variants;
-        joined(failing.iter().map(|name| variants.number(variant(name))))
+        joined(failing.iter().map(|name| variants.number(variant_name(name))))
     }
 
     fn errors(&mut self, errors: &[ErrorCount]) -> Option<String> {
@@ -247,17 +283,6 @@ impl Rows<'_> {
             let text = format!("{} {}", error.fingerprint, error.title);
             signatures.number(&text)
         }))
-    }
-
-    /// Whether the test first failed in the last week, and ran without a failure before.
-    fn is_new(&self, cells: &[(usize, Outcome)]) -> bool {
-        let since = self.analysis.now.plus_days(-NEW_DAYS);
-        let started = |place: usize| self.bars.get(place).map(|bar| bar.started_at);
-        let first_failure = cells.iter().find(|(_, outcome)| *outcome > Outcome::Passed);
-        let first_run = cells.first();
-        let is_within = |at: Option<Timestamp>| at.is_some_and(|at| at > since);
-        first_failure.is_some_and(|(place, _)| is_within(started(*place)))
-            && first_run.is_some_and(|(place, _)| !is_within(started(*place)))
     }
 }
 
@@ -312,7 +337,7 @@ fn label(of: &Of) -> Markup {
             Of::Branch { name: None, stable: true } => span.on { "all runs" },
             Of::Branch { name: None, stable: false } => span.on { "no branch" },
             Of::Variant(name) => {
-                span.on title=(name) { (variant(name)) }
+                span.on title=(name) { (variant_name(name)) }
                 span.stable { "variant" }
             }
         }
@@ -323,12 +348,8 @@ fn spoken(of: &Of) -> String {
     match of {
         Of::Branch { name: Some(name), .. } => format!("Runs on {name}"),
         Of::Branch { name: None, .. } => "Runs".to_owned(),
-        Of::Variant(name) => format!("Runs in the variant {}", variant(name)),
+        Of::Variant(name) => format!("Runs in the variant {}", variant_name(name)),
     }
-}
-
-fn variant(name: &str) -> &str {
-    if name.is_empty() { "(default)" } else { name }
 }
 
 fn last(entry: &VerdictEntry) -> Option<(assay_domain::attempt::AttemptStatus, Timestamp)> {

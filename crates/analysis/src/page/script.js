@@ -5,6 +5,8 @@
   const runs = data("runs");
   const files = data("files");
   const MOST = 100;
+  // How many rows of a group are drawn at once; the others follow a moment later, as drawing takes longer than searching.
+  const AT_ONCE = 20;
   const fields = [...controls.querySelectorAll("select, input")];
   const chips = [...controls.querySelectorAll("[data-show]")];
   const named = (name) => fields.find((field) => field.name === name);
@@ -35,6 +37,15 @@
   const all = groups.reduce((sum, group) => sum + group.rows.length, 0);
   let show = "";
 
+  const draw = (group, rows) => {
+    const { list } = group;
+    clearTimeout(group.rest);
+    // A further letter often changes nothing.
+    if (rows.length === list.children.length && rows.every((row, place) => row === list.children[place])) return;
+    list.replaceChildren(...rows.slice(0, AT_ONCE));
+    if (rows.length > AT_ONCE) group.rest = setTimeout(() => list.append(...rows.slice(AT_ONCE)), 30);
+  };
+
   const apply = () => {
     const words = named("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const choices = fields.filter((field) => field.tagName === "SELECT" && field.name !== "sort" && field.value)
@@ -52,10 +63,7 @@
       if (by === "name") matching.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.place - b.place));
       else if (by) matching.sort((a, b) => b[by] - a[by] || a.place - b.place);
       found += matching.length;
-      const rows = matching.slice(0, group.limit).map((entry) => entry.row);
-      const { children } = group.list;
-      // A further letter often changes nothing, and drawing takes longer than searching.
-      if (rows.length !== children.length || rows.some((row, place) => row !== children[place])) group.list.replaceChildren(...rows);
+      draw(group, matching.slice(0, group.limit).map((entry) => entry.row));
       const rest = matching.length - group.limit;
       group.more.hidden = rest <= 0;
       group.more.textContent = `Show ${Math.min(rest, MOST)} of ${rest} more`;

@@ -16,7 +16,9 @@ use crate::{
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
-    signature::{SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature},
+    signature::{
+        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
+    },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,

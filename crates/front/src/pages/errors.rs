@@ -67,7 +67,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         div #results {
             p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." }
-            @if list.signatures.is_empty() { p.empty { "No error matches." } } @else {
+            @if list.signatures.is_empty() { p.empty {
+                @if query.search.is_some() || query.branch.is_some() || query.category.is_some() { "No error matches. " a href=(path) { "Show all errors" } }
+                @else { "No test failed with an error text in the last " (query.window.days) " days." }
+            } } @else {
                 ol.rows {
                     @for (signature, by_day) in list.signatures.iter().zip(&by_day) {
                         li.row {
@@ -75,7 +78,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                                 (days_of(by_day))
                                 p {
                                     a.leaf href=(links::signature(project.id, &signature.fingerprint)) { bdi { (signature.title) } }
-                                    @if signature.is_new { " " span.chip.flaky { "new" } }
+                                    @if signature.is_new { " " span.chip.flaky title="first seen in these days" { "new" } }
                                 }
                                 p.facts {
                                     span.category { (signature.category) }

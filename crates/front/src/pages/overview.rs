@@ -36,7 +36,12 @@ const DAYS: i64 = 14;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let verdicts = view.verdicts(&project)?;
+    let verdicts = view.verdicts(&project, |verdict| {
+        matches!(
+            verdict.status,
+            VerdictStatus::Broken | VerdictStatus::Failing | VerdictStatus::Flaky
+        )
+    })?;
     let runs = view
         .store
         .runs(
@@ -108,7 +113,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { (headline(broken.len(), failing.len(), flaky.len())) }
         p.sub {
-            "The last " (DAYS) " days, " (words::count(verdicts.tests.len(), "test")) ". Stable branch " code { bdi { (verdicts.history.stable_branch) } } "."
+            "The last " (DAYS) " days, " (words::count(verdicts.total(), "test")) ". Stable branch " code { bdi { (verdicts.history.stable_branch) } } "."
             @if let Some(run) = runs.first() { " Last run " a href=(links::run(id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) "." }
         }
         section.tiles aria-label="Summary" {
@@ -135,16 +140,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 }
 
 fn headline(broken: usize, failing: usize, flaky: usize) -> String {
-    let parts: Vec<String> = [(broken, "broken"), (failing, "failing now"), (flaky, "flaky")]
+    let mut parts = [(broken, "broken"), (failing, "failing now"), (flaky, "flaky")]
         .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| format!("{} {word}", words::grouped(number)))
-        .collect();
-    match (parts.as_slice(), broken + failing + flaky) {
-        ([], _) => "Nothing is broken, failing or flaky".to_owned(),
-        (_, 1) => format!("1 test is {}", parts.join(", ").trim_start_matches("1 ")),
-        _ => format!("Tests: {}", parts.join(", ")),
-    }
+        .filter(|(number, _)| *number > 0);
+    let Some((first, word)) = parts.next() else {
+        return "No test is broken, failing or flaky".to_owned();
+    };
+    let others = parts.map(|(number, word)| format!(", {} {word}", words::grouped(number)));
+    format!("{} {word}{}", words::tests_are(first), others.collect::<String>())
 }
 
 /// The newest runs, each a link.
@@ -176,8 +179,7 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
                     span { b { (words::count(red, "red run")) } " of the last " (shown.len()) }
                     a href=(links::project(project, "/runs")) { "All runs" }
                 }
-                (chart::runs(&bars, &label))
-                p.axis { span { (words::day(first.started_at)) } span { (words::day(last.started_at)) } }
+                (chart::runs(&bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
                 (strip::legend())
             }
         } @else {
@@ -261,8 +263,7 @@ impl Daily {
         html! {
             figure.panel {
                 figcaption { b { (heading) } span { (summary) } }
-                (chart::periods(&bars, class, &format!("{heading}, day by day: {summary}")))
-                p.axis { span { (words::day(self.now.plus_days(1 - DAYS))) } span { "today" } }
+                (chart::periods(&bars, class, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(1 - DAYS)), "today"]))
             }
         }
     }

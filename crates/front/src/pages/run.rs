@@ -2,7 +2,11 @@
 
 mod failures;
 
-use assay_components::{chart, figures, name, words};
+use assay_components::{
+    chart, figures, name,
+    repository::{self, Repository},
+    words,
+};
 use assay_domain::{
     attempt::ErrorDetail,
     cause::Knowledge,
@@ -81,8 +85,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let address = |show: &str, page: Option<&str>, mode: Option<&str>| {
         links::with_query(&path, &[("show", Some(show)), ("mode", mode), ("page", page)])
     };
+    let places = Places::of(&run);
     let body = html! {
-        (head(view, &run))
+        (head(view, &run, &places))
         (report_errors(&run))
         @if run.counts.failed > 0 { (causes.gate(|mode| address(show, None, mode))) }
         section aria-labelledby="tests" {
@@ -100,9 +105,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if listed.is_empty() {
                 p.empty { "No such test in this run." }
             } @else if show == "all" {
-                (tests_by_file(project.id, &id, &listed))
+                (tests_by_file(project.id, &id, &listed, &places))
             } @else {
-                (causes.list(project.id, &id, &listed))
+                (causes.list(project.id, &id, &listed, &places))
             }
             (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
         }
@@ -135,7 +140,50 @@ fn read_all(view: &View<'_>, project: &Project, run: &mut RunDetail) -> Result<(
     Ok(())
 }
 
-fn head(view: &View<'_>, run: &RunDetail) -> Markup {
+/// Where the run's repository shows what the run is of.
+struct Places {
+    repository: Option<Repository>,
+    commit: Option<String>,
+}
+
+impl Places {
+    fn of(run: &RunDetail) -> Self {
+        Self {
+            repository: run.run.run_url.as_deref().and_then(Repository::of_run),
+            commit: run.run.commit_sha.clone(),
+        }
+    }
+
+    /// A commit, as a link where it has a page.
+    fn commit(&self, sha: &str) -> Markup {
+        let page = self
+            .repository
+            .as_ref()
+            .and_then(|repository| repository.commit(sha));
+        repository::link(page.as_deref(), &commit(sha))
+    }
+
+    /// A file, as a link where it has a page.
+    fn file(&self, file: &str) -> Markup {
+        let page = self
+            .repository
+            .as_ref()
+            .zip(self.commit.as_deref())
+            .and_then(|(repository, sha)| repository.file(sha, file));
+        repository::link(page.as_deref(), &html! { bdi { (file) } })
+    }
+
+    /// A pull request's number, as a link where it has a page.
+    fn pull_request(&self, number: i64) -> Markup {
+        let page = self
+            .repository
+            .as_ref()
+            .and_then(|repository| repository.pull_request(number));
+        repository::link(page.as_deref(), &html! { b { (number) } })
+    }
+}
+
+fn head(view: &View<'_>, run: &RunDetail, places: &Places) -> Markup {
     let (counts, run) = (run.counts, &run.run);
     let ended = match run.status {
         RunStatus::Passed => "passed",
@@ -152,11 +200,12 @@ fn head(view: &View<'_>, run: &RunDetail) -> Markup {
         @if let Some(message) = &run.commit_message { p { bdi { (message.lines().next().unwrap_or_default()) } } }
         p.facts {
             @if let Some(branch) = &run.branch { span { "branch " b { bdi { (branch) } } } }
-            @if let Some(sha) = &run.commit_sha { span { "commit " (commit(sha)) } }
-            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (commit(revision)) } }
-            @if let Some(number) = run.pull_request_number { span { "pull request " b { (number) } @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
+            @if let Some(sha) = &run.commit_sha { span { "commit " (places.commit(sha)) } }
+            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (places.commit(revision)) } }
+            @if let Some(number) = run.pull_request_number { span { "pull request " (places.pull_request(number)) @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
             @if let Some(author) = &run.author_name { span { "by " bdi { (author) } } }
             @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }
+            @if let Some(url) = &run.run_url { span { (repository::link(Some(url), &html! { "CI run" })) " at " bdi { (repository::host(url)) } } }
             span { (when(run.started_at, view.now)) }
             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { "took " b { (words::duration(duration)) } } }
             @if let Some(shards) = &run.shards {
@@ -175,7 +224,7 @@ fn head(view: &View<'_>, run: &RunDetail) -> Markup {
                 span { b { (counts.recovered) } " passed on retry" }
                 span { b { (plain) } " passed at once" }
                 span { b { (counts.skipped) } " skipped" }
-                span { "of " b { (counts.total) } }
+                span { "of " b { (words::grouped(usize::try_from(counts.total).unwrap_or(usize::MAX))) } " tests" }
             }
         }
     }
@@ -210,7 +259,7 @@ fn report_error(error: &ErrorDetail) -> Markup {
 }
 
 /// The tests under their files. They come ordered by file.
-fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry]) -> Markup {
+fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry], places: &Places) -> Markup {
     let names: Vec<_> = tests
         .iter()
         .map(|test| (test.test_name.as_str(), test.file_path.as_deref()))
@@ -220,13 +269,13 @@ fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry]) -> Marku
     html! {
         @for group in named.chunk_by(|(left, _), (right, _)| left.file_path == right.file_path) {
             @if let Some((first, _)) = group.first() {
-                h3.path { bdi { (first.file_path.as_deref().unwrap_or("(no file)")) } }
+                h3.path { @match &first.file_path { Some(file) => (places.file(file)), None => "(no file)" } }
                 ol.rows {
                     @for (test, short) in group {
                         li.row.(test.status.as_str()) {
-                            a href=(links::attempts(project, run, &test.test_name, test.file_path.as_deref())) {
+                            a.of-run href=(links::attempts(project, run, &test.test_name, test.file_path.as_deref())) {
                                 span class={ "chip " (test.status.as_str()) } { (figures::ended(test.status)) }
-                                span {
+                                span.named {
                                     (name::in_list(short, &test.test_name))
                                     @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
                                         span.path { bdi { (first_line(message)) } }

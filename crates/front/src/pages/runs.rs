@@ -78,7 +78,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             button type="submit" { "Apply" }
         }
         div #results {
-            @if page.runs.is_empty() { p.empty { "No run matches." } } @else { (table(project.id, &page.runs, view.now)) }
+            @if page.runs.is_empty() { (none(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
                 @if let (true, Some(last)) = (page.has_older, page.runs.last()) { a.button rel="next" href=(address(last, "next")) { "Older" } }
@@ -108,6 +108,19 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
+/// Why the list is empty, and what to do.
+fn none(project: ProjectId, query: &RunQuery) -> Markup {
+    let is_filtered =
+        query.branch.is_some() || query.sha.is_some() || query.status.is_some() || query.position.is_some();
+    html! {
+        @if is_filtered {
+            p.empty { "No run matches. " a href=(links::project(project, "/runs")) { "Show all runs" } }
+        } @else {
+            p.empty { "No run in the last " (query.window.days) " days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
+        }
+    }
+}
+
 fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
     html! {
         ol.rows {
@@ -132,7 +145,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                             ], &format!("{} failed, {} passed on retry, {} passed at once, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
                             span { b { (counts.failed) } " failed" }
                             @if counts.recovered > 0 { span { b { (counts.recovered) } " on retry" } }
-                            span { "of " b { (words::grouped(usize::try_from(counts.total).unwrap_or(usize::MAX))) } }
+                            span { "of " b { (words::grouped(usize::try_from(counts.total).unwrap_or(usize::MAX))) } " tests" }
                             span { (when(run.started_at, now)) }
                             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
                             @if let Some(shards) = run.shards {

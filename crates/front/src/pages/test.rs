@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_components::{
     chart::{self, PeriodBar},
-    figures, name,
+    figures, history, name,
     strip::{self, Outcome},
     words,
 };
@@ -133,7 +133,7 @@ fn strips(project: ProjectId, test: &TestName, history: &TestHistory) -> Markup 
         let branch = occurrence.branch.as_deref();
         let is_other = branch != Some(history.stable_branch.as_str());
         branches.entry((is_other, branch)).or_default().push(occurrence);
-        let variant = occurrence.suite.as_deref().unwrap_or("(default)");
+        let variant = history::variant_name(occurrence.suite.as_deref().unwrap_or_default());
         variants.entry(variant).or_default().push(occurrence);
     }
     let mut by_branch: Vec<_> = branches.into_iter().collect();
@@ -247,6 +247,11 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
             value: f64::from(u32::try_from(*ms).unwrap_or(u32::MAX)),
         })
         .collect();
+    let day = |timed: Option<&(&Occurrence, u64)>| {
+        timed
+            .map(|(occurrence, _)| words::day(occurrence.started_at))
+            .unwrap_or_default()
+    };
     html! {
         @if let Some(median) = median {
             figure.panel {
@@ -254,7 +259,7 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
                     b { "Durations" }
                     span { "median " (words::duration(median)) ", at most " (words::duration(sorted.last().copied().unwrap_or_default())) "; lost in failed attempts: " (words::duration(lost)) }
                 }
-                (chart::periods(&bars, "passed", &format!("Durations of the newest {}", words::count(bars.len(), "run"))))
+                (chart::periods(&bars, "passed", &format!("Durations of the newest {}", words::count(bars.len(), "run")), [&day(timed.last()), &day(timed.first())]))
             }
         }
     }

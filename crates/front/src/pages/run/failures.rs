@@ -14,7 +14,7 @@ use assay_explain::failures::{
 };
 use maud::{Markup, html};
 
-use super::first_line;
+use super::{Places, first_line};
 use crate::{error::FrontError, links, view::View};
 
 /// Most failures whose causes a page reads; a run with more of them failed as a whole.
@@ -91,7 +91,13 @@ impl Causes {
     }
 
     /// These tests, each with its cause.
-    pub(super) fn list(&self, project: ProjectId, run: &RunId, tests: &[&TestEntry]) -> Markup {
+    pub(super) fn list(
+        &self,
+        project: ProjectId,
+        run: &RunId,
+        tests: &[&TestEntry],
+        places: &Places,
+    ) -> Markup {
         let names: Vec<_> = tests
             .iter()
             .map(|test| (test.test_name.as_str(), test.file_path.as_deref()))
@@ -111,7 +117,7 @@ impl Causes {
                                 @if let Some(failure) = explained { p { (failure.explanation) "." } }
                                 p.facts {
                                     span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
-                                    @if let Some(file) = &test.file_path { span { bdi { (file) } } }
+                                    @if let Some(file) = &test.file_path { span { (places.file(file)) } }
                                     @if let Some(failure) = explained { (facts(project, failure)) }
                                 }
                                 (error(project, test, explained))

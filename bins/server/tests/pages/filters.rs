@@ -1,0 +1,192 @@
+//! Which tests the list of tests shows.
+
+use std::collections::BTreeSet;
+
+use assay_testkit::{Scripts, text};
+
+use crate::world::World;
+
+fn names(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| format!("cart > {name}")).collect()
+}
+
+#[test]
+fn the_list_is_filtered_by_branch_variant_error_and_what_is_new() {
+    let world = World::new();
+    let flags = ["--run-key", "mac", "--branch", "main", "--suite", "mac"];
+    world.import_with(30, &[("is fine".to_owned(), false)], &flags);
+    let browser = world.signed_in(Scripts::Off);
+    let shown = |query: &str| -> BTreeSet<String> {
+        browser.open(&world.url(&format!("/p/{}/tests?{query}", world.project)));
+        let names = browser
+            .run("return [...document.querySelectorAll('#results .row .name')].map((name) => name.title)");
+        serde_json::from_value(names).unwrap()
+    };
+    let everything = shown("");
+    assert!(everything.len() > 8, "{everything:?}");
+    assert_eq!(
+        shown("branch=topic"),
+        names(&["breaks <b>for good</b>", "flips", "is fine"])
+    );
+    assert_eq!(shown("variant=mac"), names(&["is fine"]));
+    assert_eq!(shown("variant=%28default%29"), everything);
+    // These ran without a failure until this week.
+    assert_eq!(
+        shown("new=1"),
+        names(&["breaks <b>for good</b>", "fails now", "is fine"])
+    );
+    assert_eq!(shown("new=1&branch=topic&search=fine"), names(&["is fine"]));
+
+    let errors = world.api(&format!("/projects/{}/errors", world.project));
+    for error in errors["errors"].as_array().unwrap() {
+        let fingerprint = error["fingerprint"].as_str().unwrap();
+        let detail = world.api(&format!("/projects/{}/errors/{fingerprint}", world.project));
+        let hit = detail["tests"].as_array().unwrap().iter();
+        let hit: BTreeSet<String> = hit.map(|test| text(&test["testName"])).collect();
+        // A person comes from the page of the error.
+        browser.open(&world.url(&format!("/p/{}/errors/{fingerprint}", world.project)));
+        let link =
+            browser.run("return document.querySelector('a[href*=\"/tests?error=\"]').getAttribute('href')");
+        let (_, query) = link.as_str().unwrap().split_once('?').unwrap();
+        assert_eq!(shown(query), hit);
+        assert!(
+            browser
+                .text("#results")
+                .contains(error["title"].as_str().unwrap())
+        );
+    }
+    assert_eq!(shown("error=0123"), BTreeSet::new());
+    assert!(
+        browser
+            .text("#results")
+            .contains("No test matches. Show all tests")
+    );
+    browser.click("#results .empty a");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('#results .row').length"),
+        serde_json::json!(everything.len())
+    );
+    let cookie = world.cookie();
+    for wrong in [
+        "new=2",
+        "variant=a&variant=b",
+        &format!("variant={}", "x".repeat(501)),
+    ] {
+        let path = format!("/p/{}/tests?{wrong}", world.project);
+        assert_eq!(world.page(&path, &cookie).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn the_orders_of_the_list_are_the_apis() {
+    let world = World::new();
+    let cookie = world.cookie();
+    for (word, sort) in [("", "timeLost"), ("rate", "rate"), ("impact", "impact")] {
+        let list = world.api(&format!(
+            "/projects/{}/flaky?status=flaky&perPage=50&sort={sort}",
+            world.project
+        ));
+        let expected: Vec<String> = list["tests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|test| text(&test["testName"]))
+            .collect();
+        let page = world.page(
+            &format!("/p/{}/tests?status=flaky&sort={word}", world.project),
+            &cookie,
+        );
+        assert_eq!(names_of(&page.text()), expected, "{sort}");
+    }
+}
+
+#[test]
+fn the_pages_of_a_long_list_show_every_test_once() {
+    let world = World::new();
+    world.import_many(120, "long");
+    let cookie = world.cookie();
+    let mut all = Vec::new();
+    for page in 1..=4 {
+        let path = format!("/p/{}/tests?search=usual&page={page}", world.project);
+        all.extend(names_of(&world.page(&path, &cookie).text()));
+    }
+    assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (120, 120));
+}
+
+/// The tests of a list, in its order.
+fn names_of(page: &str) -> Vec<String> {
+    let unescaped = |text: &str| {
+        text.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&")
+    };
+    page.split("<span class=\"name\" title=\"")
+        .skip(1)
+        .map(|rest| unescaped(rest.split('"').next().unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_list_of_runs_is_filtered_and_paged_as_the_apis() {
+    let world = World::new();
+    for run in 0..52 {
+        let cases = [("quick".to_owned(), run % 2 == 0)];
+        let key = format!("quick-{run}");
+        world.import_with(
+            20 * 24 * 60 + run,
+            &cases,
+            &["--run-key", &key, "--branch", "main"],
+        );
+    }
+    let cookie = world.cookie();
+    let numbers = |page: &str| -> Vec<i64> {
+        let (_, results) = page.split_once("id=\"results\"").unwrap();
+        let links = results.split("class=\"leaf\"").skip(1);
+        links
+            .map(|link| {
+                link.split_once("Run ")
+                    .unwrap()
+                    .1
+                    .split('<')
+                    .next()
+                    .unwrap()
+                    .parse()
+                    .unwrap()
+            })
+            .collect()
+    };
+    for filter in [
+        "",
+        "branch=topic",
+        "branch=main&status=failed",
+        "status=passed",
+        "sha=aa234567",
+        "days=7",
+        "branch=none",
+    ] {
+        let list = world.api(&format!("/projects/{}/runs?perPage=50&{filter}", world.project));
+        let expected: Vec<i64> = list["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["runNumber"].as_i64().unwrap())
+            .collect();
+        let page = world
+            .page(&format!("/p/{}/runs?{filter}", world.project), &cookie)
+            .text();
+        assert_eq!(numbers(&page), expected, "{filter}");
+        assert_eq!(page.contains("No run matches."), expected.is_empty(), "{filter}");
+    }
+    // Older, and back.
+    let path = format!("/p/{}/runs", world.project);
+    let first = world.page(&path, &cookie).text();
+    let follow = |page: &str, rel: &str| {
+        let (_, rest) = page.split_once(&format!("rel=\"{rel}\" href=\"")).unwrap();
+        let link = rest.split('"').next().unwrap().replace("&amp;", "&");
+        world.page(&link, &cookie).text()
+    };
+    let older = follow(&first, "next");
+    assert_eq!((numbers(&first).len(), numbers(&older).len()), (50, 15));
+    assert_eq!(numbers(&follow(&older, "prev")), numbers(&first));
+}
