@@ -46,7 +46,7 @@ client may repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 20] = [
+const FIELDS: [Field; 21] = [
     Field(
         "runKey",
         "What all shards of one CI run have in common and no other run has, such as the build's id.",

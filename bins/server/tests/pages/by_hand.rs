@@ -1,6 +1,6 @@
 //! Checks that need a program from npm, and pictures for the documents. Each is started by hand; docs/pages.md says how.
 
-use std::{env, fs};
+use std::{env, fs, time::Instant};
 
 use assay_testkit::{Browser, Scripts};
 use serde_json::json;
@@ -79,4 +79,74 @@ fn pictures_of_the_demonstration() {
     follow(".row.failed a");
     follow(".facts a[href*='/test?name']");
     draw("test");
+}
+
+/// Prints how long the pages of a run of 5,000 tests and the search over 100,000 tests take, beside the API's routes of the
+/// same figures.
+#[test]
+#[ignore = "a measurement: see docs/performance.md"]
+fn times_of_large_pages() {
+    let world = World::new();
+    world.import_many(5_000, "large");
+    world.import_many(100_000, "larger");
+    let cookie = world.cookie();
+    let median = |get: &dyn Fn() -> u16| {
+        let mut times: Vec<f64> = (0..21)
+            .map(|_| {
+                let began = Instant::now();
+                assert_eq!(get(), 200);
+                began.elapsed().as_secs_f64() * 1_000.0
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let of_page = |path: &str| median(&|| world.page(path, &cookie).status);
+    let of_api = |path: &str| {
+        let path = format!("/api/v1{path}");
+        median(&|| world.server.client().get(&path, Some(&world.key)).status)
+    };
+    let runs = world.api(&format!("/projects/{}/runs?perPage=10", world.project));
+    let runs = runs["runs"].as_array().unwrap();
+    let large = runs.iter().find(|run| run["counts"]["total"] == 5_000).unwrap();
+    let run = format!("runs/{}", large["id"].as_str().unwrap());
+    let mut too_slow = Vec::new();
+    for (page, routes, most_ms) in [
+        (
+            format!("{run}?show=failed"),
+            vec![run.clone(), format!("{run}/failures?limit=50")],
+            60.0,
+        ),
+        (
+            format!("{run}?show=all"),
+            vec![run.clone(), format!("{run}/failures?limit=50")],
+            60.0,
+        ),
+        (
+            "tests?search=length%20777".to_owned(),
+            vec!["flaky?search=length%20777".to_owned()],
+            100.0,
+        ),
+        (
+            "tests?status=flaky".to_owned(),
+            vec!["flaky?perPage=50".to_owned()],
+            100.0,
+        ),
+        (String::new(), vec!["flaky?perPage=50".to_owned()], 100.0),
+    ] {
+        let took = of_page(
+            &format!("/p/{}/{page}", world.project)
+                .trim_end_matches('/')
+                .to_owned(),
+        );
+        let api: f64 = routes
+            .iter()
+            .map(|route| of_api(&format!("/projects/{}/{route}", world.project)))
+            .sum();
+        println!("{took:7.1} ms, the API's routes {api:7.1} ms, at most {most_ms} ms: /{page}");
+        if took > most_ms {
+            too_slow.push(page);
+        }
+    }
+    assert_eq!(too_slow, Vec::<String>::new());
 }

@@ -189,7 +189,7 @@ fn an_error_page_has_the_sentence_of_the_api() {
             .get(&format!("/api/v1{route}"), Some(&world.key));
         assert_eq!(page.status, answer.status, "{route}");
         let answer = answer.json();
-        let sentence = answer["error"]["message"].as_str().unwrap();
+        let sentence = answer["error"].as_str().unwrap();
         assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
     }
 }
