@@ -134,11 +134,7 @@ fn times_of_large_pages() {
         ),
         (String::new(), vec!["flaky?perPage=50".to_owned()], 100.0),
     ] {
-        let took = of_page(
-            &format!("/p/{}/{page}", world.project)
-                .trim_end_matches('/')
-                .to_owned(),
-        );
+        let took = of_page(format!("/p/{}/{page}", world.project).trim_end_matches('/'));
         let api: f64 = routes
             .iter()
             .map(|route| of_api(&format!("/projects/{}/{route}", world.project)))
