@@ -234,7 +234,7 @@ fn pages_are_small_and_ask_for_little() {
         world.project,
         large.next().unwrap()["id"].as_str().unwrap()
     );
-    let of_large = ["", "?show=all", "?show=all&page=3", "?show=failed&page=2"];
+    let of_large = ["", "?show=failed&page=2"];
     let mut pages = world.pages();
     pages.extend(of_large.map(|query| format!("{large}{query}")));
     pages.push(format!("/p/{}/tests?page=2", world.project));
