@@ -182,9 +182,12 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 
-    /// Runs on `main` with these tests, each with whether it passed, so many days before now.
-    fn history(runs: &[(i64, &str, &[(TestOrdinal, bool)])]) -> History {
-        let run = |(number, (days_ago, variant, tests)): (i32, &(i64, &str, &[(TestOrdinal, bool)]))| {
+    /// A run so many days before now, in a variant, with tests and whether each passed.
+    type Ran<'a> = (i64, &'a str, &'a [(TestOrdinal, bool)]);
+
+    /// A history of these runs on `main`.
+    fn history(runs: &[Ran<'_>]) -> History {
+        let run = |(number, (days_ago, variant, tests)): (i32, &Ran<'_>)| {
             let mut run = RunObservations::of(RunFacts {
                 id: number.to_string().into(),
                 number,
