@@ -25,7 +25,7 @@ fn organizations_are_made_listed_and_moved_between_plans() {
 
 #[test]
 fn a_name_must_be_unambiguous_and_an_id_always_is() {
-    let world = World::new();
+    let world = World::without_key();
     // As older versions allowed it.
     world.database.execute(
         "INSERT INTO organization (id, name, plan, created_at) \
@@ -57,7 +57,7 @@ fn a_name_must_be_unambiguous_and_an_id_always_is() {
 
 #[test]
 fn a_name_is_refused_where_another_has_it() {
-    let world = World::new();
+    let world = World::without_key();
     world.cli.json(&["org", "create", "Bakery"]);
     world.cli.json(&["project", "create", "--org", "Shop", "api"]);
     for refused in [
@@ -80,7 +80,7 @@ fn a_name_is_refused_where_another_has_it() {
 
 #[test]
 fn what_can_be_made_can_be_renamed_moved_and_deleted() {
-    let world = World::new();
+    let world = World::without_key();
     let cli = &world.cli;
     let report = world.file("r.xml", &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "a", &report]);
@@ -130,7 +130,7 @@ fn what_can_be_made_can_be_renamed_moved_and_deleted() {
 
 #[test]
 fn a_deletion_that_is_killed_is_taken_up_again_while_others_import() {
-    let world = World::new();
+    let world = World::without_key();
     world.cli.json(&["project", "create", "--org", "Shop", "doomed"]);
     world.database.execute(
         "CREATE TEMP TABLE many AS SELECT id AS project, number, now() - number * interval '1 minute' AS start \
@@ -171,7 +171,7 @@ fn a_deletion_that_is_killed_is_taken_up_again_while_others_import() {
 
 #[test]
 fn a_projects_configuration_is_set_in_parts() {
-    let world = World::new();
+    let world = World::without_key();
     let set = |arguments: &[&str]| world.cli.json(&[&["project", "set", "web"], arguments].concat());
     set(&[
         "--chat-events",
@@ -196,7 +196,7 @@ fn a_projects_configuration_is_set_in_parts() {
 
 #[test]
 fn a_key_is_deleted_once_it_is_revoked() {
-    let world = World::new();
+    let world = World::without_key();
     let made = world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);
@@ -215,7 +215,7 @@ fn a_key_is_deleted_once_it_is_revoked() {
 
 #[test]
 fn a_command_whose_effect_is_still_missing_says_so() {
-    let world = World::new();
+    let world = World::without_key();
     let shown = |arguments: &[&str]| {
         let output = world.cli.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
@@ -245,7 +245,7 @@ fn a_command_whose_effect_is_still_missing_says_so() {
 
 #[test]
 fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
-    let world = World::new();
+    let world = World::without_key();
     let create = ["key", "create-ingest", "--project", "web"];
     for arguments in [&create[..], &["key", "create-ingest", "--help"]] {
         let output = world.cli.run(arguments);
@@ -261,7 +261,7 @@ fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
 
 #[test]
 fn an_ingest_key_has_a_name_an_expiry_and_limits() {
-    let world = World::new();
+    let world = World::without_key();
     let create = ["key", "create-ingest", "--project", "web"];
     let flags = [
         "--name",
@@ -297,7 +297,7 @@ fn an_ingest_key_has_a_name_an_expiry_and_limits() {
 
 #[test]
 fn a_key_is_replaced_by_one_of_the_same_kind_and_terms() {
-    let world = World::new();
+    let world = World::without_key();
     let read = world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);
@@ -342,7 +342,7 @@ fn a_key_is_replaced_by_one_of_the_same_kind_and_terms() {
 
 #[test]
 fn uploads_are_listed_newest_first() {
-    let world = World::new();
+    let world = World::without_key();
     let key = world
         .cli
         .json(&["key", "create-ingest", "--project", "web", "--name", "ci"]);
@@ -380,7 +380,7 @@ fn uploads_are_listed_newest_first() {
 
 #[test]
 fn keys_are_made_listed_and_revoked() {
-    let world = World::new();
+    let world = World::without_key();
     let read = world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);

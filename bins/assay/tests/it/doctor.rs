@@ -28,7 +28,7 @@ fn says(check: &Value, text: &str) {
 
 #[test]
 fn what_works_is_ok_and_changes_nothing() {
-    let world = World::new();
+    let world = World::without_key();
     world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "90"]);
@@ -84,7 +84,7 @@ fn a_schema_behind_fails_and_one_ahead_warns() {
     assert_eq!(check(&found, "schema")["status"], "fail");
     says(check(&found, "schema"), "assay migrate");
 
-    let ahead = World::new();
+    let ahead = World::without_key();
     ahead
         .database
         .execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29991231000001')");
@@ -96,7 +96,7 @@ fn a_schema_behind_fails_and_one_ahead_warns() {
 
 #[test]
 fn keys_that_are_missing_expired_or_about_to_be_are_told() {
-    let world = World::new();
+    let world = World::without_key();
     let keys = || {
         let (status, found) = doctor(&world.cli);
         assert_eq!(status, 0, "{found}");
@@ -124,7 +124,7 @@ fn keys_that_are_missing_expired_or_about_to_be_are_told() {
 
 #[test]
 fn what_is_not_pruned_judged_or_packed_is_told() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file(
         "r.xml",
         &junit::report("2020-01-01T00:00:00Z", &[("adds", true), ("sums", false)]),
@@ -147,7 +147,7 @@ fn what_is_not_pruned_judged_or_packed_is_told() {
 
 #[test]
 fn a_role_that_may_not_read_fails_with_the_grant_that_helps() {
-    let world = World::new();
+    let world = World::without_key();
     let name = format!("blind_{}", world.project.replace('-', ""));
     world.database.execute(&format!("CREATE ROLE {name} LOGIN"));
     let url = world
@@ -203,7 +203,7 @@ fn a_private_database_is_looked_at_and_never_made() {
 
 #[test]
 fn a_redis_that_is_away_is_a_warning() {
-    let world = World::new();
+    let world = World::without_key();
     let output = world
         .cli
         .command(&["doctor", "--json", "--redis-url", "redis://127.0.0.1:1"])

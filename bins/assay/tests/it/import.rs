@@ -14,7 +14,7 @@ const START: &str = "2026-11-20T10:00:00Z";
 
 #[test]
 fn a_report_is_stored_and_the_same_again_changes_nothing() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
     let first = world.import(&["--branch", "main", "--commit", "c0ffee", &report]);
     assert_eq!(first["runNumber"], 1);
@@ -39,7 +39,7 @@ fn a_report_is_stored_and_the_same_again_changes_nothing() {
 
 #[test]
 fn a_changed_report_under_the_same_key_replaces_the_earlier() {
-    let world = World::new();
+    let world = World::without_key();
     let first = world.file("1.xml", &junit::report(START, &[("adds", false), ("gone", true)]));
     let second = world.file("2.xml", &junit::report(START, &[("adds", true)]));
     let code = ["--branch", "main", "--commit", "c0ffee"];
@@ -62,7 +62,7 @@ fn a_changed_report_under_the_same_key_replaces_the_earlier() {
 
 #[test]
 fn shards_become_one_run_whatever_their_order() {
-    let world = World::new();
+    let world = World::without_key();
     let shard = |index: u32, passed: bool| {
         let name = format!("case {index}");
         let report = world.file(&format!("{index}.xml"), &junit::report(START, &[(&name, passed)]));
@@ -107,7 +107,7 @@ fn shards_become_one_run_whatever_their_order() {
 
 #[test]
 fn a_folder_is_walked_and_what_is_no_report_is_skipped_with_a_word() {
-    let world = World::new();
+    let world = World::without_key();
     world.file("out/a/one.xml", &junit::report(START, &[("one", true)]));
     world.file("out/two.xml", &junit::report(START, &[("two", true)]));
     world.file("out/package.json", "{\"name\": \"shop\"}");
@@ -129,7 +129,7 @@ fn a_folder_is_walked_and_what_is_no_report_is_skipped_with_a_word() {
 
 #[test]
 fn what_cannot_be_imported_is_refused_whole() {
-    let world = World::new();
+    let world = World::without_key();
     let good = world.file("good.xml", &junit::report(START, &[("adds", true)]));
     let bad = world.file("bad.json", "{\"name\": \"shop\"}");
     let empty = world.folder.path().join("empty");
@@ -157,7 +157,7 @@ fn what_cannot_be_imported_is_refused_whole() {
 
 #[test]
 fn what_is_readable_beside_an_unreadable_file_is_stored() {
-    let world = World::new();
+    let world = World::without_key();
     let good = world.file("good.xml", &junit::report(START, &[("adds", true)]));
     let bad = world.file("bad.json", "{\"name\": \"shop\"}");
     for (flags, status) in [(&["--json"][..], 1), (&["--json", "--lenient"], 0)] {
@@ -181,7 +181,7 @@ fn what_is_readable_beside_an_unreadable_file_is_stored() {
 
 #[test]
 fn standard_input_is_a_report() {
-    let world = World::new();
+    let world = World::without_key();
     let mut child = world
         .cli
         .command(&["import", "--project", "web", "--json", "-"])
@@ -202,7 +202,7 @@ fn standard_input_is_a_report() {
 
 #[test]
 fn a_dry_run_says_where_each_value_comes_from_and_stores_nothing() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true)]));
     let mut command = world.cli.command(&[
         "import",
@@ -240,7 +240,7 @@ fn a_dry_run_says_where_each_value_comes_from_and_stores_nothing() {
 
 #[test]
 fn the_variables_of_ci_join_shards_without_a_flag() {
-    let world = World::new();
+    let world = World::without_key();
     let mut runs = Vec::new();
     for index in ["1", "2"] {
         let report = world.file(&format!("{index}.xml"), &junit::report(START, &[(index, true)]));
@@ -265,7 +265,7 @@ fn the_variables_of_ci_join_shards_without_a_flag() {
 
 #[test]
 fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_other() {
-    let world = World::new();
+    let world = World::without_key();
     let send = |job: &str, runner: &str, name: &str, arguments: &[&str]| {
         let report = world.file(&format!("{name}.xml"), &junit::report(START, &[(name, true)]));
         let arguments = [&["import", "--project", "web", "--json", &report], arguments].concat();
@@ -317,7 +317,7 @@ fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_o
 
 #[test]
 fn an_import_names_the_verdicts_that_it_changed() {
-    let world = World::new();
+    let world = World::without_key();
     let now =
         "SELECT to_char(now() at time zone 'utc' - interval '1 hour', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
     let now = world.database.text(now).unwrap();
@@ -385,7 +385,7 @@ fn an_import_names_the_verdicts_that_it_changed() {
 
 #[test]
 fn what_is_not_known_of_the_code_is_a_warning() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true)]));
     let output = world.cli.run(&["import", "--project", "web", &report]);
     let warned = said(&output);
@@ -398,7 +398,7 @@ fn what_is_not_known_of_the_code_is_a_warning() {
 
 #[test]
 fn a_given_start_moves_the_run() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", false)]));
     world.import(&[
         "--started-at",
@@ -417,7 +417,7 @@ fn a_given_start_moves_the_run() {
 
 #[test]
 fn people_read_a_sentence() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
     let output = world.cli.run(&["import", "--project", "web", &report]);
     let told = String::from_utf8(output.stdout).unwrap();

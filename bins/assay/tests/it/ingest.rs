@@ -27,7 +27,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new() -> Self {
-        let world = World::new();
+        let world = World::without_key();
         let key = world.cli.json(&["key", "create-ingest", "--project", "web"]);
         let read = world
             .cli

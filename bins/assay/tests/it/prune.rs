@@ -5,7 +5,7 @@ use assay_testkit::{World, said, text};
 
 #[test]
 fn what_is_past_the_retention_is_counted_then_deleted() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file(
         "r.xml",
         &junit::report("2020-01-01T00:00:00Z", &[("adds", true), ("sums", false)]),
@@ -35,7 +35,7 @@ fn what_is_past_the_retention_is_counted_then_deleted() {
 
 #[test]
 fn pruning_refuses_a_clock_that_differs_from_the_databases() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "old", &report]);
     let name = world.database.text("SELECT current_database()").unwrap();
@@ -66,7 +66,7 @@ fn pruning_refuses_a_clock_that_differs_from_the_databases() {
 
 #[test]
 fn pruning_refuses_to_delete_everything_that_is_stored() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "old", &report]);
     for arguments in [&["prune"][..], &["prune", "--yes"]] {
@@ -87,7 +87,7 @@ fn pruning_refuses_to_delete_everything_that_is_stored() {
 
 #[test]
 fn pruning_that_is_killed_is_taken_up_again_while_imports_go_on() {
-    let world = World::new();
+    let world = World::without_key();
     // An organization each with 60 and with 90 days; the runs of 40 to 150 days ago, ten a day.
     let other = world.cli.json(&["org", "create", "Bakery", "--plan", "standard"]);
     let bread = world

@@ -4,7 +4,7 @@ use assay_testkit::{Cli, TestDatabase, World, said, text};
 
 #[test]
 fn a_name_that_is_nearly_right_is_suggested() {
-    let world = World::new();
+    let world = World::without_key();
     world.cli.json(&["org", "create", "Example Shop"]);
     world
         .cli
@@ -32,7 +32,7 @@ fn a_name_that_is_nearly_right_is_suggested() {
 
 #[test]
 fn an_id_with_a_slip_is_suggested() {
-    let world = World::new();
+    let world = World::without_key();
     let id = text(
         &world
             .cli
@@ -98,7 +98,7 @@ fn an_empty_list_says_what_to_do_next() {
 
 #[test]
 fn lists_without_an_organization_show_all() {
-    let world = World::new();
+    let world = World::without_key();
     world.cli.json(&["org", "create", "Other", "--plan", "pro"]);
     world
         .cli

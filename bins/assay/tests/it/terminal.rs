@@ -22,7 +22,7 @@ fn is_revoked(world: &World) -> bool {
 
 #[test]
 fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
-    let world = World::new();
+    let world = World::without_key();
     let id = key(&world);
     let revoke = |arguments: &[&str]| {
         let command = world.cli.command(&[&["key", "revoke", &id], arguments].concat());
@@ -45,7 +45,7 @@ fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
     let (status, shown) = revoke(&["--yes"]).end();
     assert!(status.success() && !shown.contains("[y/N]"), "{shown}");
 
-    let other = World::new();
+    let other = World::without_key();
     let id = key(&other);
     assert!(
         other.cli.run(&["key", "revoke", &id]).status.success(),
@@ -56,7 +56,7 @@ fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
 
 #[test]
 fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
-    let world = World::new();
+    let world = World::without_key();
     world.cli.json(&["org", "create", "Bakery"]);
     let names = || {
         world
@@ -91,7 +91,7 @@ fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
 
 #[test]
 fn pruning_is_asked_on_a_terminal() {
-    let world = World::new();
+    let world = World::without_key();
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "old", &report]);
     let mut session = Session::start(world.cli.command(&["prune", "--all-of-it"]), 100, Streams::All);
@@ -109,7 +109,7 @@ fn pruning_is_asked_on_a_terminal() {
 
 #[test]
 fn colours_are_for_terminals_that_want_them() {
-    let world = World::new();
+    let world = World::without_key();
     key(&world);
     let shown = |arguments: &[&str], environment: &[(&str, &str)]| {
         let mut command = world.cli.command(arguments);
@@ -135,7 +135,7 @@ fn colours_are_for_terminals_that_want_them() {
 
 #[test]
 fn tables_fit_the_terminal_and_are_whole_in_a_pipe() {
-    let world = World::new();
+    let world = World::without_key();
     let name = format!("Shop of {}", "very ".repeat(20));
     let made = world.cli.json(&["org", "create", name.trim(), "--plan", "free"]);
     let id = text(&made["id"]);
@@ -158,7 +158,7 @@ fn tables_fit_the_terminal_and_are_whole_in_a_pipe() {
 
 #[test]
 fn a_bar_moves_while_reports_are_read_unless_nobody_watches() {
-    let world = World::new();
+    let world = World::without_key();
     let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
     let import = |arguments: &[&str]| {
         let arguments = [
