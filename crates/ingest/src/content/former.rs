@@ -6,7 +6,10 @@
 
 use std::fmt::{self, Write as _};
 
-use assay_domain::{recording::Recording, timestamp::Timestamp};
+use assay_domain::{
+    recording::{Recording, RunContext},
+    timestamp::Timestamp,
+};
 use sha2::{Digest as _, Sha256};
 
 /// The hash that a program of before would have stored.
@@ -22,7 +25,7 @@ pub(super) fn hash_of(
         (
             &recording.run_key,
             &recording.shard,
-            &recording.context,
+            FormerContext(&recording.context),
             started_at,
             duration_ms,
             &recording.state,
@@ -31,6 +34,25 @@ pub(super) fn hash_of(
         )
     );
     hash.0.finalize().into()
+}
+
+/// The debug form of a context before it had the page of the CI run.
+struct FormerContext<'a>(&'a RunContext);
+
+impl fmt::Debug for FormerContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext")
+            .field("branch", &self.0.branch)
+            .field("commit_sha", &self.0.commit_sha)
+            .field("commit_message", &self.0.commit_message)
+            .field("author_name", &self.0.author_name)
+            .field("tested_revision", &self.0.tested_revision)
+            .field("pull_request_number", &self.0.pull_request_number)
+            .field("pull_request_title", &self.0.pull_request_title)
+            .field("ci_provider", &self.0.ci_provider)
+            .field("suite", &self.0.suite)
+            .finish()
+    }
 }
 
 struct Hashing(Sha256);
