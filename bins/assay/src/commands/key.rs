@@ -86,6 +86,19 @@ Examples:
         #[arg(long)]
         org: Option<String>,
     },
+    /// Change what lists call a key
+    ///
+    /// Nothing else changes: the key's text, its id and its rights stay.
+    #[command(after_help = "\
+Examples:
+  assay key rename 019aa3f4-5b1c-7def-8a3b-0123456789ab \"CI of storefront\"")]
+    Rename {
+        /// The key's id, as `assay key list` shows it
+        key_id: KeyId,
+        /// The new name
+        #[arg(value_parser = values::key_name)]
+        name: String,
+    },
     /// Revoke a key, at once and on every server
     ///
     /// This cannot be undone. On a terminal the command asks first; elsewhere it does not ask.
@@ -148,6 +161,7 @@ pub(crate) fn run(global: &Global, command: KeyCommand) -> anyhow::Result<()> {
         KeyCommand::CreateIngest(args) => create_ingest(global, store, args, now),
         KeyCommand::Rotate { key_id, overlap } => rotate(global, store, key_id, overlap, now),
         KeyCommand::List { org } => list(global, store, org.as_deref(), now),
+        KeyCommand::Rename { key_id, name } => rename(global, store, key_id, &name),
         KeyCommand::Revoke { key_id, yes } => revoke(global, store, key_id, yes, now),
         KeyCommand::Delete { key_id, yes } => delete(global, store, key_id, yes, now),
     }
@@ -170,6 +184,15 @@ fn delete(
     }
     output::print(global.json, &json!({ "id": id, "deleted": true }), || {
         format!("The key {id} is deleted")
+    })
+}
+
+fn rename(global: &Global, store: &dyn Administration, id: KeyId, name: &str) -> anyhow::Result<()> {
+    if !store.rename_key(id, name)? {
+        return Err(lookup::no_key(store, id)?);
+    }
+    output::print(global.json, &json!({ "id": id, "name": name }), || {
+        format!("The key {id} is called {name:?} now")
     })
 }
 

@@ -229,12 +229,12 @@ fn a_command_whose_effect_is_still_missing_says_so() {
         assert!(told.contains("are not sent yet"), "{told}");
     }
     for told in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
-        assert!(!told.contains("yet"), "{told}");
+        assert!(!told.contains(" yet"), "{told}");
     }
     // An ingest key has its effect.
     let ingest = ["key", "create-ingest", "--project", "web"];
     for told in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
-        assert!(!told.contains("yet"), "{told}");
+        assert!(!told.contains(" yet"), "{told}");
         for part in ["ASSAY_INGEST_KEY", "`assay upload`", "`assay run`"] {
             assert!(told.contains(part), "{part}: {told}");
         }
@@ -257,6 +257,36 @@ fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
         );
         assert!(!text.contains(" yet"), "{text}");
     }
+}
+
+#[test]
+fn keys_of_both_kinds_can_be_renamed() {
+    let world = World::new();
+    let read = world
+        .cli
+        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
+    let ingest = ["key", "create-ingest", "--project", "web", "--name", "forks"];
+    let ingest = world.cli.json(&ingest);
+    for (key, name) in [(&read, "dashboard"), (&ingest, "CI of web")] {
+        let id = text(&key["id"]);
+        let renamed = world.cli.json(&["key", "rename", &id, name]);
+        assert_eq!(renamed, json!({ "id": id, "name": name }));
+    }
+    let keys = world.cli.json(&["key", "list"]);
+    let names: Vec<_> = keys["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| &key["name"])
+        .collect();
+    assert_eq!(names, ["dashboard", "CI of web"]);
+    let unknown = world
+        .cli
+        .run(&["key", "rename", "019aa3f4-5b1c-7def-8a3b-0123456789ab", "x"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(said(&unknown).contains("assay key list"), "{}", said(&unknown));
+    let wrong = world.cli.run(&["key", "rename", &text(&read["id"]), ""]);
+    assert_eq!(wrong.status.code(), Some(2));
 }
 
 #[test]

@@ -115,6 +115,9 @@ pub trait Administration: Send + Sync {
     /// The keys of an organization and its projects, oldest first.
     fn keys(&self, organization: OrganizationId) -> Result<Vec<KeyEntry>, StoreError>;
 
+    /// Changes what lists call a key; false where there is no such key.
+    fn rename_key(&self, key: KeyId, name: &str) -> Result<bool, StoreError>;
+
     /// Revokes a key; false where there is no such key. A revoked key keeps its first date.
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError>;
 

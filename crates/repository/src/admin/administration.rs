@@ -184,6 +184,12 @@ impl Administration for Database {
         self.on_primary("reading keys", |connection| key::list(connection, organization))
     }
 
+    fn rename_key(&self, key: KeyId, name: &str) -> Result<bool, StoreError> {
+        self.run("renaming a key", |connection| {
+            Ok(key::rename(connection, key, name)?)
+        })
+    }
+
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError> {
         self.on_primary("revoking a key", |connection| {
             Ok(key::revoke(connection, key, now)?)

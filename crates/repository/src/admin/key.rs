@@ -196,6 +196,14 @@ pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) 
         .collect()
 }
 
+/// Changes what lists call a key; false if there is no such key.
+pub(crate) fn rename(connection: &mut PgConnection, key: KeyId, name: &str) -> QueryResult<bool> {
+    let renamed = diesel::update(api_key::table.find(key.0))
+        .set(api_key::name.eq(storable(name)))
+        .execute(connection)?;
+    Ok(renamed > 0)
+}
+
 /// Revokes a key; false if there is no such key. The first date stays.
 pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<bool> {
     diesel::update(api_key::table.find(key.0).filter(api_key::revoked_at.is_null()))

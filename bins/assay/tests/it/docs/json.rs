@@ -73,6 +73,7 @@ fn each_command_prints_the_fields_that_are_told() {
     check("key create-ingest", &["--project", "web"]);
     check("key rotate", &[key["id"].as_str().unwrap()]);
     check("uploads", &["--project", "web"]);
+    check("key rename", &[key["id"].as_str().unwrap(), "dashboard"]);
     check("key list", &[]);
     check("key revoke", &[key["id"].as_str().unwrap()]);
     check("key delete", &[key["id"].as_str().unwrap()]);
