@@ -30,3 +30,31 @@ pub(crate) const DOCUMENTS: usize = 100;
 pub(crate) const ATTRIBUTES: usize = 1_000;
 /// How deep suites, and causes of errors, may nest.
 pub(crate) const DEPTH: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_formats_tells_these_limits() {
+        let page = include_str!("../../../docs/formats.md");
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for told in [
+            format!(
+                "{} MiB a file and {} GiB altogether",
+                FILE_BYTES >> 20,
+                IMPORT_BYTES >> 30
+            ),
+            format!("{},000 tests", TESTS / 1_000),
+            format!("suites nested {DEPTH} deep"),
+            format!(
+                "{},000 attempts, of which {COUNTED_ATTEMPTS} where",
+                ATTEMPTS / 1_000
+            ),
+            format!("{ERRORS} errors an attempt; {REPORT_ERRORS} errors outside of tests"),
+            format!("more than {},000 characters", NAME / 1_000),
+        ] {
+            assert!(page.contains(&told), "{told}");
+        }
+    }
+}

@@ -261,7 +261,7 @@ fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
 
 #[test]
 fn keys_of_both_kinds_can_be_renamed() {
-    let world = World::new();
+    let world = World::without_key();
     let read = world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);

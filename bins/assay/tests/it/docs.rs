@@ -329,6 +329,44 @@ assay project create --org Elsewhere storefront
     }
 }
 
+/// The file and the function that a page names as a proof: `crates/…/x.rs::name`, `security/x.rs::name`, `faults::x::name`.
+fn proof(quoted: &str) -> Option<(String, Option<&str>)> {
+    let suites = ["faults", "it", "security", "scale", "pages", "oracle"];
+    if let Some((file, function)) = quoted.split_once(".rs::") {
+        return Some((format!("{file}.rs"), Some(function)));
+    }
+    if quoted.ends_with(".rs") {
+        return Some((quoted.to_owned(), None));
+    }
+    let mut parts = quoted.split("::");
+    let suite = parts.next().filter(|suite| suites.contains(suite))?;
+    let module = parts.next().filter(|module| !module.is_empty())?;
+    let file = format!("bins/server/tests/{suite}/{module}.rs");
+    Some((file, parts.next()))
+}
+
+#[test]
+fn every_test_that_holds_a_promise_or_a_defence_exists() {
+    for (page, least) in [("docs/reliability.md", 40), ("docs/threat-model.md", 35)] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let mut proofs = 0;
+        for (file, function) in text.split('`').skip(1).step_by(2).filter_map(proof) {
+            let file = file.replacen("security/", "bins/server/tests/security/", {
+                usize::from(file.starts_with("security/"))
+            });
+            let code = fs::read_to_string(root().join(&file)).unwrap_or_else(|_| panic!("{page}: {file}"));
+            if let Some(function) = function {
+                assert!(
+                    code.contains(&format!("fn {function}(")),
+                    "{page}: {file}::{function}"
+                );
+            }
+            proofs += 1;
+        }
+        assert!(proofs >= least, "{page}: {proofs}");
+    }
+}
+
 #[test]
 fn every_function_and_file_of_the_architecture_page_exists() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();

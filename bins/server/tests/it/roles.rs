@@ -447,6 +447,22 @@ fn the_deployment_files_read_and_take_reports_in_processes_of_their_own() {
     assert!(ingest.contains("ASSAY_LISTEN: \"off\"") && !ingest.contains(" ASSAY_DATABASE_URL"));
     let unit = text("assay-ingest.service");
     assert!(unit.contains("EnvironmentFile=/etc/assay/ingest.env\n") && unit.contains("ASSAY_LISTEN=off "));
+    // Nothing may take all memory of the machine, and no program connects as a superuser.
+    for unit in [
+        "assay-server.service",
+        "assay-ingest.service",
+        "assay-prune.service",
+    ] {
+        assert!(text(unit).contains("\nMemoryMax="), "{unit}");
+    }
+    for name in ["postgres", "admin", "import", "migrate", "server", "ingest"] {
+        let service = service(name);
+        assert!(
+            service.contains("mem_limit: ") || service.contains("<<: *"),
+            "{name}"
+        );
+    }
+    assert!(!compose.contains("postgresql://postgres"), "{compose}");
     // Both units are hardened alike.
     let hardening = |name: &str| text(name).split_once("\nNoNewPrivileges").unwrap().1.to_owned();
     assert_eq!(

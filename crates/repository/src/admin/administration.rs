@@ -185,7 +185,7 @@ impl Administration for Database {
     }
 
     fn rename_key(&self, key: KeyId, name: &str) -> Result<bool, StoreError> {
-        self.run("renaming a key", |connection| {
+        self.on_primary("renaming a key", |connection| {
             Ok(key::rename(connection, key, name)?)
         })
     }
