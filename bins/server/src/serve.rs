@@ -20,6 +20,9 @@ use crate::{
     startup::{self, Started},
 };
 
+/// Calls of agents' tools a minute and key, where there is a limit at all.
+const TOOL_CALLS_A_MINUTE: u32 = 60;
+
 /// Prepares the database, serves until a signal, then shuts down in the opposite order.
 pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("catching signals")?;
@@ -29,6 +32,11 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();
     let mcp_hosts = config.mcp_hosts.clone();
+    let tool_calls_a_minute = if config.rate_limit == 0 {
+        0
+    } else {
+        TOOL_CALLS_A_MINUTE
+    };
     let origins = config.cors_origins.clone();
     let (front_secret, api_url) = (
         config.front_secret().map(str::to_owned),
@@ -92,6 +100,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             Arc::new(clock::now),
             &app.metrics_registry(),
             usize::try_from(sizes.blocking)?,
+            tool_calls_a_minute,
             assay_mcp::Allowed {
                 hosts: mcp_hosts,
                 origins: Vec::new(),

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
-    http::{StatusCode, header},
-    web::{self, Bytes, PayloadConfig, ServiceConfig},
+    http::{ConnectionType, StatusCode, header},
+    rt::time::timeout,
+    web::{self, Bytes, Payload, ServiceConfig},
 };
 use assay_access::{
     check::{CheckError, PresentedKey, Refusal},
@@ -15,7 +16,9 @@ use assay_access::{
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Engine;
-use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, TimeLimits, observe};
+use assay_listener::{
+    AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, TimeLimits, observe,
+};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
@@ -29,9 +32,9 @@ use crate::{
 
 /// Longest body of a request. Failures of a local run come with their messages.
 const BODY: usize = 1 << 20;
+/// How long a body may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
 
-/// Calls of tools a minute and key.
-const CALLS_A_MINUTE: u32 = 60;
 /// Longer than any answer takes, and short enough for an agent to wait.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
@@ -60,19 +63,21 @@ pub struct Allowed {
 }
 
 impl Endpoint {
-    /// An endpoint whose tools read from `store`, on at most `threads` threads at a time.
+    /// An endpoint whose tools read from `store`, on at most `threads` threads at a time. A key may call `calls_a_minute`
+    /// tools; 0 means that there is no limit.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: &MetricsRegistry,
         threads: usize,
+        calls_a_minute: u32,
         allowed: Allowed,
     ) -> Self {
         let server = ToolServer {
             directory: Arc::new(Directory::new(Arc::clone(&store))),
             store,
             engine: Arc::<Engine>::default(),
-            limiter: Arc::new(InProcess::new(CALLS_A_MINUTE)),
+            limiter: Arc::new(InProcess::new(calls_a_minute)),
             clock,
             admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
         };
@@ -98,7 +103,6 @@ impl Endpoint {
     pub fn configure(&self, config: &mut ServiceConfig) {
         let resource = web::resource(PATH)
             .app_data(web::Data::new(self.clone()))
-            .app_data(PayloadConfig::new(BODY))
             .route(web::post().to(post))
             .default_service(web::to(no_such_method));
         config.service(resource);
@@ -111,12 +115,21 @@ async fn no_such_method() -> HttpResponse {
         .json(json!({"error": "Tools are called with POST.", "code": "method_not_allowed"}))
 }
 
-async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, body: Bytes) -> HttpResponse {
+async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payload) -> HttpResponse {
+    let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
+    answering.reads_body();
     observe(&endpoint.metrics, &request, async |_| {
-        let (response, code) = match client(&endpoint, &request).await {
-            Ok(client) => (forward(&endpoint, client, &request, body).await, SUCCESS),
+        let (mut response, code) = match asked(&endpoint, &request, payload).await {
+            Ok((client, body)) => {
+                answering.body_is_read();
+                (forward(&endpoint, client, &request, body).await, SUCCESS)
+            }
             Err(refused) => refused,
         };
+        if answering.is_reading_body() {
+            // The rest of the body is dropped, and with it the connection.
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
         Outcome {
             response,
             route: PATH,
@@ -124,6 +137,37 @@ async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, body: Bytes) 
         }
     })
     .await
+}
+
+/// Who asks, and the body. A body is read once its key is good.
+async fn asked(
+    endpoint: &Endpoint,
+    request: &HttpRequest,
+    payload: Payload,
+) -> Result<(Client, Bytes), (HttpResponse, &'static str)> {
+    let client = client(endpoint, request).await?;
+    let refused = |status: StatusCode, code: &'static str, error: &str| {
+        let body = json!({"error": error, "code": code});
+        (HttpResponseBuilder::new(status).json(body), code)
+    };
+    match timeout(BODY_WITHIN, payload.to_bytes_limited(BODY)).await {
+        Ok(Ok(Ok(body))) => Ok((client, body)),
+        Ok(Ok(Err(_))) => Err(refused(
+            StatusCode::BAD_REQUEST,
+            "invalid_body",
+            "The body did not arrive whole.",
+        )),
+        Ok(Err(_)) => Err(refused(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            "A message has at most 1 MiB. Send fewer failures, or shorter messages.",
+        )),
+        Err(_) => Err(refused(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            "The body did not arrive within 10 seconds.",
+        )),
+    }
 }
 
 /// The protocol's answer to a request of this client.
