@@ -15,6 +15,9 @@ const HIDDEN_FROM: usize = 13;
 /// This target logs each request that is not HTTP as an error. Clients could fill the log with such errors.
 const READER_OF_REQUESTS: &str = "actix_http::h1";
 
+/// These targets log several lines at `info` for each message of an agent, beside the access log's.
+const TALKATIVE: [&str; 2] = ["rmcp", "tracing::span"];
+
 /// Starts to log with this filter and format, panics included.
 pub(crate) fn start(filter: &str, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
@@ -77,7 +80,9 @@ impl<L: Log> Log for Guard<L> {
 
 fn may_tell(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
-    let is_heard = metadata.level() <= Level::Info || target.starts_with("assay_");
+    let is_talkative = TALKATIVE.iter().any(|begin| target.starts_with(begin));
+    let least = if is_talkative { Level::Warn } else { Level::Info };
+    let is_heard = metadata.level() <= least || target.starts_with("assay_");
     is_heard && !target.starts_with(READER_OF_REQUESTS)
 }
 
