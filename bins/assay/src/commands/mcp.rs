@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use ureq::{Agent, http::header};
@@ -138,8 +138,11 @@ impl Forwarder {
                 Err(anyhow!("{} answered {status}", self.endpoint))
             };
         }
-        let value: Value = serde_json::from_slice(&bytes)
-            .with_context(|| format!("{} answered {status} without JSON", self.endpoint))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
+            let text = String::from_utf8_lossy(&bytes);
+            let shown: String = text.chars().filter(|char| !char.is_control()).take(200).collect();
+            anyhow!("{} answered {status}: {shown}", self.endpoint)
+        })?;
         if value.get("jsonrpc").is_none() {
             let reason = value
                 .get("error")
