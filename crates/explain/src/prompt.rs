@@ -18,10 +18,11 @@ use assay_domain::{
 
 use crate::failures::ExplainedFailure;
 
-/// Most bytes of a prompt.
+/// Most bytes of a prompt. Half of them are for the lines before the errors: a test's name in any script, and its file, fit in
+/// beside the rest.
 const PROMPT: usize = 12_000;
-/// Most bytes of the lines before the errors. A test's name in any script, and its file, fit in beside the rest.
-const FACTS: usize = 6_000;
+/// Fewer bytes leave no room beside what every prompt says.
+const SHORTEST: usize = 4_000;
 /// What a value or a section takes beside its text and what quotes it: its heading, line breaks and a remark.
 const AROUND: usize = 60;
 /// What the remark takes that a text was cut off.
@@ -51,6 +52,19 @@ pub fn of(
     explained: Option<&ExplainedFailure>,
     now: Timestamp,
 ) -> Option<String> {
+    of_size(project, attempts, attempt, explained, now, PROMPT)
+}
+
+/// The same in at most `bytes`, which are 4,000 to 12,000.
+pub fn of_size(
+    project: &str,
+    attempts: &TestAttempts,
+    attempt: &StoredAttempt,
+    explained: Option<&ExplainedFailure>,
+    now: Timestamp,
+    bytes: usize,
+) -> Option<String> {
+    let bytes = bytes.clamp(SHORTEST, PROMPT);
     if !attempt.status.is_failure() {
         return None;
     }
@@ -58,7 +72,7 @@ pub fn of(
         "A test failed in CI. You have its repository open; find out why it failed.\n\n".to_owned();
     let facts = facts(project, attempts, attempt, explained, now);
     let costs: Vec<_> = facts.iter().map(|(_, value)| cost(value)).collect();
-    let share = share(&costs, FACTS.saturating_sub(AROUND * facts.len()));
+    let share = share(&costs, (bytes / 2).saturating_sub(AROUND * facts.len()));
     for (what, value) in &facts {
         line(&mut prompt, what, &cut(value, usize::MAX, share));
     }
@@ -69,7 +83,7 @@ pub fn of(
         .map(|(_, text, chars)| cost(&cut(text, *chars, usize::MAX)))
         .collect();
     let taken = prompt.len() + WANTED.len() + AROUND * sections.len();
-    let share = self::share(&costs, PROMPT.saturating_sub(taken));
+    let share = self::share(&costs, bytes.saturating_sub(taken));
     for (what, text, chars) in &sections {
         section(&mut prompt, what, &cut(text, *chars, share));
     }

@@ -5,12 +5,14 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    budget::{BYTES, DEFAULT_BYTES},
+    budget::{BYTES, DEFAULT_BYTES, length},
     error::ToolError,
 };
 
 /// Longest text that an argument may have, in characters.
 const TEXT: usize = 2_000;
+/// Longest argument that the call which reads on repeats, in bytes of JSON.
+const REPEATED: usize = 2_100;
 
 /// The arguments of one call, all of which the tool knows.
 #[derive(Debug, Clone, Default)]
@@ -125,11 +127,24 @@ impl Arguments {
             .unwrap_or(DEFAULT_BYTES))
     }
 
-    /// A call of `tool` with these arguments and some of them replaced.
+    /// How many entries the answer leaves out at its beginning.
+    pub(crate) fn skip(&self) -> Result<usize, ToolError> {
+        let asked = self.number("skip", 0..=1_000_000)?;
+        Ok(asked.and_then(|skip| usize::try_from(skip).ok()).unwrap_or(0))
+    }
+
+    /// A call of `tool` with these arguments and some of them replaced; a null removes one. A long argument, such as the
+    /// failures of a local run, is not repeated.
     pub(crate) fn call(&self, tool: &str, replaced: &[(&str, Value)]) -> Value {
         let mut arguments = self.0.clone();
         for (name, value) in replaced {
             arguments.insert((*name).to_owned(), value.clone());
+        }
+        arguments.retain(|_, value| !value.is_null());
+        for value in arguments.values_mut() {
+            if length(value) > REPEATED {
+                *value = json!("as before");
+            }
         }
         json!({"tool": tool, "arguments": arguments})
     }

@@ -11,15 +11,69 @@ pub(crate) const DEFAULT_BYTES: usize = 8_000;
 /// What a call may ask for.
 pub(crate) const BYTES: RangeInclusive<i64> = 1_000..=32_000;
 
-/// To how many characters texts are cut, in this order, before entries are left out.
-const TEXT_LIMITS: [usize; 4] = [2_000, 800, 320, 160];
-/// To how many characters texts are cut where even an answer without entries is too long.
-const SHORTEST: usize = 40;
+/// How many bytes the error of a call has at most, whose arguments may be wrong.
+pub(crate) fn asked(given: &Map<String, Value>) -> usize {
+    let asked = given.get("maxBytes").and_then(Value::as_i64);
+    let asked = asked.filter(|bytes| BYTES.contains(bytes));
+    asked
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .unwrap_or(DEFAULT_BYTES)
+}
+
+/// How texts and inner lists are cut, in this order, before entries are left out.
+const CUTS: [Cuts; 8] = [
+    Cuts::texts(32_000),
+    Cuts::texts(8_000),
+    Cuts::texts(4_000),
+    Cuts::texts(2_000),
+    Cuts::texts(800),
+    Cuts::texts(320),
+    SHORT,
+    Cuts { items: 3, ..SHORT },
+];
+const SHORT: Cuts = Cuts::texts(160);
+/// The same while entries are left out.
+const LAST_CUTS: [Cuts; 2] = [Cuts { items: 3, ..SHORT }, Cuts { texts: 40, items: 3 }];
+
+/// No entry is shorter, so that more of them need not be tried.
+const ENTRY_BYTES: usize = 20;
+
+/// What is left of each part of an answer.
+#[derive(Debug, Clone, Copy)]
+struct Cuts {
+    /// Characters of a text.
+    texts: usize,
+    /// Items of a list that is not the list of entries.
+    items: usize,
+}
+
+impl Cuts {
+    const fn texts(texts: usize) -> Self {
+        let items = usize::MAX;
+        Self { texts, items }
+    }
+}
+
+/// What an answer lost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lost {
+    texts: usize,
+    items: usize,
+}
+
+/// How large an answer may be, where its entries begin, and how its call is repeated with other arguments.
+pub(crate) struct Budget<'a> {
+    pub(crate) bytes: usize,
+    /// Entries that an earlier call has shown.
+    pub(crate) skip: usize,
+    pub(crate) again: &'a dyn Fn(&str, Value) -> Value,
+}
 
 /// An answer before it is fitted: facts that are always shown, and entries of which the last are left out first.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     facts: Map<String, Value>,
+    whole: Option<(&'static str, Value)>,
     entries: Option<(&'static str, Vec<Value>)>,
     next: Option<Value>,
 }
@@ -34,62 +88,52 @@ impl Draft {
         self
     }
 
+    /// Adds a text that is shown whole, or not at all where it does not fit.
+    pub(crate) fn whole(mut self, name: &'static str, text: Option<String>) -> Self {
+        self.whole = text.map(|text| (name, cleaned(text.into())));
+        self
+    }
+
     /// Sets the entries, the most important first.
     pub(crate) fn entries(mut self, name: &'static str, entries: Vec<Value>) -> Self {
         self.entries = Some((name, entries.into_iter().map(cleaned).collect()));
         self
     }
 
-    /// Sets the call that reads on: of the same tool where it names none.
+    /// Sets the call that reads on where everything is shown.
     pub(crate) fn next(mut self, call: Option<Value>) -> Self {
         self.next = call;
         self
     }
 
-    /// The answer as compact JSON of at most `limit` bytes. `larger` is the call to make where entries or parts of texts
-    /// had to be left out.
-    pub(crate) fn fit(self, limit: usize, larger: Value) -> Value {
-        let (name, entries) = self.entries.unwrap_or(("entries", Vec::new()));
-        let answer = |texts: usize, shown: usize| {
-            let mut answer = Map::new();
-            let mut cut = 0;
-            for (key, value) in &self.facts {
-                answer.insert(key.clone(), within(value.clone(), texts, &mut cut));
-            }
-            if !entries.is_empty() {
-                let shown = entries.iter().take(shown);
-                let shown = shown.map(|entry| within(entry.clone(), texts, &mut cut));
-                answer.insert(name.to_owned(), shown.collect());
-            }
-            let omitted = entries.len().saturating_sub(shown);
-            if omitted > 0 {
-                answer.insert("omitted".to_owned(), omitted.into());
-            }
-            if cut > 0 {
-                answer.insert("textsCut".to_owned(), cut.into());
-            }
-            let next = if omitted > 0 {
-                Some(&larger)
-            } else {
-                self.next.as_ref()
-            };
-            if let Some(next) = next {
-                answer.insert("next".to_owned(), next.clone());
-            }
-            Value::Object(answer)
-        };
-        let fits = |answer: &Value| length(answer) <= limit;
-        let whole = TEXT_LIMITS.iter().map(|texts| answer(*texts, entries.len()));
-        if let Some(whole) = whole.into_iter().find(fits) {
-            return whole;
+    /// The answer as compact JSON that fits the budget.
+    pub(crate) fn fit(self, budget: &Budget<'_>) -> Value {
+        if self.whole.is_some()
+            && let Some(answer) = self.fitted(budget, self.whole.as_ref())
+        {
+            return answer;
         }
-        for texts in [160, SHORTEST] {
+        let all = self.entries.as_ref().map_or(0, |(_, entries)| entries.len());
+        let omitted = all.saturating_sub(budget.skip).max(1);
+        self.fitted(budget, None)
+            .unwrap_or_else(|| json!({"omitted": omitted}))
+    }
+
+    fn fitted(&self, budget: &Budget<'_>, whole: Option<&(&'static str, Value)>) -> Option<Value> {
+        let fits = |answer: &Value| length(answer) <= budget.bytes;
+        let mut all = CUTS
+            .iter()
+            .map(|cuts| self.answer(budget, *cuts, whole, usize::MAX));
+        if let Some(answer) = all.find(fits) {
+            return Some(answer);
+        }
+        LAST_CUTS.iter().find_map(|cuts| {
             // More entries never make an answer shorter, so the most that fit can be searched by halves.
-            let (mut fitting, mut too_many) = (None, entries.len());
-            let mut low = 0;
+            let (mut fitting, mut low) = (None, 0);
+            let mut too_many = self.entries.as_ref().map_or(0, |(_, entries)| entries.len()) + 1;
             while low < too_many {
                 let middle = low.midpoint(too_many);
-                let tried = answer(texts, middle);
+                let tried = self.answer(budget, *cuts, whole, middle);
                 if fits(&tried) {
                     fitting = Some(tried);
                     low = middle + 1;
@@ -97,11 +141,61 @@ impl Draft {
                     too_many = middle;
                 }
             }
-            if let Some(fitting) = fitting {
-                return fitting;
+            fitting
+        })
+    }
+
+    /// The answer with at most this number of entries.
+    fn answer(
+        &self,
+        budget: &Budget<'_>,
+        cuts: Cuts,
+        whole: Option<&(&'static str, Value)>,
+        most: usize,
+    ) -> Value {
+        let (mut answer, mut lost) = (Map::new(), Lost::default());
+        for (name, value) in &self.facts {
+            answer.insert(name.clone(), within(value, cuts, &mut lost));
+        }
+        if let Some((name, text)) = whole {
+            answer.insert((*name).to_owned(), text.clone());
+        } else if self.whole.is_some() {
+            lost.texts += 1;
+        }
+        let mut omitted = 0;
+        let mut shown = 0;
+        if let Some((name, entries)) = &self.entries {
+            let left = entries.get(budget.skip..).unwrap_or_default();
+            shown = left.len().min(most).min(budget.bytes / ENTRY_BYTES);
+            omitted = left.len() - shown;
+            if !entries.is_empty() {
+                let entries = left.iter().take(shown);
+                let entries = entries.map(|entry| within(entry, cuts, &mut lost));
+                answer.insert((*name).to_owned(), entries.collect());
             }
         }
-        json!({"omitted": entries.len().max(1), "next": larger})
+        for (name, count) in [
+            ("omitted", omitted),
+            ("itemsCut", lost.items),
+            ("textsCut", lost.texts),
+        ] {
+            if count > 0 {
+                answer.insert(name.to_owned(), count.into());
+            }
+        }
+        let is_cut = lost.texts > 0 || lost.items > 0;
+        let most_bytes = usize::try_from(*BYTES.end()).unwrap_or(usize::MAX);
+        let next = if omitted > 0 && shown > 0 {
+            Some((budget.again)("skip", (budget.skip + shown).into()))
+        } else if budget.bytes < most_bytes && (omitted > 0 || (is_cut && self.next.is_none())) {
+            Some((budget.again)("maxBytes", most_bytes.into()))
+        } else {
+            self.next.clone()
+        };
+        if let Some(next) = next.filter(|next| length(next) <= budget.bytes / 2) {
+            answer.insert("next".to_owned(), next);
+        }
+        Value::Object(answer)
     }
 }
 
@@ -110,38 +204,44 @@ pub(crate) fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// Makes all texts of a value visible and leaves out what is null.
+/// Makes all texts and names of a value visible and leaves out what is null.
 fn cleaned(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(visible(&text)),
         Value::Array(values) => values.into_iter().map(cleaned).collect(),
         Value::Object(fields) => {
             let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
-            fields.map(|(name, value)| (name, cleaned(value))).collect()
+            fields
+                .map(|(name, value)| (visible(&name), cleaned(value)))
+                .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 
-/// Cuts all texts of a value to a number of characters and counts those that were longer.
-fn within(value: Value, limit: usize, cut: &mut usize) -> Value {
+/// Cuts the texts and lists of a value, and counts those that were longer.
+fn within(value: &Value, cuts: Cuts, lost: &mut Lost) -> Value {
     match value {
-        Value::String(text) => match shorten(&text, limit) {
+        Value::String(text) => match shorten(text, cuts.texts) {
             Some(short) => {
-                *cut += 1;
+                lost.texts += 1;
                 Value::String(short)
             }
-            None => Value::String(text),
+            None => Value::String(text.clone()),
         },
-        Value::Array(values) => values
-            .into_iter()
-            .map(|value| within(value, limit, cut))
-            .collect(),
+        Value::Array(values) => {
+            lost.items += values.len().saturating_sub(cuts.items);
+            let values = values.iter().take(cuts.items);
+            values.map(|value| within(value, cuts, lost)).collect()
+        }
         Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, value)| (name, within(value, limit, cut)))
+            .iter()
+            .map(|(name, value)| {
+                let name = shorten(name, cuts.texts).unwrap_or_else(|| name.clone());
+                (name, within(value, cuts, lost))
+            })
             .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
@@ -159,35 +259,109 @@ mod tests {
             .entries("tests", (0..entries).map(entry).collect())
     }
 
+    fn again(name: &str, value: Value) -> Value {
+        json!({name: value})
+    }
+
+    fn fit(draft: Draft, bytes: usize, skip: usize) -> Value {
+        let again = &again;
+        draft.fit(&Budget { bytes, skip, again })
+    }
+
+    fn count(answer: &Value) -> usize {
+        answer["tests"].as_array().map_or(0, Vec::len)
+    }
+
     #[test]
     fn an_answer_that_fits_is_shown_whole() {
-        let answer = draft(2, 10).fit(1_000, json!("larger"));
-        assert_eq!(answer["tests"].as_array().map(Vec::len), Some(2));
+        let answer = fit(draft(2, 10), 1_000, 0);
+        assert_eq!(count(&answer), 2);
         assert_eq!(
             (answer.get("omitted"), answer.get("next"), answer.get("nothing")),
             (None, None, None)
         );
+        let answer = fit(draft(1, 25_000), 32_000, 0);
+        assert_eq!(answer["tests"][0]["message"].as_str().map(str::len), Some(25_000));
     }
 
     #[test]
     fn texts_are_cut_before_entries_are_left_out() {
-        let answer = draft(4, 1_900).fit(4_000, json!("larger"));
-        assert_eq!(answer["tests"].as_array().map(Vec::len), Some(4));
-        assert_eq!(answer["textsCut"], 4);
-        let answer = draft(400, 1_900).fit(4_000, json!("larger"));
-        let shown = answer["tests"].as_array().map_or(0, Vec::len);
+        let answer = fit(draft(4, 1_900), 4_000, 0);
+        assert_eq!(count(&answer), 4);
+        assert_eq!(
+            (&answer["textsCut"], &answer["next"]),
+            (&json!(4), &json!({"maxBytes": 32_000}))
+        );
+        let answer = fit(draft(400, 1_900), 4_000, 0);
+        let shown = count(&answer);
         assert!((5..400).contains(&shown));
         assert_eq!(answer["omitted"], 400 - shown);
-        assert_eq!(answer["next"], "larger");
+        assert_eq!(answer["next"], json!({"skip": shown}));
+    }
+
+    #[test]
+    fn inner_lists_are_cut_after_the_third_item() {
+        let listed = |count: usize| draft(1, 10).fact("signals", vec![json!("s".repeat(150)); count]);
+        let answer = fit(listed(6), 2_000, 0);
+        assert_eq!(answer["signals"].as_array().map(Vec::len), Some(6));
+        let answer = fit(listed(20), 2_000, 0);
+        assert_eq!(answer["signals"].as_array().map(Vec::len), Some(3));
+        assert_eq!((&answer["itemsCut"], count(&answer)), (&json!(17), 1));
+        assert_eq!(answer["next"], json!({"maxBytes": 32_000}));
+    }
+
+    #[test]
+    fn the_calls_that_read_on_show_every_entry_once() {
+        for bytes in [1_000, 4_000, 32_000] {
+            let (mut skip, mut seen) = (0, 0);
+            loop {
+                let answer = fit(draft(200, 300), bytes, skip);
+                for entry in answer["tests"].as_array().unwrap() {
+                    assert_eq!(entry["test"], format!("test {seen}"));
+                    seen += 1;
+                }
+                let Some(next) = answer["next"]["skip"].as_u64() else {
+                    break;
+                };
+                assert_eq!(next, seen);
+                skip = usize::try_from(next).unwrap();
+            }
+            assert_eq!(seen, 200);
+        }
+    }
+
+    #[test]
+    fn a_text_is_shown_whole_or_not_at_all() {
+        let whole = |bytes| fit(draft(3, 900).whole("prompt", Some("p".repeat(1_500))), bytes, 0);
+        assert_eq!(whole(2_500)["prompt"].as_str().map(str::len), Some(1_500));
+        let answer = whole(1_400);
+        assert_eq!(answer.get("prompt"), None);
+        assert_eq!(answer["next"], json!({"maxBytes": 32_000}));
+    }
+
+    #[test]
+    fn names_of_fields_are_made_visible() {
+        let answer = fit(
+            Draft::default().fact("outcomes", json!({"ma\u{202e}in": "P"})),
+            1_000,
+            0,
+        );
+        assert_eq!(answer["outcomes"], json!({"main": "P"}));
     }
 
     proptest! {
         #[test]
         fn no_answer_is_longer_than_its_budget(
-            entries in 0usize..60, text in 0usize..5_000, facts in 0usize..5_000, limit in 1_000usize..32_000,
+            entries in 0usize..60, text in 0usize..5_000, facts in 0usize..5_000, name in 0usize..3_000,
+            limit in 1_000usize..32_000, skip in 0usize..80, next in 0usize..40_000,
         ) {
-            let draft = draft(entries, text).fact("long", "\u{1}\"".repeat(facts));
-            let answer = draft.fit(limit, json!({"tool": "t"}));
+            let draft = draft(entries, text)
+                .fact("long", "\u{1}\"".repeat(facts))
+                .fact("names", json!({"n".repeat(name): 1}))
+                .whole("prompt", Some("\"".repeat(text)));
+            let again = |_: &str, _: Value| json!("a".repeat(next));
+            let again = &again;
+            let answer = draft.fit(&Budget { bytes: limit, skip, again });
             prop_assert!(length(&answer) <= limit);
         }
     }

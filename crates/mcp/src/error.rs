@@ -4,6 +4,8 @@ use assay_access::check::{CheckError, Refusal};
 use assay_domain::store::StoreError;
 use serde_json::Value;
 
+use crate::text::{shorten, visible};
+
 /// How many candidates an error names.
 const CANDIDATES: usize = 5;
 
@@ -37,8 +39,16 @@ impl ToolError {
         self
     }
 
-    /// The error as text.
-    pub(crate) fn text(&self) -> String {
+    /// The error as text of at most `limit` bytes.
+    pub(crate) fn text(&self, limit: usize) -> String {
+        let text = self.whole_text();
+        let fits = |text: &String| text.len() <= limit;
+        let shorter = [limit / 2, limit / 4, limit / 8].map(|characters| shorten(&text, characters));
+        let shorter = shorter.into_iter().flatten().find(fits).unwrap_or_default();
+        Some(text).filter(fits).unwrap_or(shorter)
+    }
+
+    fn whole_text(&self) -> String {
         let mut text = self.message.clone();
         if !self.candidates.is_empty() {
             let named: Vec<_> = self
@@ -55,7 +65,7 @@ impl ToolError {
             text.push_str(" Call: ");
             text.push_str(&call.to_string());
         }
-        crate::text::visible(&text)
+        visible(&text)
     }
 }
 
@@ -84,5 +94,27 @@ pub(crate) const fn refused(refusal: Refusal) -> &'static str {
         Refusal::KeyRevoked => "The read key was revoked.",
         Refusal::KeyExpired => "The read key has expired.",
         Refusal::TierTooLow => "The organization's plan does not include the read API.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_not_longer_than_its_budget() {
+        for letter in ["n", "日", "🎉"] {
+            let error =
+                ToolError::new("Several tests have this name.")
+                    .with_candidates(vec![letter.repeat(2_000); 9]);
+            for limit in [1_000, 8_000, 32_000] {
+                let text = error.text(limit);
+                assert!((200..=limit).contains(&text.len()), "{} of {limit}", text.len());
+                assert!(
+                    text.starts_with("Several tests have this name. Did you mean"),
+                    "{text}"
+                );
+            }
+        }
     }
 }

@@ -1,34 +1,13 @@
 //! Text of reports, made safe to show to an agent and short enough for its context.
 
-/// Removes what a reader cannot see: colour codes, control characters but line breaks and tabs, zero-width, bidirectional
-/// and tag characters. Such characters can hide instructions from a person who checks what an agent was shown.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\u{1b}' if characters.peek() == Some(&'[') => skip_colour_code(&mut characters),
-            '\n' | '\t' => shown.push(character),
-            _ if is_hidden(character) => {}
-            _ => shown.push(character),
-        }
-    }
-    shown
-}
+use assay_domain::plain::plain;
 
-/// Skips `[`, the parameters and the final letter of a control sequence.
-fn skip_colour_code(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    characters.next();
-    while let Some(parameter) = characters.peek() {
-        let is_final = ('@'..='~').contains(parameter);
-        if !is_final && !(' '..='?').contains(parameter) {
-            return;
-        }
-        characters.next();
-        if is_final {
-            return;
-        }
-    }
+/// Removes what a reader cannot see: escape sequences, control characters but line breaks and tabs, zero-width,
+/// bidirectional and tag characters. Such characters can hide instructions from a person who checks what an agent was shown.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = plain(text).into_owned();
+    shown.retain(|character| matches!(character, '\n' | '\t') || !is_hidden(character));
+    shown
 }
 
 fn is_hidden(character: char) -> bool {
@@ -65,8 +44,9 @@ mod tests {
             ("plain\n\ttext é 日本 🎉", "plain\n\ttext é 日本 🎉"),
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("a\u{1b}[38;5;1mb", "ab"),
-            ("\u{1b}not a code", "not a code"),
-            ("bell\u{7}, return\r", "bell, return"),
+            ("a\u{9b}31mred", "ared"),
+            ("\u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{7}", "link"),
+            ("bell\u{7}, return\r", "bell, return\n"),
             ("zero\u{200b}width\u{feff}", "zerowidth"),
             ("\u{202e}reversed\u{2066}", "reversed"),
             ("tags\u{e0049}\u{e007f}", "tags"),

@@ -65,7 +65,10 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("pages", found.page.page_count)
         .fact("failuresWithoutText", found.unfingerprinted_count)
         .entries("errors", found.signatures.iter().map(signature).collect())
-        .next(further.then(|| arguments.call("list_errors", &[("page", json!(page + 1))]))))
+        .next(
+            further
+                .then(|| arguments.call("list_errors", &[("page", json!(page + 1)), ("skip", Value::Null)])),
+        ))
 }
 
 /// One signature with the tests and the newest runs that it hits.

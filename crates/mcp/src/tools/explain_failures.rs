@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use super::{Call, Properties};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
-/// Failures of a run that are read; fewer are shown where they do not fit.
-const FAILURES: u32 = 200;
+/// Failures of a run that are read: all of them.
+const FAILURES: u32 = u32::MAX;
 /// Suites of a commit that are read.
 const SUITES: usize = 10;
 /// Most failures of a local run in one call.

@@ -6,7 +6,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     history::Occurrence,
     project::Project,
-    signature::Classifier as _,
+    signature::{Classifier as _, TestSignature},
     test::{FileSelector, TestLookup, TestName, TestSelector},
     verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, TestVerdict, VerdictStatus},
     window::Window,
@@ -55,13 +55,23 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             ));
         }
     };
+    let signatures = match call.store.test_signatures(&project, &selector, &window)? {
+        TestLookup::Found(signatures) => signatures,
+        TestLookup::Missing | TestLookup::Ambiguous(_) => Vec::new(),
+    };
+    let failed = history
+        .occurrences
+        .iter()
+        .rfind(|occurrence| occurrence.any_failed_attempt);
     let draft = Draft::default()
         .fact("project", project.name.as_str())
         .fact("test", verdict.test.name.as_str())
         .fact("file", verdict.test.file_path.as_deref());
     Ok(with_verdict(draft, verdict.stored.as_ref())
         .fact("days", window.days)
+        .fact("firstFailure", json!(failed.map(first_failure)))
         .fact("outcomes", outcomes(&history.occurrences))
+        .fact("signatures", signatures.iter().map(signature).collect::<Vec<_>>())
         .entries(
             "lastFailures",
             failures(call, &project, &verdict.test, &history.occurrences)?,
@@ -138,6 +148,22 @@ fn signal(signal: &SignalEvidence) -> Value {
         "value": signal.value,
         "threshold": signal.threshold,
         "runs": signal.runs_total,
+    })
+}
+
+/// The run of the period in which the test failed first.
+fn first_failure(occurrence: &Occurrence) -> Value {
+    json!({"number": occurrence.run_number, "branch": occurrence.branch, "startedAt": occurrence.started_at})
+}
+
+/// An error of the test in the period, with counts.
+fn signature(signature: &TestSignature) -> Value {
+    json!({
+        "fingerprint": signature.fingerprint,
+        "error": signature.title,
+        "occurrences": signature.occurrences,
+        "runs": signature.runs,
+        "lastRun": signature.last_run,
     })
 }
 

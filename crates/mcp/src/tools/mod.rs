@@ -120,6 +120,7 @@ impl ToolEntry {
                 "maxBytes",
                 json!({"type": "integer", "minimum": 1_000, "maximum": 32_000, "default": 8_000}),
             ),
+            ("skip", json!({"type": "integer", "minimum": 0})),
         ];
         let own = (self.properties)();
         own.into_iter()

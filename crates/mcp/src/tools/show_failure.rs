@@ -48,8 +48,11 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         attempt.status.is_failure() && chosen.is_none_or(|chosen| chosen == *number)
     });
     let explained = failure_of(call.store, call.engine, &project, &found, call.now)?;
-    let prompt = last_failed
-        .and_then(|(_, attempt)| prompt::of(&project.name, &found, attempt, explained.as_ref(), call.now));
+    // Quotes and line breaks take two bytes in JSON, and the attempts need room beside the prompt.
+    let room = call.arguments.max_bytes()? / 2;
+    let prompt = last_failed.and_then(|(_, attempt)| {
+        prompt::of_size(&project.name, &found, attempt, explained.as_ref(), call.now, room)
+    });
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact(
@@ -60,7 +63,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("test", found.test.name.as_str())
         .fact("file", found.test.file_path.as_deref())
         .entries("attempts", entries)
-        .fact("copyPrompt", prompt))
+        .whole("copyPrompt", prompt))
 }
 
 fn entry(number: i64, attempt: &StoredAttempt) -> Value {
