@@ -126,6 +126,33 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
 }
 
 #[test]
+fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program("assay-server"));
+    command
+        .args(["--demo", "--no-install"])
+        .current_dir(folder.path());
+    let front = assay_testkit::free_address();
+    let mut server = Private::of(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
+    server.ready();
+    server.said("Stop with Ctrl-C.");
+    let log = server.log();
+    let key = greeted(&log).key;
+    let line = format!(
+        "claude mcp add --transport http assay http://{front}/mcp --header \"Authorization: Bearer {key}\""
+    );
+    assert!(log.lines().any(|printed| printed.trim() == line), "{log}");
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    let answer = ureq::post(format!("http://{front}/mcp"))
+        .header("Authorization", format!("Bearer {key}"))
+        .header("Content-Type", "application/json")
+        .header("Accept", "application/json, text/event-stream")
+        .send(list);
+    let answer = answer.unwrap().body_mut().read_to_string().unwrap();
+    assert!(answer.contains("explain_failures"), "{answer}");
+}
+
+#[test]
 fn the_samples_show_what_the_service_tells() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
