@@ -29,7 +29,7 @@ pub(crate) struct UploadLimits {
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_SPOOL_MIB", hide_env_values = true, default_value_t = 2_048, value_parser = value_parser!(u32).range(1..=1_048_576))]
     ingest_spool_mib: u32,
 
-    /// Memory for parsing uploads, in MiB; an upload takes four times its unpacked size
+    /// Memory for parsing uploads, in MiB; an upload takes five times its unpacked size
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_MEMORY_MIB", hide_env_values = true, default_value_t = 1_024, value_parser = value_parser!(u32).range(16..=1_048_576))]
     ingest_memory_mib: u32,
 

@@ -31,8 +31,8 @@ pub struct Limits {
 
 /// The time in which a part of a body must arrive.
 pub(crate) const PACE: Duration = Duration::from_secs(10);
-/// How many times its unpacked size an upload needs while it is parsed.
-pub(crate) const PARSING_FACTOR: u64 = 4;
+/// How many times its unpacked size an upload needs while it is parsed: its files, and four times as much to read them.
+pub(crate) const PARSING_FACTOR: u64 = 5;
 /// Characters of a field.
 pub(crate) const FIELD_CHARACTERS: usize = 2_000;
 /// Characters of the field `message`, as for `assay import`.

@@ -247,7 +247,14 @@ fn a_demonstration_has_a_database_of_its_own() {
     ] {
         let output = Command::new(program("assay-server"))
             .args(["--demo", "--no-install", "--listen", "127.0.0.1:0"])
-            .args(["--ingest-listen", "off", "--front-listen", "off", "--admin-listen", "off"])
+            .args([
+                "--ingest-listen",
+                "off",
+                "--front-listen",
+                "off",
+                "--admin-listen",
+                "off",
+            ])
             .current_dir(folder.path())
             .env_remove("ASSAY_DATABASE_URL")
             .env(environment.0, environment.1)

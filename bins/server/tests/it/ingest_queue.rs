@@ -182,7 +182,7 @@ fn a_stop_finishes_what_has_its_turn_and_sends_the_others_away() {
 fn an_upload_waits_for_the_memory_that_others_hold() {
     let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "16")]);
     let held = lock(&intake);
-    // Four times its size is all the memory.
+    // Five times its size is more than the memory: it takes all of it.
     let padding = format!("{}<!--{}-->", PASSES, " ".repeat(4 << 20));
     thread::scope(|scope| {
         let large = scope.spawn(|| {
@@ -291,7 +291,7 @@ fn peak(intake: &Intake) -> u64 {
 
 #[test]
 fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
-    // A sixteenth of the limits. Each upload reserves a quarter of the memory.
+    // A sixteenth of the limits. Each upload reserves a third of the memory.
     const MEMORY_MIB: u64 = 64;
     const UPLOADS: usize = 40;
     let memory = MEMORY_MIB.to_string();
