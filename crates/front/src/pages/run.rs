@@ -30,7 +30,7 @@ use crate::{
 const REPORT_ERRORS: usize = 10;
 
 /// How many tests a page lists by file, and how many with their causes.
-const BY_FILE: u32 = 100;
+const BY_FILE: u32 = 80;
 const WITH_CAUSES: u32 = 30;
 
 /// Which tests of the run are listed.
