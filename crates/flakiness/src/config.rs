@@ -2,6 +2,9 @@
 
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
+/// The version of the model: raised whenever the same history may be judged differently.
+pub const ENGINE_VERSION: &str = "2";
+
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {

@@ -9,23 +9,21 @@ use assay_domain::{
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::{
-    background::Background,
-    block::{Block, Presence},
     config::{Config, MASS_FAILURE, NAMED_RUNS},
-    evidence::{self, Frame},
-    failures::{FailureAt, Failures},
-    findings::Finder,
-    model::Outcome,
+    model::{Outcome, always_passing::AlwaysPassing, background::Background},
     numbers::at,
-    row::WORDS,
-    sheet::Sheet,
-    status::{Case, clean, clean_status},
-    timeline::Timeline,
-    trajectory::Trajectory,
+    participation::{Block, Presence, row::WORDS},
+    timeline::{
+        Timeline,
+        failures::{FailureAt, Failures},
+    },
+    verdict::{
+        evidence::{self, Frame},
+        findings::Finder,
+        status::{Case, clean, clean_status},
+        test_counts::TestCounts,
+    },
 };
-
-/// The version of the model: raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "2";
 
 /// The flakiness engine.
 ///
@@ -110,17 +108,17 @@ impl Engine {
         let timeline = Timeline::new(history, from, now);
         let of_passes = || {
             let background = Background::new(&timeline);
-            let trajectory = Trajectory::new(&timeline, &background);
-            (background, trajectory)
+            let always_passing = AlwaysPassing::new(&timeline, &background);
+            (background, always_passing)
         };
-        let ((background, trajectory), failures) = rayon::join(of_passes, || Failures::new(&timeline));
+        let ((background, always_passing), failures) = rayon::join(of_passes, || Failures::new(&timeline));
         let wanted = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
         let wanted_word = |word: usize| wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
         let blocks: Vec<usize> = (0..timeline.words)
             .step_by(WORDS)
             .filter(|first| (*first..first + WORDS).any(|word| wanted_word(word) != 0))
             .collect();
-        let examiner = || Examiner::new(self.config, &timeline, &background, &trajectory, &failures);
+        let examiner = || Examiner::new(self.config, &timeline, &background, &always_passing, &failures);
         blocks
             .into_par_iter()
             .map_init(
@@ -228,7 +226,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         config: Config,
         timeline: &'t Timeline<'h>,
         background: &'t Background,
-        trajectory: &'t Trajectory,
+        always_passing: &'t AlwaysPassing,
         failures: &'t Failures,
     ) -> Self {
         Self {
@@ -237,7 +235,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
             background,
             failures,
             failed: &[],
-            finder: Finder::new(timeline, background, trajectory),
+            finder: Finder::new(timeline, background, always_passing),
             outcomes: vec![Outcome::Passed; timeline.entries.len()],
         }
     }
@@ -285,7 +283,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         self.failed = failures;
         let (timeline, background) = (self.timeline, self.background);
         let column = block.column(timeline, index, bit, presence)?;
-        let sheet = Sheet {
+        let test_counts = TestCounts {
             timeline,
             background,
             column,
@@ -294,8 +292,8 @@ impl<'t, 'h> Examiner<'t, 'h> {
         };
         Some(Case {
             test,
-            sheet,
-            found: self.finder.find(sheet),
+            test_counts,
+            found: self.finder.find(test_counts),
             thresholds: self.config.thresholds,
         })
     }

@@ -10,40 +10,18 @@
 // depends on one crate.
 pub use assay_domain as domain;
 
-pub use builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
-pub use causes::{CauseFacts, ErrorTexts, FailureCause, Probabilities, SameError};
-pub use config::{Config, Thresholds};
-pub use engine::{ENGINE_VERSION, Engine};
+pub use config::{Config, ENGINE_VERSION, Thresholds};
+pub use engine::Engine;
+pub use history_builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
+pub use model::causes::{CauseFacts, ErrorTexts, FailureCause, Probabilities, SameError};
 pub use port::Diagnose;
 
-mod background;
-mod block;
-mod builder;
-mod causes;
-mod code;
-mod column;
 mod config;
-mod counter;
-mod ends;
 mod engine;
-mod evidence;
-mod executed;
-mod explanation;
-mod failures;
-mod filter;
-mod findings;
-mod layout;
+mod history_builder;
 mod model;
 mod numbers;
-mod outcomes;
+mod participation;
 mod port;
-mod positions;
-mod product;
-mod row;
-mod sheet;
-mod signals;
-mod status;
-mod streak;
-mod tally;
 mod timeline;
-mod trajectory;
+mod verdict;

@@ -9,8 +9,8 @@ use assay_domain::{
 };
 
 use crate::{
-    causes::{ErrorTexts, FailureCause},
     engine::Engine,
+    model::causes::{ErrorTexts, FailureCause},
 };
 
 /// Port of an engine that also gives the causes of failures.

@@ -12,7 +12,11 @@ use super::{
     sequence::TestResults,
     texts::{ErrorTexts, WindowTexts},
 };
-use crate::{background::Background, engine::Engine, model::PRIOR, timeline::Timeline};
+use crate::{
+    engine::Engine,
+    model::{PRIOR, background::Background},
+    timeline::Timeline,
+};
 
 /// The probability of each cause. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,8 +4,7 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
     config::{BROKEN, EXCESS_FLIPS, PLAIN_STREAK, VARIANT_FAILURES},
-    status::Case,
-    tally::FailingEnd,
+    verdict::{chain_counts::FailingEnd, status::Case},
 };
 
 /// Every active signal, in their fixed order.
@@ -18,7 +17,7 @@ pub(crate) fn active(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<
 }
 
 fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason: Option<Signal>) -> bool {
-    let tally = &case.found.tally;
+    let chain_counts = &case.found.chain_counts;
     match signal {
         Signal::ConsecutiveFailures => case.found.ends.breakage.is_some(),
         Signal::FailureRateBroken => case
@@ -26,13 +25,13 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
             .ends
             .breakage
             .is_some_and(|breakage| breakage.probability >= BROKEN),
-        Signal::SameShaFlip => tally.contradictions > 0,
+        Signal::SameShaFlip => chain_counts.contradictions > 0,
         Signal::RetryRate => case.found.runs.recovered > 0,
         Signal::FailureRateFlaky => is_episodic(case),
-        Signal::FlipRate => tally.excess_flips >= EXCESS_FLIPS,
+        Signal::FlipRate => chain_counts.excess_flips >= EXCESS_FLIPS,
         // A failure that lasts is no isolated one.
         Signal::IsolatedFailure => {
-            tally.episodes == 1
+            chain_counts.episodes == 1
                 && case.incidents() == 0
                 && !is_episodic(case)
                 && case.found.ends.breakage.is_none()
@@ -41,9 +40,9 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
         Signal::MassFailure => case.found.runs.mass_failures > 0,
         Signal::FailingOffStable => case.found.ends.off_stable.is_some(),
         Signal::VariantSpecific => {
-            tally.failing_variants == 1
-                && tally.failures >= VARIANT_FAILURES
-                && case.sheet.column.variants > 1
+            chain_counts.failing_variants == 1
+                && chain_counts.failures >= VARIANT_FAILURES
+                && case.test_counts.column.variants > 1
         }
         Signal::Resolved => reason == Some(Signal::Resolved),
     }
@@ -51,7 +50,7 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
 
 /// Whether the test fails in episodes that a break and its fix do not explain.
 fn is_episodic(case: &Case<'_, '_>) -> bool {
-    case.found.tally.episodes >= case.thresholds.episodes
+    case.found.chain_counts.episodes >= case.thresholds.episodes
         && case.closed_episodes() > 0
         && case.found.belief.flake_score >= case.thresholds.episodic_score
 }
@@ -73,7 +72,7 @@ pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
 /// The signal that decides for flaky, if any: the kind of contradiction that happened more often, else the episodes.
 pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
     if case.incidents() > 0 && case.found.belief.flake_score >= case.thresholds.contradicted_score {
-        let by_retry = case.found.runs.recovered >= case.found.tally.contradictions;
+        let by_retry = case.found.runs.recovered >= case.found.chain_counts.contradictions;
         return Some(if by_retry {
             Signal::RetryRate
         } else {

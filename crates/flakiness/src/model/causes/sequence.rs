@@ -9,8 +9,7 @@ use assay_domain::{
 
 use super::parts::{ChainFacts, ResultFacts, Sequence};
 use crate::{
-    background::Background,
-    model::Outcome,
+    model::{Outcome, background::Background},
     numbers::at,
     timeline::{Entry, Timeline},
 };

@@ -5,14 +5,16 @@
 )]
 
 use crate::{
-    background::Background,
-    code::{Code, Seen},
-    model::{GRID, Likelihood, Move, Outcome, PerRate, RATES, Step, mean},
-    positions::Positions,
-    product::Product,
-    sheet::Sheet,
-    timeline::{Chain, Timeline},
-    trajectory::Trajectory,
+    model::{
+        GRID, Likelihood, Move, Outcome, PerRate, RATES, Step,
+        always_passing::AlwaysPassing,
+        background::Background,
+        chain_state::{ChainState, Seen},
+        mean,
+        scaled_product::ScaledProduct,
+    },
+    timeline::{Chain, Timeline, positions::Positions},
+    verdict::test_counts::TestCounts,
 };
 
 /// What the filter says of a test.
@@ -31,7 +33,7 @@ pub(crate) struct Belief {
 pub(crate) struct Filter<'t, 'h> {
     timeline: &'t Timeline<'h>,
     background: &'t Background,
-    trajectory: &'t Trajectory,
+    always_passing: &'t AlwaysPassing,
     /// The positions at which something happens to the test at hand: it fails, is absent, or what new code takes over
     /// from the stable chain is off the path.
     visits: Positions,
@@ -40,7 +42,7 @@ pub(crate) struct Filter<'t, 'h> {
     /// P(Broken) there, by position.
     stable: Vec<PerRate>,
     /// How probable the results are.
-    likelihood: Product,
+    likelihood: ScaledProduct,
     /// How many factors were multiplied since it was settled.
     factors: u32,
 }
@@ -53,34 +55,34 @@ impl<'t, 'h> Filter<'t, 'h> {
     pub(crate) fn new(
         timeline: &'t Timeline<'h>,
         background: &'t Background,
-        trajectory: &'t Trajectory,
+        always_passing: &'t AlwaysPassing,
     ) -> Self {
         let positions = timeline.entries.len();
         Self {
             timeline,
             background,
-            trajectory,
+            always_passing,
             visits: Positions::new(positions),
             astray: Positions::new(positions),
             stable: vec![[0.0; GRID]; positions],
-            likelihood: Product::ONE,
+            likelihood: ScaledProduct::ONE,
             factors: 0,
         }
     }
 
     /// Runs the filter over all results of a test.
-    pub(crate) fn run(&mut self, sheet: Sheet<'_, 'h>) -> Belief {
+    pub(crate) fn run(&mut self, test_counts: TestCounts<'_, 'h>) -> Belief {
         self.visits.clear();
         self.astray.clear();
-        self.likelihood = Product::ONE;
+        self.likelihood = ScaledProduct::ONE;
         self.factors = 0;
-        for failure in sheet.failures {
+        for failure in test_counts.failures {
             self.visits.insert(failure.position);
         }
-        let lanes = self.timeline.lanes.iter().zip(&self.trajectory.totals);
-        for ((lane, total), always_seen) in lanes.zip(&sheet.column.participation.always_seen) {
-            if !sheet.column.is_in(*always_seen) {
-                let absent = |position: &usize| !sheet.column.contains(*position);
+        let lanes = self.timeline.lanes.iter().zip(&self.always_passing.totals);
+        for ((lane, total), always_seen) in lanes.zip(&test_counts.column.participation.always_seen) {
+            if !test_counts.column.is_in(*always_seen) {
+                let absent = |position: &usize| !test_counts.column.contains(*position);
                 if lane.positions.clone().all(|position| absent(&position)) {
                     continue;
                 }
@@ -90,7 +92,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             }
             self.likelihood.multiply_all(total);
         }
-        self.walk(sheet);
+        self.walk(test_counts);
         let weights = self.likelihood.clone().posterior();
         Belief {
             weights,
@@ -109,43 +111,43 @@ impl<'t, 'h> Filter<'t, 'h> {
         if self.astray.contains(position) {
             &self.stable[position]
         } else {
-            &self.trajectory.points[position].after
+            &self.always_passing.points[position].after
         }
     }
 
     /// Goes from one position to the next at which the test is off the path, or leaves it.
-    fn walk(&mut self, sheet: Sheet<'_, 'h>) {
+    fn walk(&mut self, test_counts: TestCounts<'_, 'h>) {
         let mut position = 0;
         while let Some(visited) = self.visits.next(position) {
-            let point = &self.trajectory.points[visited];
-            position = if point.absence_is_harmless && !sheet.column.contains(visited) {
+            let point = &self.always_passing.points[visited];
+            position = if point.absence_is_harmless && !test_counts.column.contains(visited) {
                 self.multiply(&point.scale);
                 visited + 1
             } else {
-                self.stray(sheet, visited)
+                self.stray(test_counts, visited)
             };
         }
     }
 
     /// Follows a chain off the path from `first` on, and returns the position from which on it is on the path again.
-    fn stray(&mut self, sheet: Sheet<'_, 'h>, first: usize) -> usize {
-        let (timeline, trajectory) = (self.timeline, self.trajectory);
+    fn stray(&mut self, test_counts: TestCounts<'_, 'h>, first: usize) -> usize {
+        let (timeline, always_passing) = (self.timeline, self.always_passing);
         let chain = &timeline.chains[timeline.entries[first].chain];
         let (mut code, mut revision) = match timeline.entries[first].step {
-            Step::First => (Code::UNBORN, None),
+            Step::First => (ChainState::UNBORN, None),
             Step::SameRevision | Step::NewRevision => (
-                Code::on_path(&trajectory.points[first - 1].after),
+                ChainState::on_path(&always_passing.points[first - 1].after),
                 Some(timeline.entries[first - 1].revision),
             ),
         };
         for position in first..chain.positions.end {
-            let point = &trajectory.points[position];
-            if sheet.column.contains(position) {
+            let point = &always_passing.points[position];
+            if test_counts.column.contains(position) {
                 let here = timeline.entries[position].revision;
                 let step = Step::between(revision.replace(here), here);
                 let unusual = self.unusual_move(chain, position, step);
                 let by = unusual.as_ref().unwrap_or(&point.by);
-                let outcome = sheet.outcomes[position];
+                let outcome = test_counts.outcomes[position];
                 if outcome == Outcome::Passed {
                     code.take_in(by, &point.passes);
                 } else {
@@ -186,7 +188,7 @@ impl<'t, 'h> Filter<'t, 'h> {
     }
 
     /// Leaves what a stable chain says off the path to the new code of other chains.
-    fn bequeath(&mut self, position: usize, code: &Code) {
+    fn bequeath(&mut self, position: usize, code: &ChainState) {
         self.astray.insert(position);
         self.stable[position] = code.broken();
         for heir in &self.timeline.entries[position].heirs {

@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 /// An execution before it has its position.
-pub(crate) struct Executed<'h> {
+pub(crate) struct Execution<'h> {
     /// What was observed.
     pub(crate) observed: &'h RunObservations,
     /// Its place in the history.
@@ -17,7 +17,7 @@ pub(crate) struct Executed<'h> {
     pub(crate) revision: usize,
 }
 
-impl Executed<'_> {
+impl Execution<'_> {
     /// Total up to executions that are alike in everything the engine reads: ties are settled by content, so that
     /// even equal times leave nothing to the order of the input.
     pub(crate) fn canonical_order(&self, other: &Self) -> Ordering {
@@ -43,7 +43,7 @@ impl Executed<'_> {
 /// Gives each revision its rank by the time when it was first seen, and returns the branch to which it belongs, by rank:
 /// the stable one where it ever ran there, else the one on which it was first seen.
 pub(crate) fn rank_revisions<'h>(
-    executed: &mut [Executed<'h>],
+    executed: &mut [Execution<'h>],
     is_stable: impl Fn(Option<&str>) -> bool,
     stable_branch: &'h str,
 ) -> Vec<Option<&'h str>> {

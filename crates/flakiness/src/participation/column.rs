@@ -1,6 +1,6 @@
 //! One failing test among the results of a block.
 
-use crate::block::{Participation, Presence};
+use crate::participation::{Participation, Presence};
 
 /// Where a failing test took part, and what is counted of it.
 #[derive(Debug, Clone, Copy)]

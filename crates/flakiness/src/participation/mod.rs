@@ -1,13 +1,19 @@
 //! Five hundred and twelve tests at a time: who took part where, counted a cache line at a time.
 
+pub(crate) mod column;
+pub(crate) mod counter;
+pub(crate) mod row;
+
 use assay_domain::test::TestOrdinal;
 
 use crate::{
-    background::Background,
-    column::Column,
-    counter::Counter,
+    model::background::Background,
     numbers::{at, count},
-    row::{Row, WORDS, and, and_not, is_empty, or, or_at, row, transpose},
+    participation::{
+        column::Column,
+        counter::Counter,
+        row::{Row, WORDS, and, and_not, is_empty, or, or_at, row, transpose},
+    },
     timeline::Timeline,
 };
 

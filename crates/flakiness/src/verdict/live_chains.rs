@@ -6,15 +6,17 @@ use assay_domain::timestamp::Timestamp;
 
 use crate::{
     config::{NAMED_BRANCHES, SILENCE_MS, STREAK},
-    filter::{Belief, Filter},
-    sheet::Sheet,
-    tally::{FailingEnd, Tally},
+    model::filter::{Belief, Filter},
     timeline::Lane,
+    verdict::{
+        chain_counts::{ChainCounts, FailingEnd},
+        test_counts::TestCounts,
+    },
 };
 
 /// What the chains of a test say at their ends.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ends {
+pub(crate) struct LiveChains {
     /// The failing streak at the end of a live stable chain that is most probably a breakage.
     pub(crate) breakage: Option<Breakage>,
     /// P(Broken) of the worst live stable chain.
@@ -39,35 +41,35 @@ pub(crate) struct Breakage {
     pub(crate) probability: f64,
 }
 
-impl Ends {
+impl LiveChains {
     /// Reads the ends of a test's chains; `filter` has just run over the test.
     pub(crate) fn read(
-        sheet: Sheet<'_, '_>,
-        tally: &Tally,
+        test_counts: TestCounts<'_, '_>,
+        chain_counts: &ChainCounts,
         filter: &Filter<'_, '_>,
         belief: &Belief,
     ) -> Self {
         let mut ends = Self::default();
-        ends.read_stable(sheet, tally, filter, belief);
-        ends.read_others(sheet, tally);
+        ends.read_stable(test_counts, chain_counts, filter, belief);
+        ends.read_others(test_counts, chain_counts);
         ends
     }
 
     /// Reads the chains off the stable branch.
-    fn read_others(&mut self, sheet: Sheet<'_, '_>, tally: &Tally) {
+    fn read_others(&mut self, test_counts: TestCounts<'_, '_>, chain_counts: &ChainCounts) {
         let stable_fails = self.failing_now.is_some();
-        let ran_on_stable = sheet.column.presence.on_stable_chain;
-        let last_run = sheet.column.presence.last_run;
+        let ran_on_stable = test_counts.column.presence.on_stable_chain;
+        let last_run = test_counts.column.presence.last_run;
         let newest = last_run
-            .and_then(|run| sheet.timeline.history.runs.get(run))
+            .and_then(|run| test_counts.timeline.history.runs.get(run))
             .map(|last| last.run.started_at);
         let mut by_branch: BTreeMap<Option<&str>, FailingEnd> = BTreeMap::new();
-        for end in tally.failing_ends.iter().filter(|end| !end.stable) {
-            let newest_here = newest_of_chain(sheet, end.chain);
+        for end in chain_counts.failing_ends.iter().filter(|end| !end.stable) {
+            let newest_here = newest_of_chain(test_counts, end.chain);
             if !is_live(newest_here, newest) {
                 continue;
             }
-            let branch = sheet
+            let branch = test_counts
                 .timeline
                 .chains
                 .get(end.chain)
@@ -98,18 +100,24 @@ impl Ends {
     }
 
     /// Reads the live stable chains.
-    fn read_stable(&mut self, sheet: Sheet<'_, '_>, tally: &Tally, filter: &Filter<'_, '_>, belief: &Belief) {
-        let lanes = &sheet.timeline.lanes;
+    fn read_stable(
+        &mut self,
+        test_counts: TestCounts<'_, '_>,
+        chain_counts: &ChainCounts,
+        filter: &Filter<'_, '_>,
+        belief: &Belief,
+    ) {
+        let lanes = &test_counts.timeline.lanes;
         let newest_stable = lanes
             .iter()
-            .filter_map(|lane| newest_on_stable(sheet, lane))
+            .filter_map(|lane| newest_on_stable(test_counts, lane))
             .max();
         for lane in lanes {
             let Some(chain) = lane.stable else { continue };
-            if !is_live(newest_on_stable(sheet, lane), newest_stable) {
+            if !is_live(newest_on_stable(test_counts, lane), newest_stable) {
                 continue;
             }
-            let Some(last) = last_position(sheet, chain) else {
+            let Some(last) = last_position(test_counts, chain) else {
                 continue;
             };
             let probability = filter.broken_probability(belief, last);
@@ -117,7 +125,7 @@ impl Ends {
                 self.broken_probability
                     .map_or(probability, |p| p.max(probability)),
             );
-            let Some(end) = tally.failing_ends.iter().find(|end| end.chain == chain) else {
+            let Some(end) = chain_counts.failing_ends.iter().find(|end| end.chain == chain) else {
                 continue;
             };
             self.note_failing_now(*end);
@@ -142,10 +150,10 @@ fn is_live(newest: Option<Timestamp>, newest_of_all: Option<Timestamp>) -> bool 
 }
 
 /// When the test last ran on the lane's stable chain.
-fn newest_on_stable(sheet: Sheet<'_, '_>, lane: &Lane) -> Option<Timestamp> {
+fn newest_on_stable(test_counts: TestCounts<'_, '_>, lane: &Lane) -> Option<Timestamp> {
     let mut positions = lane.stable_newest_first.iter();
-    let position = positions.find(|position| sheet.column.contains(**position))?;
-    sheet
+    let position = positions.find(|position| test_counts.column.contains(**position))?;
+    test_counts
         .timeline
         .entries
         .get(*position)
@@ -153,27 +161,27 @@ fn newest_on_stable(sheet: Sheet<'_, '_>, lane: &Lane) -> Option<Timestamp> {
 }
 
 /// When the test last ran on a chain.
-fn newest_of_chain(sheet: Sheet<'_, '_>, chain: usize) -> Option<Timestamp> {
-    let seen = positions_backwards(sheet, chain);
-    let times = seen.filter_map(|position| sheet.timeline.entries.get(position));
+fn newest_of_chain(test_counts: TestCounts<'_, '_>, chain: usize) -> Option<Timestamp> {
+    let seen = positions_backwards(test_counts, chain);
+    let times = seen.filter_map(|position| test_counts.timeline.entries.get(position));
     times.map(|entry| entry.observed.run.started_at).max()
 }
 
 /// The last position of the test on a chain.
-fn last_position(sheet: Sheet<'_, '_>, chain: usize) -> Option<usize> {
-    positions_backwards(sheet, chain).next()
+fn last_position(test_counts: TestCounts<'_, '_>, chain: usize) -> Option<usize> {
+    positions_backwards(test_counts, chain).next()
 }
 
 /// The positions of the test on a chain, the last one first.
 fn positions_backwards<'a, 'h>(
-    sheet: Sheet<'a, 'h>,
+    test_counts: TestCounts<'a, 'h>,
     chain: usize,
 ) -> impl Iterator<Item = usize> + use<'a, 'h> {
-    let positions = sheet
+    let positions = test_counts
         .timeline
         .chains
         .get(chain)
         .map(|chain| chain.positions.clone());
     let positions = positions.unwrap_or_default().rev();
-    positions.filter(move |position| sheet.column.contains(*position))
+    positions.filter(move |position| test_counts.column.contains(*position))
 }

@@ -8,15 +8,13 @@ use assay_domain::{
 };
 
 use crate::{
-    block::Presence,
+    config::ENGINE_VERSION,
     config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, VARIANT_FAILURES},
-    engine::ENGINE_VERSION,
-    explanation,
     numbers::{at, count},
-    outcomes::FailedRun,
-    sheet::Considered,
-    status::Case,
-    tally::FailingEnd,
+    participation::Presence,
+    verdict::{
+        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::Case, test_counts::Considered,
+    },
 };
 
 /// When and over what a judgement was made.
@@ -55,7 +53,7 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
         .iter()
         .rev()
         .take(NAMED_RUNS)
-        .filter_map(|run| case.sheet.timeline.runs.get(*run))
+        .filter_map(|run| case.test_counts.timeline.runs.get(*run))
         .collect();
     let (value, threshold) = value(case, signal);
     let pair = (signal == Signal::SameShaFlip)
@@ -75,7 +73,7 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
 
 /// A signal's value, and the value from which it is active.
 fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
-    let tally = &case.found.tally;
+    let chain_counts = &case.found.chain_counts;
     let real = f64::from;
     let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
@@ -90,22 +88,22 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
                 .map_or(0.0, |breakage| breakage.probability),
             BROKEN,
         ),
-        Signal::SameShaFlip => (real(tally.contradictions), 1.0),
+        Signal::SameShaFlip => (real(chain_counts.contradictions), 1.0),
         Signal::RetryRate => {
-            let considered = real(case.sheet.column.presence.considered.max(1));
+            let considered = real(case.test_counts.column.presence.considered.max(1));
             (real(case.found.runs.recovered) / considered, 1.0 / considered)
         }
         Signal::FailureRateFlaky => (case.found.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
             // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
-            let pairs = real(case.sheet.column.pairs.max(1));
-            let needed = tally.flips - tally.excess_flips + EXCESS_FLIPS;
-            (real(tally.flips) / pairs, real(needed) / pairs)
+            let pairs = real(case.test_counts.column.pairs.max(1));
+            let needed = chain_counts.flips - chain_counts.excess_flips + EXCESS_FLIPS;
+            (real(chain_counts.flips) / pairs, real(needed) / pairs)
         }
-        Signal::IsolatedFailure => (real(tally.episodes), 1.0),
+        Signal::IsolatedFailure => (real(chain_counts.episodes), 1.0),
         Signal::MassFailure => (real(case.found.runs.mass_failures), 1.0),
         Signal::FailingOffStable => (streak(case.found.ends.off_stable), real(STREAK)),
-        Signal::VariantSpecific => (real(tally.failures), real(VARIANT_FAILURES)),
+        Signal::VariantSpecific => (real(chain_counts.failures), real(VARIANT_FAILURES)),
         Signal::Resolved => (
             real(case.found.runs.passes_since()),
             real(case.found.runs.passes_needed),
@@ -135,7 +133,7 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
         Signal::VariantSpecific => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
         Signal::Resolved => {
-            let column = case.sheet.column;
+            let column = case.test_counts.column;
             let runs = column.participation.considered_in_run.iter().enumerate();
             let considered = runs
                 .filter(|(_, tests)| column.is_in(**tests))
@@ -146,16 +144,16 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
 }
 
 fn run_of(case: &Case<'_, '_>, result: &Considered<'_, '_>) -> Option<usize> {
-    case.sheet.timeline.run_of.get(result.position).copied()
+    case.test_counts.timeline.run_of.get(result.position).copied()
 }
 
 /// The results with a failed attempt that count.
 fn failures<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
-    let sheet = case.sheet;
-    sheet
+    let test_counts = case.test_counts;
+    test_counts
         .failures
         .iter()
-        .filter_map(move |failure| sheet.considered(failure.position))
+        .filter_map(move |failure| test_counts.considered(failure.position))
 }
 
 fn streak_runs(case: &Case<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
@@ -173,14 +171,14 @@ fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
     let mut runs = Vec::new();
     for failure in failures(case) {
         if case
-            .sheet
+            .test_counts
             .before(failure.position)
             .next()
             .is_some_and(|before| passed(&before))
         {
             runs.extend(run_of(case, &failure));
         }
-        let after = case.sheet.after(failure.position).next().filter(passed);
+        let after = case.test_counts.after(failure.position).next().filter(passed);
         runs.extend(after.and_then(|after| run_of(case, &after)));
     }
     runs
@@ -202,8 +200,8 @@ fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
         }
         let mut runs = Contradiction::default();
         let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
-        let before = case.sheet.before(failure.position).take_while(same);
-        let after = case.sheet.after(failure.position).take_while(same);
+        let before = case.test_counts.before(failure.position).take_while(same);
+        let after = case.test_counts.after(failure.position).take_while(same);
         for result in before.chain(after).chain([failure]) {
             let ended_so = if result.outcome.failed() {
                 &mut runs.failed
@@ -234,6 +232,12 @@ fn latest_pair(case: &Case<'_, '_>) -> Option<(i32, i32)> {
         .into_iter()
         .filter_map(|runs| newest(runs.failed).zip(newest(runs.passed)));
     let (failed, passed) = pairs.max_by_key(|(failed, passed)| *failed.max(passed))?;
-    let number = |run: usize| case.sheet.timeline.runs.get(run).map(|run| run.facts.number);
+    let number = |run: usize| {
+        case.test_counts
+            .timeline
+            .runs
+            .get(run)
+            .map(|run| run.facts.number)
+    };
     number(failed).zip(number(passed))
 }

@@ -1,6 +1,6 @@
 //! The state of a chain's code: how probable the results so far are, with the code good or broken now.
 //!
-//! Everything is measured against the path of a test that passes everywhere ([`crate::trajectory`]): on it the two add up
+//! Everything is measured against the path of a test that passes everywhere ([`crate::model::always_passing`]): on it the two add up
 //! to 1, and a test that leaves it and comes back brings along by how much its results were more or less probable. The two
 //! are never divided on the way, which would take most of the time.
 #![expect(
@@ -17,7 +17,7 @@ const SAME: f64 = 1e-13;
 
 /// The state of a chain's code under each rate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Code {
+pub(crate) struct ChainState {
     good: PerRate,
     broken: PerRate,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     broken: PerRate,
 }
 
-impl Code {
+impl ChainState {
     /// Before its first result.
     pub(crate) const UNBORN: Self = Self {
         good: [1.0; GRID],

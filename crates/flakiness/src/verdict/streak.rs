@@ -4,13 +4,17 @@
 //! a reader's eye go by time. Where both orders agree the sentence is the plain one; where they do not it names the order
 //! and the run that passed since.
 
-use crate::{numbers::count, sheet::Sheet, tally::FailingEnd, timeline::Timeline};
+use crate::{
+    numbers::count,
+    timeline::Timeline,
+    verdict::{chain_counts::FailingEnd, test_counts::TestCounts},
+};
 
 /// A sentence such as `Failed the last 3 runs on main since run 86`.
-pub(crate) fn sentence(sheet: Sheet<'_, '_>, end: &FailingEnd) -> String {
-    let timeline = sheet.timeline;
+pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> String {
+    let timeline = test_counts.timeline;
     let place = place(timeline, end);
-    let latest = Latest::of(sheet, end);
+    let latest = Latest::of(test_counts, end);
     if latest.is_whole {
         return plain(
             count(latest.failed.len()),
@@ -23,7 +27,7 @@ pub(crate) fn sentence(sheet: Sheet<'_, '_>, end: &FailingEnd) -> String {
         return format!("{by_revision}, in the order of revisions");
     };
     let run = number(timeline, Some(passed));
-    if sheet.background.is_mass_failure(passed) {
+    if test_counts.background.is_mass_failure(passed) {
         format!("{by_revision}; run {run}, in which many tests failed together, does not count")
     } else {
         format!("{by_revision}, in the order of revisions; run {run} passed on an older one")
@@ -41,8 +45,8 @@ struct Latest {
 }
 
 impl Latest {
-    fn of(sheet: Sheet<'_, '_>, end: &FailingEnd) -> Self {
-        let timeline = sheet.timeline;
+    fn of(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> Self {
+        let timeline = test_counts.timeline;
         let entry = |position: usize| timeline.entries.get(position);
         let chain = timeline.chains.get(end.chain);
         let positions = chain.map_or(0..0, |chain| chain.positions.clone());
@@ -57,14 +61,14 @@ impl Latest {
             })
         };
         let failed = |position: &usize| {
-            sheet
+            test_counts
                 .outcomes
                 .get(*position)
                 .is_some_and(|outcome| outcome.failed())
         };
         let mut results: Vec<usize> = positions
             .clone()
-            .filter(|position| sheet.column.contains(*position))
+            .filter(|position| test_counts.column.contains(*position))
             .filter(is_own)
             .collect();
         results.sort_by_key(|position| {
@@ -76,7 +80,7 @@ impl Latest {
         let latest = || results.iter().rev().copied();
         let streak: Vec<usize> = latest().take_while(failed).collect();
         let by_revision = (end.since..positions.end)
-            .filter(|position| sheet.considered(*position).is_some())
+            .filter(|position| test_counts.considered(*position).is_some())
             .filter(is_own);
         let mut is_whole = !streak.is_empty();
         for position in by_revision {

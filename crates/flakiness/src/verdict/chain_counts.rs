@@ -4,13 +4,13 @@
 
 use crate::{
     config::EXPLAINED_FLIPS,
-    failures::FailureAt,
-    sheet::{Considered, Sheet},
+    timeline::failures::FailureAt,
+    verdict::test_counts::{Considered, TestCounts},
 };
 
 /// The counts by chain, summed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ChainCounts {
     /// Revisions of a chain on which it both failed and passed.
     pub(crate) contradictions: u32,
     /// Maximal runs of final failures in a chain.
@@ -43,35 +43,36 @@ pub(crate) struct FailingEnd {
 }
 
 /// Counts a test's failures.
-pub(crate) fn tally(sheet: Sheet<'_, '_>) -> Tally {
-    let mut tally = Tally::default();
+pub(crate) fn count(test_counts: TestCounts<'_, '_>) -> ChainCounts {
+    let mut chain_counts = ChainCounts::default();
     let mut last_lane = None;
     let chain_of = |failure: &FailureAt| {
-        sheet
+        test_counts
             .timeline
             .entries
             .get(failure.position)
             .map(|entry| entry.chain)
     };
-    for failures in sheet.failures.chunk_by(|a, b| chain_of(a) == chain_of(b)) {
+    for failures in test_counts.failures.chunk_by(|a, b| chain_of(a) == chain_of(b)) {
         let chain = failures.first().and_then(chain_of);
-        let Some((chain, place)) = chain.and_then(|at| Some((sheet.timeline.chains.get(at)?, at))) else {
+        let Some((chain, place)) = chain.and_then(|at| Some((test_counts.timeline.chains.get(at)?, at)))
+        else {
             continue;
         };
-        if tally.add_chain(sheet, place, chain.stable, failures)
+        if chain_counts.add_chain(test_counts, place, chain.stable, failures)
             && last_lane.replace(chain.lane) != Some(chain.lane)
         {
-            tally.failing_variants += 1;
+            chain_counts.failing_variants += 1;
         }
     }
-    tally
+    chain_counts
 }
 
-impl Tally {
+impl ChainCounts {
     /// Adds the failures of one chain, ascending by position; whether any of them counts.
     fn add_chain(
         &mut self,
-        sheet: Sheet<'_, '_>,
+        test_counts: TestCounts<'_, '_>,
         chain: usize,
         stable: bool,
         failures: &[FailureAt],
@@ -81,10 +82,10 @@ impl Tally {
         let mut failed_revision = None;
         let results = failures
             .iter()
-            .filter_map(|failure| sheet.considered(failure.position));
+            .filter_map(|failure| test_counts.considered(failure.position));
         for result in results {
-            let before = sheet.before(result.position).next();
-            let after = sheet.after(result.position).next();
+            let before = test_counts.before(result.position).next();
+            let after = test_counts.after(result.position).next();
             let passed = |other: &Option<Considered<'_, '_>>| {
                 u32::from(other.is_some_and(|other| !other.outcome.had_failure()))
             };
@@ -99,10 +100,11 @@ impl Tally {
             }
             if failed_revision != Some(result.entry.revision) {
                 failed_revision = Some(result.entry.revision);
-                self.contradictions += u32::from(is_contradicted(sheet, result));
+                self.contradictions += u32::from(is_contradicted(test_counts, result));
             }
             if after.is_none() {
-                self.failing_ends.push(failing_end(sheet, chain, stable, result));
+                self.failing_ends
+                    .push(failing_end(test_counts, chain, stable, result));
             }
         }
         self.flips += flips;
@@ -112,22 +114,27 @@ impl Tally {
 }
 
 /// Whether the revision of a final failure also passed in its chain.
-fn is_contradicted(sheet: Sheet<'_, '_>, failure: Considered<'_, '_>) -> bool {
+fn is_contradicted(test_counts: TestCounts<'_, '_>, failure: Considered<'_, '_>) -> bool {
     let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
     let passed = |other: Considered<'_, '_>| !other.outcome.failed();
-    sheet.before(failure.position).take_while(same).any(passed)
-        || sheet.after(failure.position).take_while(same).any(passed)
+    test_counts.before(failure.position).take_while(same).any(passed)
+        || test_counts.after(failure.position).take_while(same).any(passed)
 }
 
 /// The streak that ends with the `last` failure of a chain.
-fn failing_end(sheet: Sheet<'_, '_>, chain: usize, stable: bool, last: Considered<'_, '_>) -> FailingEnd {
+fn failing_end(
+    test_counts: TestCounts<'_, '_>,
+    chain: usize,
+    stable: bool,
+    last: Considered<'_, '_>,
+) -> FailingEnd {
     let mut end = FailingEnd {
         chain,
         stable,
         streak: 1,
         since: last.position,
     };
-    for before in sheet
+    for before in test_counts
         .before(last.position)
         .take_while(|before| before.outcome.failed())
     {

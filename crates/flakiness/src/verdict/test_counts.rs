@@ -3,16 +3,14 @@
 use std::ops::Range;
 
 use crate::{
-    background::Background,
-    column::Column,
-    failures::FailureAt,
-    model::Outcome,
-    timeline::{Entry, Timeline},
+    model::{Outcome, background::Background},
+    participation::column::Column,
+    timeline::{Entry, Timeline, failures::FailureAt},
 };
 
 /// The results of one test.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sheet<'a, 'h> {
+pub(crate) struct TestCounts<'a, 'h> {
     /// The runs.
     pub(crate) timeline: &'a Timeline<'h>,
     /// The background of each position.
@@ -36,7 +34,7 @@ pub(crate) struct Considered<'a, 'h> {
     pub(crate) outcome: Outcome,
 }
 
-impl<'a, 'h> Sheet<'a, 'h> {
+impl<'a, 'h> TestCounts<'a, 'h> {
     /// The result at a position, where there is one that counts.
     pub(crate) fn considered(&self, position: usize) -> Option<Considered<'a, 'h>> {
         let outcome = *self.outcomes.get(position)?;
@@ -51,16 +49,16 @@ impl<'a, 'h> Sheet<'a, 'h> {
 
     /// The results of the same chain before a position that count, the nearest first.
     pub(crate) fn before(&self, position: usize) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
-        let sheet = *self;
+        let test_counts = *self;
         let positions = (self.chain_of(position).start..position).rev();
-        positions.filter_map(move |position| sheet.considered(position))
+        positions.filter_map(move |position| test_counts.considered(position))
     }
 
     /// The results of the same chain after a position that count, the nearest first.
     pub(crate) fn after(&self, position: usize) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
-        let sheet = *self;
+        let test_counts = *self;
         let positions = position + 1..self.chain_of(position).end;
-        positions.filter_map(move |position| sheet.considered(position))
+        positions.filter_map(move |position| test_counts.considered(position))
     }
 
     fn chain_of(&self, position: usize) -> Range<usize> {

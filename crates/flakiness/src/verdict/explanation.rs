@@ -3,10 +3,12 @@
 use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
-    block::Presence,
     config::ENOUGH_RUNS,
-    status::Case,
-    streak::{self, on_stable_branch},
+    participation::Presence,
+    verdict::{
+        status::Case,
+        streak::{self, on_stable_branch},
+    },
 };
 
 /// The sentence of a failing test's verdict.
@@ -15,7 +17,7 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         return sentence(case, reason);
     }
     if status == VerdictStatus::InsufficientData {
-        let dropped = case.sheet.column.presence.seen - case.sheet.column.presence.considered;
+        let dropped = case.test_counts.column.presence.seen - case.test_counts.column.presence.considered;
         let aside = if dropped > 0 {
             format!(", {} aside as mass failures", runs(dropped))
         } else {
@@ -23,17 +25,17 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         };
         return format!(
             "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
-            runs(case.sheet.column.presence.considered),
+            runs(case.test_counts.column.presence.considered),
             case.found.runs.failing
         );
     }
     if let Some(end) = &case.found.ends.failing_now {
-        return streak::sentence(case.sheet, end);
+        return streak::sentence(case.test_counts, end);
     }
     let failed = format!(
         "A failed attempt in {} of {}",
         case.found.runs.failing,
-        runs(case.sheet.column.presence.considered)
+        runs(case.test_counts.column.presence.considered)
     );
     match case.incidents() {
         0 => format!("{failed}; breakages and their fixes explain them"),
@@ -61,21 +63,21 @@ pub(crate) fn of_clean(presence: Presence) -> String {
 
 /// A signal's counts in one sentence.
 pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
-    let timeline = case.sheet.timeline;
-    let tally = &case.found.tally;
+    let timeline = case.test_counts.timeline;
+    let chain_counts = &case.found.chain_counts;
     match signal {
         Signal::ConsecutiveFailures => case
             .found
             .ends
             .breakage
-            .map(|breakage| streak::sentence(case.sheet, &breakage.end))
+            .map(|breakage| streak::sentence(case.test_counts, &breakage.end))
             .unwrap_or_default(),
         Signal::FailureRateBroken => case
             .found
             .ends
             .breakage
             .map(|breakage| {
-                let streak = streak::sentence(case.sheet, &breakage.end);
+                let streak = streak::sentence(case.test_counts, &breakage.end);
                 format!(
                     "{streak}; the code is broken with a probability of {:.2}",
                     breakage.probability
@@ -85,23 +87,23 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::SameShaFlip => {
             format!(
                 "Passed and failed on the same revision {}",
-                times(tally.contradictions)
+                times(chain_counts.contradictions)
             )
         }
         Signal::RetryRate => {
             format!(
                 "Passed on retry in {} of {}",
                 case.found.runs.recovered,
-                runs(case.sheet.column.presence.considered)
+                runs(case.test_counts.column.presence.considered)
             )
         }
         Signal::FailureRateFlaky => {
-            let branch = if tally.episodes_off_stable {
+            let branch = if chain_counts.episodes_off_stable {
                 String::new()
             } else {
                 on_stable_branch(timeline)
             };
-            match tally.episodes {
+            match chain_counts.episodes {
                 1 => format!("Failed in 1 episode{branch}; a break-and-fix does not explain it"),
                 many => format!(
                     "Failed in {many} separate episodes{branch}; a break-and-fix does not explain them"
@@ -110,8 +112,8 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         }
         Signal::FlipRate => format!(
             "Changed between passing and failing {} among {} pairs of neighbouring runs",
-            times(tally.flips),
-            case.sheet.column.pairs
+            times(chain_counts.flips),
+            case.test_counts.column.pairs
         ),
         Signal::IsolatedFailure => isolated(case),
         Signal::MassFailure => mass_failure(case),
@@ -119,13 +121,13 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             .found
             .ends
             .off_stable
-            .map(|end| streak::sentence(case.sheet, &end))
+            .map(|end| streak::sentence(case.test_counts, &end))
             .unwrap_or_default(),
         Signal::VariantSpecific => format!(
             "All {} failures are on {}, one of {} variants",
-            tally.failures,
+            chain_counts.failures,
             failing_variant(case),
-            case.sheet.column.variants
+            case.test_counts.column.variants
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
@@ -179,7 +181,7 @@ fn mass_failure(case: &Case<'_, '_>) -> String {
 
 fn isolated(case: &Case<'_, '_>) -> String {
     let failed = case.found.failed_runs.iter().filter(|run| run.failed);
-    let runs_of = failed.filter_map(|run| case.sheet.timeline.runs.get(run.run));
+    let runs_of = failed.filter_map(|run| case.test_counts.timeline.runs.get(run.run));
     let numbers: Vec<i32> = runs_of.map(|run| run.facts.number).collect();
     match numbers.as_slice() {
         [number] => format!("Failed once, in run {number}"),
@@ -192,11 +194,11 @@ fn isolated(case: &Case<'_, '_>) -> String {
 }
 
 fn failing_variant<'h>(case: &Case<'_, 'h>) -> &'h str {
-    let failures = case.sheet.failures.iter();
-    let mut considered = failures.filter_map(|failure| case.sheet.considered(failure.position));
+    let failures = case.test_counts.failures.iter();
+    let mut considered = failures.filter_map(|failure| case.test_counts.considered(failure.position));
     considered
         .next()
-        .and_then(|failure| case.sheet.timeline.chains.get(failure.entry.chain))
+        .and_then(|failure| case.test_counts.timeline.chains.get(failure.entry.chain))
         .map(|chain| chain.variant)
         .filter(|variant| !variant.is_empty())
         .unwrap_or("the default variant")

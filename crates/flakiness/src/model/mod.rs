@@ -6,6 +6,13 @@
     reason = "the index runs over the grid, which is the length of every array"
 )]
 
+pub(crate) mod always_passing;
+pub(crate) mod background;
+pub(crate) mod causes;
+pub(crate) mod chain_state;
+pub(crate) mod filter;
+pub(crate) mod scaled_product;
+
 use std::array::from_fn;
 
 /// How many flake rates are tried.

@@ -3,8 +3,8 @@
 use crate::{
     config::{RESOLVED_CHANCE, RESOLVED_PASSES},
     numbers::{count, share},
-    sheet::Sheet,
     timeline::Timeline,
+    verdict::test_counts::TestCounts,
 };
 
 /// What a recovered run costs of a red build.
@@ -75,12 +75,12 @@ impl RunFigures {
 }
 
 /// Joins a test's failures by logical run, oldest first.
-pub(crate) fn join(sheet: Sheet<'_, '_>) -> Vec<FailedRun> {
-    let runs = sheet.failures.iter().filter_map(|failure| {
-        let counts = !sheet.background.is_mass_failure(failure.position);
+pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailedRun> {
+    let runs = test_counts.failures.iter().filter_map(|failure| {
+        let counts = !test_counts.background.is_mass_failure(failure.position);
         let failed = failure.outcome.failed();
         Some(FailedRun {
-            run: *sheet.timeline.run_of.get(failure.position)?,
+            run: *test_counts.timeline.run_of.get(failure.position)?,
             failed: failed && counts,
             recovered: !failed && counts,
             failed_at_all: failed,
@@ -105,10 +105,14 @@ pub(crate) fn join(sheet: Sheet<'_, '_>) -> Vec<FailedRun> {
 }
 
 /// The figures of a test from its failed runs. `red` keeps how many tests failed in a run, once counted.
-pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Option<u32>]) -> RunFigures {
-    let timeline = sheet.timeline;
+pub(crate) fn figures(
+    test_counts: TestCounts<'_, '_>,
+    failed: &[FailedRun],
+    red: &mut [Option<u32>],
+) -> RunFigures {
+    let timeline = test_counts.timeline;
     let mut figures = RunFigures {
-        considered: sheet.column.presence.considered,
+        considered: test_counts.column.presence.considered,
         ..RunFigures::default()
     };
     let mut runs_until_last_failure = 0;
@@ -133,7 +137,7 @@ pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Opt
             RECOVERED_IMPACT
         };
     }
-    let until = sheet
+    let until = test_counts
         .column
         .participation
         .considered_in_run
@@ -141,27 +145,27 @@ pub(crate) fn figures(sheet: Sheet<'_, '_>, failed: &[FailedRun], red: &mut [Opt
         .unwrap_or_default();
     figures.until_last_failure = until
         .iter()
-        .map(|tests| u32::from(sheet.column.is_in(*tests)))
+        .map(|tests| u32::from(test_counts.column.is_in(*tests)))
         .sum();
     figures.passes_needed = passes_needed(figures.failing, figures.until_last_failure);
-    figures.streak = streak(sheet, failed);
+    figures.streak = streak(test_counts, failed);
     figures
 }
 
 /// Failed runs at the end of the stable branch's history (of all, where the test never ran there).
-fn streak(sheet: Sheet<'_, '_>, failed: &[FailedRun]) -> u32 {
-    let stable_only = sheet.column.presence.on_stable_branch;
+fn streak(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> u32 {
+    let stable_only = test_counts.column.presence.on_stable_branch;
     let mut failed = failed.iter().rev().filter(|run| run.failed_at_all).peekable();
     let mut streak = 0;
-    let runs = sheet
+    let runs = test_counts
         .timeline
         .runs
         .iter()
-        .zip(&sheet.column.participation.seen_in_run)
+        .zip(&test_counts.column.participation.seen_in_run)
         .enumerate()
         .rev();
     for (index, (run, tests)) in runs {
-        if !sheet.column.is_in(*tests) || (stable_only && !run.on_stable_branch) {
+        if !test_counts.column.is_in(*tests) || (stable_only && !run.on_stable_branch) {
             continue;
         }
         while failed.next_if(|failed| failed.run > index).is_some() {}

@@ -3,15 +3,13 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
-    executed::Executed,
-    failures::sound_failures,
     model::Step,
-    timeline::{Chain, Entry, Lane, Timeline},
+    timeline::{Chain, Entry, Lane, Timeline, executions::Execution, failures::sound_failures},
 };
 
 impl<'h> Timeline<'h> {
     /// Lays the ordered executions out in lanes and chains; `branches` tells each revision's branch.
-    pub(crate) fn lay_out(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
+    pub(crate) fn lay_out(&mut self, executed: &[Execution<'h>], branches: &[Option<&'h str>]) {
         for variant in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
             self.lay_out_lane(variant, branches);
         }
@@ -37,7 +35,7 @@ impl<'h> Timeline<'h> {
     }
 
     /// Lays out the executions of one variant: its stable chain, then the others as they first occur.
-    fn lay_out_lane(&mut self, executed: &[Executed<'h>], branches: &[Option<&'h str>]) {
+    fn lay_out_lane(&mut self, executed: &[Execution<'h>], branches: &[Option<&'h str>]) {
         let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut by_branch: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
         for run in executed.iter().enumerate() {
@@ -86,7 +84,7 @@ impl<'h> Timeline<'h> {
     }
 
     /// Gives an execution of the chain to come the next position.
-    fn append(&mut self, run: &Executed<'h>, step: Step) {
+    fn append(&mut self, run: &Execution<'h>, step: Step) {
         self.entries.push(Entry {
             observed: run.observed,
             source: run.source,

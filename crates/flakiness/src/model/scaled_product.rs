@@ -10,7 +10,7 @@ use crate::model::{GRID, PRIOR, PerRate};
 
 /// A product for each rate: a number from 1 to below 2 (but for the latest factors), and its power of two.
 #[derive(Debug, Clone)]
-pub(crate) struct Product {
+pub(crate) struct ScaledProduct {
     numbers: PerRate,
     powers: [i64; GRID],
 }
@@ -21,14 +21,14 @@ const MANTISSA: u32 = 52;
 /// What the exponent of 1 is written as.
 const BIAS: i64 = 1023;
 
-impl Product {
+impl ScaledProduct {
     /// Of nothing.
     pub(crate) const ONE: Self = Self {
         numbers: [1.0; GRID],
         powers: [0; GRID],
     };
 
-    /// Multiplies each. The factors between two calls of [`Product::settle`] must not leave the range of a number.
+    /// Multiplies each. The factors between two calls of [`ScaledProduct::settle`] must not leave the range of a number.
     #[inline]
     pub(crate) fn multiply(&mut self, factors: &PerRate) {
         for (number, factor) in self.numbers.iter_mut().zip(factors) {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn products_of_any_length_keep_their_proportions() {
-        let mut product = Product::ONE;
+        let mut product = ScaledProduct::ONE;
         for step in 1..=10_000 {
             product.multiply(&from_fn(|k| if k == 3 { 1e-5 } else { 0.999e-5 }));
             if step % 32 == 0 {

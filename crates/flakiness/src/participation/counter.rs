@@ -1,6 +1,6 @@
 //! Counting by words.
 
-use crate::row::{Row, WORDS, is_empty};
+use crate::participation::row::{Row, WORDS, is_empty};
 
 /// One counter for each bit of a row, side by side: plane `i` holds bit `i` of each.
 #[derive(Debug, Clone)]

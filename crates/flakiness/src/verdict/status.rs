@@ -6,13 +6,10 @@ use assay_domain::{
 };
 
 use crate::{
-    block::Presence,
     config::{BROKEN, ENOUGH_RUNS, Thresholds},
-    explanation,
-    findings::Findings,
     numbers::share,
-    sheet::Sheet,
-    signals,
+    participation::Presence,
+    verdict::{explanation, findings::Findings, signals, test_counts::TestCounts},
 };
 
 /// A failing test with everything counted of it.
@@ -21,7 +18,7 @@ pub(crate) struct Case<'a, 'h> {
     /// The test.
     pub(crate) test: TestOrdinal,
     /// Its results.
-    pub(crate) sheet: Sheet<'a, 'h>,
+    pub(crate) test_counts: TestCounts<'a, 'h>,
     /// What was found in them.
     pub(crate) found: &'a Findings,
     /// How much evidence a flaky verdict asks for.
@@ -42,7 +39,7 @@ impl Case<'_, '_> {
             failing_on: self.failing_on(),
             signals,
             figures: self.figures(),
-            last_run: self.sheet.column.presence.last_run,
+            last_run: self.test_counts.column.presence.last_run,
         }
     }
 
@@ -58,7 +55,7 @@ impl Case<'_, '_> {
         }
         let fails_now = self.found.ends.failing_now.is_some();
         let failing = || (VerdictStatus::Failing, signals::failing(self));
-        if self.sheet.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
+        if self.test_counts.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
             return if fails_now {
                 failing()
             } else {
@@ -77,13 +74,13 @@ impl Case<'_, '_> {
     /// that still lasts may be a breakage, so it is no evidence of a flaky test.
     pub(crate) const fn closed_episodes(&self) -> u32 {
         self.found
-            .tally
+            .chain_counts
             .episodes
             .saturating_sub(self.found.ends.open_episodes)
     }
 
     fn failing_on(&self) -> Vec<FailingOn> {
-        let timeline = self.sheet.timeline;
+        let timeline = self.test_counts.timeline;
         let ends = self.found.ends.failing_on.iter();
         ends.map(|end| FailingOn {
             branch: timeline
@@ -102,29 +99,29 @@ impl Case<'_, '_> {
 
     /// Contradictions that the state of the code does not explain.
     pub(crate) const fn incidents(&self) -> u32 {
-        self.found.runs.recovered + self.found.tally.contradictions
+        self.found.runs.recovered + self.found.chain_counts.contradictions
     }
 
     fn figures(&self) -> Figures {
         let lost = self
-            .sheet
+            .test_counts
             .failures
             .iter()
             .fold(0_u64, |sum, failure| sum.saturating_add(failure.lost_ms));
-        let pairs = self.sheet.column.pairs;
+        let pairs = self.test_counts.column.pairs;
         Figures {
-            time_lost_ms: self.sheet.column.presence.timed.then_some(lost),
+            time_lost_ms: self.test_counts.column.presence.timed.then_some(lost),
             flake_score: self.found.belief.flake_score.clamp(0.0, 1.0),
             flake_rate: self.found.belief.flake_rate.clamp(0.0, 1.0),
-            flip_rate: share(self.found.tally.flips, pairs).unwrap_or(0.0),
+            flip_rate: share(self.found.chain_counts.flips, pairs).unwrap_or(0.0),
             failure_rate: self.found.runs.failure_rate(),
             broken_probability: self
                 .found
                 .ends
                 .broken_probability
                 .map(|probability| probability.clamp(0.0, 1.0)),
-            runs_in_window: self.sheet.column.presence.seen,
-            runs_considered: self.sheet.column.presence.considered,
+            runs_in_window: self.test_counts.column.presence.seen,
+            runs_considered: self.test_counts.column.presence.considered,
             failure_streak: self.found.runs.streak,
             impact: self.found.runs.impact,
         }

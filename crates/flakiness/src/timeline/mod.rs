@@ -4,6 +4,11 @@
 //! then time, so that a late rerun of an old commit sits beside its siblings. An execution's place in that order is its
 //! *position*.
 
+pub(crate) mod executions;
+pub(crate) mod failures;
+pub(crate) mod layout;
+pub(crate) mod positions;
+
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use assay_domain::{
@@ -12,9 +17,9 @@ use assay_domain::{
 };
 
 use crate::{
-    executed::{Executed, rank_revisions, time_order},
     model::Step,
     numbers::at,
+    timeline::executions::{Execution, rank_revisions, time_order},
 };
 
 /// The runs of the window, ordered.
@@ -149,7 +154,7 @@ impl<'h> Timeline<'h> {
         let mut executed = Vec::with_capacity(window.len());
         for (source, observed) in &window {
             if (0..timeline.words).any(|word| timeline.seen_word(observed, word) != 0) {
-                executed.push(Executed {
+                executed.push(Execution {
                     observed,
                     source: *source,
                     revision: 0,
@@ -162,7 +167,7 @@ impl<'h> Timeline<'h> {
             |branch| timeline.is_stable(branch),
             &history.stable_branch,
         );
-        executed.sort_by(Executed::canonical_order);
+        executed.sort_by(Execution::canonical_order);
         timeline.lay_out(&executed, &branches);
         timeline.group_runs(&window);
         timeline

@@ -9,20 +9,22 @@
 )]
 
 use crate::{
-    background::Background,
-    code::{Code, Seen},
-    model::{GRID, Likelihood, Move, Outcome, PerRate, Step},
-    product::Product,
+    model::{
+        GRID, Likelihood, Move, Outcome, PerRate, Step,
+        background::Background,
+        chain_state::{ChainState, Seen},
+        scaled_product::ScaledProduct,
+    },
     timeline::Timeline,
 };
 
 /// The path of a test that passes everywhere.
 #[derive(Debug)]
-pub(crate) struct Trajectory {
+pub(crate) struct AlwaysPassing {
     /// By position.
     pub(crate) points: Vec<Point>,
     /// How probable the passes of a lane are, by lane.
-    pub(crate) totals: Vec<Product>,
+    pub(crate) totals: Vec<ScaledProduct>,
 }
 
 /// The path at one position.
@@ -40,18 +42,20 @@ pub(crate) struct Point {
     pub(crate) absence_is_harmless: bool,
 }
 
-impl Trajectory {
+impl AlwaysPassing {
     /// Computes the path, given the background of every position.
     pub(crate) fn new(timeline: &Timeline<'_>, background: &Background) -> Self {
         let mut points: Vec<Point> = Vec::with_capacity(timeline.entries.len());
         let mut totals = Vec::with_capacity(timeline.lanes.len());
         for lane in &timeline.lanes {
-            let mut total = Product::ONE;
+            let mut total = ScaledProduct::ONE;
             for position in lane.positions.clone() {
                 let entry = &timeline.entries[position];
                 let before = match entry.step {
-                    Step::First => Code::UNBORN,
-                    Step::SameRevision | Step::NewRevision => Code::on_path(&points[position - 1].after),
+                    Step::First => ChainState::UNBORN,
+                    Step::SameRevision | Step::NewRevision => {
+                        ChainState::on_path(&points[position - 1].after)
+                    }
                 };
                 let on_stable = timeline.chains[entry.chain].stable;
                 let stable = entry.stable_before.map(|stable| &points[stable].after);
@@ -73,9 +77,9 @@ impl Trajectory {
             }
             totals.push(total);
         }
-        let mut trajectory = Self { points, totals };
-        trajectory.mark_absences(timeline);
-        trajectory
+        let mut always_passing = Self { points, totals };
+        always_passing.mark_absences(timeline);
+        always_passing
     }
 
     /// An absence is harmless where the chain's state stands still there, and where the next run of the chain is as
@@ -87,7 +91,7 @@ impl Trajectory {
                 let next = Some(position + 1).filter(|next| chain.positions.contains(next));
                 let as_new = revision(position - 1) == revision(position)
                     || next.is_none_or(|next| revision(next) != revision(position));
-                let before = Code::on_path(&self.points[position - 1].after);
+                let before = ChainState::on_path(&self.points[position - 1].after);
                 self.points[position].absence_is_harmless =
                     as_new && before.is_at(&self.points[position].after);
             }

@@ -2,7 +2,7 @@
 
 use assay_domain::timestamp::Timestamp;
 
-use crate::{background::Background, config::MASS_FAILURE, timeline::Timeline};
+use crate::{config::MASS_FAILURE, model::background::Background, timeline::Timeline};
 
 /// The odds that a crowd on a new revision is the change's and not the run's.
 const OWN: f64 = 1.0;

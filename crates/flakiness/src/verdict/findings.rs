@@ -3,17 +3,20 @@
 use std::collections::HashMap;
 
 use crate::{
-    background::Background,
-    ends::Ends,
-    failures::FailureAt,
-    filter::{Belief, Filter},
-    model::Outcome,
+    model::{
+        Outcome,
+        always_passing::AlwaysPassing,
+        background::Background,
+        filter::{Belief, Filter},
+    },
     numbers::count,
-    outcomes::{self, FailedRun, RunFigures},
-    sheet::Sheet,
-    tally::{self, Tally},
-    timeline::Timeline,
-    trajectory::Trajectory,
+    timeline::{Timeline, failures::FailureAt},
+    verdict::{
+        chain_counts::{self, ChainCounts},
+        live_chains::LiveChains,
+        run_counts::{self, FailedRun, RunFigures},
+        test_counts::TestCounts,
+    },
 };
 
 /// Tests with more failures than this hardly ever failed in the same runs as another.
@@ -27,11 +30,11 @@ pub(crate) struct Findings {
     /// The counts by run.
     pub(crate) runs: RunFigures,
     /// The counts by chain.
-    pub(crate) tally: Tally,
+    pub(crate) chain_counts: ChainCounts,
     /// What the filter says.
     pub(crate) belief: Belief,
     /// What its chains say at their ends.
-    pub(crate) ends: Ends,
+    pub(crate) ends: LiveChains,
 }
 
 /// Finds it for one test after the other.
@@ -59,11 +62,11 @@ impl<'t, 'h> Finder<'t, 'h> {
     pub(crate) fn new(
         timeline: &'t Timeline<'h>,
         background: &'t Background,
-        trajectory: &'t Trajectory,
+        always_passing: &'t AlwaysPassing,
     ) -> Self {
         Self {
             search: Search {
-                filter: Filter::new(timeline, background, trajectory),
+                filter: Filter::new(timeline, background, always_passing),
                 red: vec![None; timeline.runs.len()],
             },
             known: HashMap::new(),
@@ -72,18 +75,18 @@ impl<'t, 'h> Finder<'t, 'h> {
     }
 
     /// What is found in a test's results.
-    pub(crate) fn find(&mut self, sheet: Sheet<'_, 'h>) -> &Findings {
+    pub(crate) fn find(&mut self, test_counts: TestCounts<'_, 'h>) -> &Findings {
         let Self {
             search,
             known,
             latest,
         } = self;
-        if sheet.failures.len() > FEW || !sheet.column.is_everywhere() {
-            return latest.insert(search.run(sheet));
+        if test_counts.failures.len() > FEW || !test_counts.column.is_everywhere() {
+            return latest.insert(search.run(test_counts));
         }
         known
-            .entry(sheet.failures.iter().map(how).collect())
-            .or_insert_with(|| search.run(sheet))
+            .entry(test_counts.failures.iter().map(how).collect())
+            .or_insert_with(|| search.run(test_counts))
     }
 }
 
@@ -96,15 +99,15 @@ fn how(failure: &FailureAt) -> u64 {
 }
 
 impl<'h> Search<'_, 'h> {
-    fn run(&mut self, sheet: Sheet<'_, 'h>) -> Findings {
-        let failed_runs = outcomes::join(sheet);
-        let tally = tally::tally(sheet);
-        let belief = self.filter.run(sheet);
+    fn run(&mut self, test_counts: TestCounts<'_, 'h>) -> Findings {
+        let failed_runs = run_counts::join(test_counts);
+        let chain_counts = chain_counts::count(test_counts);
+        let belief = self.filter.run(test_counts);
         Findings {
-            runs: outcomes::figures(sheet, &failed_runs, &mut self.red),
-            ends: Ends::read(sheet, &tally, &self.filter, &belief),
+            runs: run_counts::figures(test_counts, &failed_runs, &mut self.red),
+            ends: LiveChains::read(test_counts, &chain_counts, &self.filter, &belief),
             failed_runs,
-            tally,
+            chain_counts,
             belief,
         }
     }
