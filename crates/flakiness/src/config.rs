@@ -1,8 +1,8 @@
-//! What may be configured: the length of the window and how much evidence a flaky verdict asks for.
+//! The configuration: the length of the window, and the evidence that a flaky verdict requires.
 
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
-/// The version of the model: raised whenever the same history may be judged differently.
+/// The version of the model. It is raised whenever the same history may be judged differently.
 pub const ENGINE_VERSION: &str = "2";
 
 /// The engine's configuration.
@@ -10,29 +10,29 @@ pub const ENGINE_VERSION: &str = "2";
 pub struct Config {
     /// The length of the window in days of 24 hours; it ends at `now`.
     pub window_days: i64,
-    /// How much evidence a flaky verdict asks for.
+    /// The evidence that a flaky verdict requires.
     pub thresholds: Thresholds,
 }
 
-/// How much evidence a flaky verdict asks for.
+/// The evidence that a flaky verdict requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
-    /// The score that is enough once the test contradicted itself (passed on retry, or both ways on one revision).
+    /// The score that is enough after a contradiction (passed on retry, or both outcomes on one revision).
     pub contradicted_score: f64,
     /// The score that is enough without a contradiction.
     pub episodic_score: f64,
-    /// The failing episodes that it takes without a contradiction.
+    /// The number of failing episodes that is required without a contradiction.
     pub episodes: u32,
 }
 
 impl Thresholds {
-    /// The default: finds the most, at hardly any cost in precision.
+    /// The default: finds the most flaky tests, at little cost in precision.
     pub const SENSITIVE: Self = Self {
         contradicted_score: 0.35,
         episodic_score: 0.7,
         episodes: 1,
     };
-    /// Waits for more evidence.
+    /// Requires more evidence.
     pub const CAUTIOUS: Self = Self {
         contradicted_score: 0.5,
         episodic_score: 0.7,
@@ -50,29 +50,29 @@ impl Default for Config {
     }
 }
 
-/// Fewer considered runs than this say nothing of a test that never contradicted itself.
+/// With fewer considered runs than this, a test without a contradiction gets no verdict.
 pub(crate) const ENOUGH_RUNS: u32 = 5;
-/// A failing streak of this length may mean a breakage; one failure never does.
+/// A failing streak from this length on may mean a breakage; a single failure does not.
 pub(crate) const STREAK: u32 = 2;
-/// Probability of the Broken state from which a failing streak is called broken.
+/// The probability of the Broken state from which a failing streak is called broken.
 pub(crate) const BROKEN: f64 = 0.9;
-/// A streak of this length is a breakage in 19 of 20 cases whatever came before, so it is itself the reason.
+/// A streak of this length is a breakage in 19 of 20 cases whatever came before, so it is a reason by itself.
 pub(crate) const PLAIN_STREAK: u32 = 4;
-/// A chain that is silent for longer than this beside its siblings says nothing of today.
+/// A chain without runs for longer than this, while its siblings run, does not count for today's state.
 pub(crate) const SILENCE_MS: i64 = 3 * assay_domain::timestamp::DAY_MS;
-/// Flips that one breakage and its fix explain.
+/// The flips that one breakage and its fix explain.
 pub(crate) const EXPLAINED_FLIPS: u32 = 2;
-/// Flips beyond the explained ones from which the flip rate is a signal.
+/// The number of further flips from which the flip rate is a signal.
 pub(crate) const EXCESS_FLIPS: u32 = 2;
-/// Passes that must follow the last failure before a test may be called resolved.
+/// The passes after the last failure that `resolved` requires.
 pub(crate) const RESOLVED_PASSES: u32 = 20;
-/// A test is resolved when its earlier failure rate would give that many passes with less than this probability.
+/// A test is resolved if its earlier failure rate would give that many passes with less than this probability.
 pub(crate) const RESOLVED_CHANCE: f64 = 0.002;
-/// From this background on a run is a mass failure.
+/// The background from which a run is a mass failure.
 pub(crate) const MASS_FAILURE: f64 = 0.1;
-/// Failures on one variant that it takes to call them specific to it.
+/// The failures on one variant from which they are called specific to it.
 pub(crate) const VARIANT_FAILURES: u32 = 2;
-/// Branches named in a verdict.
+/// The maximum number of branches in a verdict.
 pub(crate) const NAMED_BRANCHES: usize = 20;
-/// Runs named in a piece of evidence.
+/// The maximum number of runs in a piece of evidence.
 pub(crate) const NAMED_RUNS: usize = 20;

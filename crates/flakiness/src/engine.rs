@@ -1,4 +1,4 @@
-//! The engine: two passes over the window, then one verdict a test.
+//! The engine: two passes over the window, then one verdict for each test.
 
 use assay_domain::{
     observation::{Bitmap, History},
@@ -39,7 +39,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with a configuration of one's own; [`Engine::default`] is the one of the API.
+    /// An engine with this configuration; the API uses [`Engine::default`].
     pub const fn new(config: Config) -> Self {
         Self { config }
     }
@@ -49,7 +49,7 @@ impl Engine {
         self.config
     }
 
-    /// The verdicts alone on every test with a result in the window, ascending by test.
+    /// The verdicts on every test with a result in the window, without evidence, ascending by test.
     pub fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
         let verdict =
             |verdicts: &mut Vec<Verdict>, examined: Examined<'_, '_>| verdicts.push(examined.verdict());
@@ -59,7 +59,7 @@ impl Engine {
             .collect()
     }
 
-    /// The verdicts on the flaky and broken tests alone: nothing is put into words of the many others.
+    /// The verdicts on the flaky and broken tests only. Skips the explanations of all other tests.
     pub fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
         let blocks = self.examine(history, now, None, |suspects: &mut Suspects, examined| {
             suspects.add(examined.status(), || examined.verdict())
@@ -93,10 +93,10 @@ impl Engine {
             .collect()
     }
 
-    /// Examines every test (or `only` some) with a result in the window, ascending: the one path to any verdict. What is
-    /// concluded is gathered block by block.
+    /// Examines every test (or those in `only`) with a result in the window, ascending. All verdicts are made here. The
+    /// results of `conclude` are collected block by block.
     ///
-    /// A block's tests have nothing to do with another's, so the blocks are shared out among the threads.
+    /// The tests of a block are independent of all others, so the blocks run in parallel.
     fn examine<T: Default + Send>(
         &self,
         history: &History,
@@ -141,7 +141,7 @@ impl Engine {
     }
 }
 
-/// What was found of a test.
+/// The findings about a test.
 struct Examined<'a, 'h> {
     timeline: &'a Timeline<'h>,
     background: &'a Background,
@@ -150,7 +150,7 @@ struct Examined<'a, 'h> {
     bit: u32,
     test: TestOrdinal,
     presence: Presence,
-    /// None for a test without a failed attempt.
+    /// `None` for a test without a failed attempt.
     case: Option<Case<'a, 'h>>,
 }
 
@@ -186,7 +186,7 @@ impl Examined<'_, '_> {
         seen.is_some_and(|tests| tests >> self.bit & 1 == 1)
     }
 
-    /// The test's newest runs that count in no rate because they are mass failures on every variant.
+    /// The test's newest runs that are mass failures on every variant and therefore count in no rate.
     fn dropped(&self) -> Vec<DroppedRun> {
         let dropped = self.presence.seen - self.presence.considered;
         let runs = self
@@ -197,7 +197,7 @@ impl Examined<'_, '_> {
         let dropped_runs = runs.filter_map(|run| {
             let here = run.positions.iter().filter(|position| self.took_part(**position));
             let betas = here.filter_map(|position| self.background.beta.get(*position).copied());
-            // The least: where one variant is no mass failure, the run counts.
+            // The lowest background: if one variant is not a mass failure, the run counts.
             let beta = betas.reduce(f64::min).filter(|beta| *beta >= MASS_FAILURE)?;
             Some(DroppedRun {
                 run_id: run.facts.id.to_string(),
@@ -208,16 +208,16 @@ impl Examined<'_, '_> {
     }
 }
 
-/// Examines one test after the other, reusing its working memory.
+/// Examines one test after the other with reused working memory.
 struct Examiner<'t, 'h> {
     config: Config,
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     failures: &'t Failures,
-    /// Those of the test at hand.
+    /// Those of the current test.
     failed: &'t [FailureAt],
     finder: Finder<'t, 'h>,
-    /// How the test at hand ended, by position; passed wherever it did not fail.
+    /// The outcomes of the current test by position: passed unless it failed.
     outcomes: Vec<Outcome>,
 }
 
@@ -257,7 +257,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         }
     }
 
-    /// Everything counted of a test; none where it had no failed attempt.
+    /// All counts of a test; `None` if it has no failed attempt.
     fn case<'a>(
         &'a mut self,
         block: &'a Block,

@@ -1,4 +1,4 @@
-//! A history from single results, for programs that have no store.
+//! Builds a history from single results, for programs without a store.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,16 +15,16 @@ use assay_domain::{
 
 use crate::numbers::count;
 
-/// A run as a caller knows it. Runs with equal `id` are one run; its variants are told apart.
+/// A run as the caller knows it. Runs with equal `id` are one run with several variants.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObservedRun {
     /// When it started.
     pub started_at: Timestamp,
-    /// What the evidence calls it.
+    /// Its id in the evidence.
     pub id: String,
-    /// Its branch, where known. Where no run names one, all are judged as on the stable branch.
+    /// Its branch, if known. If no run has one, all are judged as on the stable branch.
     pub branch: Option<String>,
-    /// The code that it tested, where known; otherwise the run is a revision of its own.
+    /// The tested revision, if known; otherwise the run is a revision by itself.
     pub revision: Option<String>,
     /// The suite, job or browser; empty for the default one.
     pub variant: String,
@@ -35,7 +35,7 @@ pub struct ObservedRun {
 pub struct ObservedAttempt {
     /// How it ended.
     pub status: AttemptStatus,
-    /// How long it took in milliseconds, where known.
+    /// Its duration in milliseconds, if known.
     pub duration_ms: Option<u64>,
 }
 
@@ -51,8 +51,8 @@ impl From<AttemptStatus> for ObservedAttempt {
 
 /// Collects results into a [`History`].
 ///
-/// The order of the calls matters only among the attempts of one test in one run: they are taken oldest first. Ordinals
-/// follow the tests' names and run numbers the runs' times, so that the history is the same for any other order.
+/// The order of the calls matters only for the attempts of one test in one run, which must come oldest first. Ordinals
+/// follow the names of tests, and run numbers the times of runs, so that any other order gives the same history.
 #[derive(Debug, Clone)]
 pub struct HistoryBuilder {
     stable_branch: Arc<str>,
@@ -60,7 +60,7 @@ pub struct HistoryBuilder {
 }
 
 impl HistoryBuilder {
-    /// A builder without results; releases are made from `stable_branch`.
+    /// A builder without results. `stable_branch` is the branch from which releases are made.
     pub fn new(stable_branch: &str) -> Self {
         Self {
             stable_branch: stable_branch.into(),
@@ -68,8 +68,8 @@ impl HistoryBuilder {
         }
     }
 
-    /// Adds the attempts of a test in a run, oldest first, behind those already there: all are one execution with its
-    /// retries. No attempts add nothing.
+    /// Appends the attempts of a test in a run, oldest first. All of them are one execution with its retries. An empty
+    /// list adds nothing.
     pub fn observe<A: Into<ObservedAttempt>>(
         &mut self,
         run: &ObservedRun,
@@ -80,7 +80,7 @@ impl HistoryBuilder {
         if attempts.peek().is_none() {
             return;
         }
-        // Looked up before it is inserted: a run and a test are cloned once, not for each of their results.
+        // Looked up before it is inserted, so that a run and a test are cloned once and not for each result.
         if !self.runs.contains_key(run) {
             self.runs.insert(run.clone(), BTreeMap::new());
         }

@@ -1,13 +1,12 @@
-//! The flakiness engine: observations and a time in, verdicts with their evidence out.
+//! The flakiness engine: turns observations and a time into verdicts with their evidence.
 //!
-//! Pure: no I/O, no clock, no errors. The same observations and the same `now` give the same verdicts to the last
-//! digit, in whatever order the runs and tests come. `docs/engine.md` explains the model.
+//! It is pure: no I/O, no clock, no errors. The same observations and the same `now` give the same verdicts to the last
+//! digit, whatever the order of runs and tests. `docs/engine.md` explains the model.
 //!
-//! The way in is [`Engine`]; a program without a store builds its [`History`](domain::observation::History) with
+//! [`Engine`] is the entry point. A program without a store builds its [`History`](domain::observation::History) with
 //! [`HistoryBuilder`].
 
-// A program that judges a history of its own needs the vocabulary of the history and of the verdicts; with this it
-// depends on one crate.
+// Re-exported, so that a program that judges its own history depends on one crate only.
 pub use assay_domain as domain;
 
 pub use config::{Config, ENGINE_VERSION, Thresholds};

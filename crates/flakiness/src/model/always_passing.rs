@@ -1,8 +1,8 @@
-//! The path of a test that passes everywhere, computed once for all tests.
+//! The filter's state for a test that passes everywhere, computed once for all tests.
 //!
-//! A pass moves P(Broken) to the same fixed point whatever it was before, within a handful of runs. So a test that has
-//! passed for a while is on this path to the last digit that matters, and its filter need not be run until something
-//! happens to it: the work follows the failures, not the results.
+//! A pass moves P(Broken) to the same fixed point whatever it was before, within a handful of runs. A test that has
+//! passed for a while therefore has this state to the last digit that matters, and its filter runs only where something
+//! happens to it. The cost follows the failures and not the results.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index is a position of the timeline that sized the vectors"
@@ -18,32 +18,32 @@ use crate::{
     timeline::Timeline,
 };
 
-/// The path of a test that passes everywhere.
+/// The states of a test that passes everywhere.
 #[derive(Debug)]
 pub(crate) struct AlwaysPassing {
     /// By position.
     pub(crate) points: Vec<Point>,
-    /// How probable the passes of a lane are, by lane.
+    /// The likelihood of the passes of a lane, by lane.
     pub(crate) totals: Vec<ScaledProduct>,
 }
 
-/// The path at one position.
+/// The state at one position.
 #[derive(Debug, Clone)]
 pub(crate) struct Point {
     /// P(Broken) of the chain after the pass.
     pub(crate) after: PerRate,
-    /// How the chain's state moves here while the stable chain is on the path.
+    /// How the chain's state moves here while the stable chain has this state too.
     pub(crate) by: Move,
-    /// How probable the pass is.
+    /// The likelihood of the pass.
     pub(crate) passes: Seen,
-    /// 1 over the likelihood of the pass.
+    /// 1 divided by the likelihood of the pass.
     pub(crate) scale: PerRate,
-    /// Whether a test that is absent here, and was on the path before, stays on it.
+    /// Whether a test that is absent here, and had this state before, keeps it.
     pub(crate) absence_is_harmless: bool,
 }
 
 impl AlwaysPassing {
-    /// Computes the path, given the background of every position.
+    /// Computes the states, given the background of every position.
     pub(crate) fn new(timeline: &Timeline<'_>, background: &Background) -> Self {
         let mut points: Vec<Point> = Vec::with_capacity(timeline.entries.len());
         let mut totals = Vec::with_capacity(timeline.lanes.len());
@@ -82,8 +82,8 @@ impl AlwaysPassing {
         always_passing
     }
 
-    /// An absence is harmless where the chain's state stands still there, and where the next run of the chain is as
-    /// new to a test that missed this one as to one that did not.
+    /// An absence is harmless if the chain's state does not change there, and if the next run of the chain is new code or
+    /// known code with this result as well as without it.
     fn mark_absences(&mut self, timeline: &Timeline<'_>) {
         for chain in &timeline.chains {
             for position in chain.positions.clone().skip(1) {

@@ -1,4 +1,4 @@
-//! Pass 1: how probable it is that a test failed in a run because many failed together.
+//! Pass 1: the probability that a test failed in a run because many tests failed together.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,34 +8,34 @@ use crate::{
     timeline::{Entry, Lane, Timeline},
 };
 
-/// A streak longer than this is an established breakage and no sign of a bad run.
+/// A longer streak is an established breakage and no sign of a bad run.
 const FRESH: u8 = 3;
-/// How many earlier runs say what is usual.
+/// The number of earlier runs that define what is usual.
 const USUAL_RUNS: usize = 20;
-/// So few fresh failures are no excess even where none are usual.
+/// Up to this number, fresh failures are no excess even if none are usual.
 const NEVER_MANY: u32 = 3;
-/// A run is never blamed for more than this share of its failures.
+/// The upper bound of the background.
 const AT_MOST: f64 = 0.95;
-/// A test of which so many failing streaks began outside large crowds keeps failing of itself: it recovered in between.
+/// A test with this many failing streaks outside large crowds keeps failing by itself: it recovered in between.
 const RECURRING: u8 = 3;
-/// A run with a background from here on is a large crowd: more probably than not its failures are its own.
+/// The background from which a run is a large crowd, whose failures are more probably the run's own than not.
 const LARGE_CROWD: f64 = 0.5;
-/// Excess failures at which the blame is an eighth, whatever the size of the suite.
+/// The number of excess failures at which the background is an eighth, whatever the size of the suite.
 const HALFWAY: f64 = 10.0;
 
-/// The background of every position: the probability that a good, reliable test failed there.
+/// The background of every position: the probability that a good, reliable test failed there because of the run.
 #[derive(Debug)]
 pub(crate) struct Background {
     /// By position.
     pub(crate) beta: Vec<f64>,
-    /// Whether the position lies in a mass-failure run, which yields no incident and counts in no rate, by position.
+    /// Whether the position is in a mass-failure run, which counts in no incident and no rate; by position.
     pub(crate) mass_failure: Vec<bool>,
     /// The logical runs with such a position, newest first.
     pub(crate) mass_failure_runs: Vec<usize>,
 }
 
 impl Background {
-    /// Measures each kind of run by its like.
+    /// Measures stable-branch runs and other runs separately.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
         let mut beta = vec![0.0; timeline.entries.len()];
         let mut kinds = [true, false].map(|on_stable_branch| Kind::new(timeline.words, on_stable_branch));
@@ -43,7 +43,8 @@ impl Background {
         for lane in &timeline.lanes {
             recurring.fill(false);
             measure(&mut kinds, timeline, lane, &recurring, &mut beta);
-            // A cluster that fails again and again is no bad run: such tests are no excess when measured anew.
+            // Tests that fail again and again are not the fault of a run: the second pass does not count them as
+            // excess.
             if find_recurring(&kinds, &mut recurring) {
                 measure(&mut kinds, timeline, lane, &recurring, &mut beta);
             }
@@ -60,13 +61,13 @@ impl Background {
         }
     }
 
-    /// Whether a position lies in a mass-failure run.
+    /// Whether a position is in a mass-failure run.
     pub(crate) fn is_mass_failure(&self, position: usize) -> bool {
         self.mass_failure.get(position).copied().unwrap_or(false)
     }
 }
 
-/// Measures the runs of a variant, the excess of `recurring` tests aside; `betas` are by position.
+/// Measures the runs of a variant without the excess of `recurring` tests; `betas` are by position.
 fn measure(
     [push, pull_request]: &mut [Kind; 2],
     timeline: &Timeline<'_>,
@@ -85,7 +86,7 @@ fn measure(
     }
 }
 
-/// Marks the tests that keep failing in the runs just measured, whatever their kind; whether there are any.
+/// Marks the tests that keep failing in the measured runs of both kinds. Returns whether there are any.
 fn find_recurring([push, pull_request]: &[Kind; 2], recurring: &mut [bool]) -> bool {
     let mut found = false;
     let begun = push.streaks_begun.iter().zip(&pull_request.streaks_begun);
@@ -96,26 +97,26 @@ fn find_recurring([push, pull_request]: &[Kind; 2], recurring: &mut [bool]) -> b
     found
 }
 
-/// The state of one kind of run. Push and pull-request runs of a variant fail in ways of their own.
+/// The state of one kind of run. Runs of the stable branch and of other branches have different usual failures.
 struct Kind {
     /// Whether these are the runs of the stable branch.
     on_stable_branch: bool,
     /// Each test's consecutive failures.
     streaks: Vec<u8>,
-    /// The tests whose streak is not zero.
+    /// The tests whose streak is above zero.
     failing: Vec<u64>,
-    /// The tests that fail in the run at hand; all zero between runs.
+    /// The tests that fail in the current run; all zero between runs.
     failing_now: Vec<u64>,
     /// The fresh failures of the latest runs.
     usual: VecDeque<u32>,
-    /// How many of each test's failing streaks began outside large crowds.
+    /// For each test, the number of failing streaks that began outside large crowds.
     streaks_begun: Vec<u8>,
 }
 
 /// The fresh failures of a run.
 #[derive(Debug, Default)]
 struct Fresh {
-    /// How many.
+    /// All of them.
     all: u32,
     /// Those of tests that keep failing.
     recurring: u32,
@@ -133,7 +134,7 @@ impl Kind {
         }
     }
 
-    /// The background of each run of this kind, with its position, the excess of `recurring` tests aside.
+    /// The background of each run of this kind with its position, without the excess of `recurring` tests.
     fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, recurring: &[bool]) -> Vec<(usize, f64)> {
         self.clear();
         let mut measured = Vec::with_capacity(lane.by_revision.len());
@@ -171,7 +172,7 @@ impl Kind {
         self.streaks_begun.fill(0);
     }
 
-    /// Counts the fresh failures of a run and brings the streaks up to date.
+    /// Counts the fresh failures of a run and updates the streaks.
     fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, recurring: &[bool]) -> Fresh {
         let mut fresh = Fresh::default();
         for failure in &*entry.failures {
@@ -205,7 +206,7 @@ impl Kind {
         fresh
     }
 
-    /// The background of a run with `fresh` failures among `tests`, which then joins the usual runs.
+    /// The background of a run with `fresh` failures among `tests`. The run then becomes one of the usual runs.
     fn background(&mut self, fresh: &Fresh, tests: impl Fn() -> u32) -> f64 {
         let counted = fresh.all - fresh.recurring;
         let usual = if counted > NEVER_MANY { self.median() } else { 0.0 };
@@ -222,7 +223,7 @@ impl Kind {
         by_share.max(by_count).min(AT_MOST)
     }
 
-    /// The median of the usual runs (of an even number the mean of the middle two), zero before the first.
+    /// The median of the usual runs (for an even number the mean of the middle two); zero before the first run.
     fn median(&self) -> f64 {
         let mut sorted = [0_u32; USUAL_RUNS];
         let runs = self.usual.len().min(USUAL_RUNS);

@@ -1,8 +1,9 @@
-//! The state of a chain's code: how probable the results so far are, with the code good or broken now.
+//! The code state of a chain: the likelihood of its results so far with good code and with broken code now.
 //!
-//! Everything is measured against the path of a test that passes everywhere ([`crate::model::always_passing`]): on it the two add up
-//! to 1, and a test that leaves it and comes back brings along by how much its results were more or less probable. The two
-//! are never divided on the way, which would take most of the time.
+//! All likelihoods are relative to those of a test that passes everywhere ([`crate::model::always_passing`]). For such
+//! a test the two add up to 1. For a test that leaves that state and returns to it, the sum is the factor by which its
+//! results were more or less probable. The two are not normalized on the way, because divisions would take most of the
+//! time.
 #![expect(
     clippy::indexing_slicing,
     reason = "the index runs over the grid, which is the length of every array"
@@ -12,7 +13,7 @@ use std::array::from_fn;
 
 use crate::model::{GRID, Likelihood, Move, PerRate};
 
-/// Two values of P(Broken) this near are the same: far below what any figure shows, even summed over a window.
+/// Values of P(Broken) closer than this are equal: far below the precision of any figure, even summed over a window.
 const SAME: f64 = 1e-13;
 
 /// The state of a chain's code under each rate.
@@ -22,7 +23,7 @@ pub(crate) struct ChainState {
     broken: PerRate,
 }
 
-/// How probable a result is, measured against the path's own there.
+/// The likelihood of a result, relative to that of a pass in the always-passing state.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     good: PerRate,
@@ -36,7 +37,7 @@ impl ChainState {
         broken: [0.0; GRID],
     };
 
-    /// On the path, where this is P(Broken).
+    /// In the always-passing state, with this P(Broken).
     pub(crate) fn on_path(broken: &PerRate) -> Self {
         Self {
             good: broken.map(|broken| 1.0 - broken),
@@ -44,19 +45,19 @@ impl ChainState {
         }
     }
 
-    /// Takes in a result after a move. Inlined, the choice among moves would be made anew for each number of theirs.
+    /// Applies a move, then a result. Inlined; otherwise the choice among moves would be repeated for each rate.
     #[inline(never)]
     pub(crate) fn take_in(&mut self, by: &Move, seen: &Seen) {
         for k in 0..GRID {
             let (good, broken) = (self.good[k], self.broken[k]);
-            // A move loses nothing: what is not broken behind it is good.
+            // A move keeps the sum: what is not broken after it is good.
             let moved = broken * by.keeps[k] + good * by.breaks[k];
             self.good[k] = (good + broken - moved) * seen.good[k];
             self.broken[k] = moved * seen.broken[k];
         }
     }
 
-    /// Multiplies both by the same.
+    /// Multiplies both by the same factor.
     #[inline]
     pub(crate) fn scale(&mut self, factors: &PerRate) {
         for (k, factor) in factors.iter().enumerate() {
@@ -65,7 +66,7 @@ impl ChainState {
         }
     }
 
-    /// How probable the results are, whatever the state.
+    /// The likelihood of the results, whatever the state.
     #[inline]
     pub(crate) fn likelihood(&self) -> PerRate {
         from_fn(|k| self.good[k] + self.broken[k])
@@ -76,7 +77,7 @@ impl ChainState {
         from_fn(|k| self.broken[k] / (self.good[k] + self.broken[k]))
     }
 
-    /// Whether P(Broken) is this one for every purpose.
+    /// Whether P(Broken) equals this value for every purpose.
     #[inline]
     pub(crate) fn is_at(&self, broken: &PerRate) -> bool {
         (0..GRID).all(|k| {
@@ -87,7 +88,7 @@ impl ChainState {
 }
 
 impl Seen {
-    /// The likelihood of a result where `scale` is 1 over the path's.
+    /// The likelihood of a result, where `scale` is 1 divided by that of the always-passing state.
     pub(crate) fn new(likelihood: &Likelihood, scale: &PerRate) -> Self {
         Self {
             good: from_fn(|k| likelihood.good[k] * scale[k]),

@@ -1,4 +1,5 @@
-//! Pass 2: the filter of one test that failed, run only where the test leaves the path of one that always passes.
+//! Pass 2: the filter of one failing test. It runs only where the test's state differs from that of an always-passing
+//! test.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index is a position or chain of the timeline that sized the vectors"
@@ -17,37 +18,37 @@ use crate::{
     verdict::test_counts::TestCounts,
 };
 
-/// What the filter says of a test.
+/// The result of the filter for a test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Belief {
     /// The posterior of each rate.
     weights: PerRate,
-    /// Probability that the test itself is unreliable.
+    /// The probability that the test itself is unreliable.
     pub(crate) flake_score: f64,
     /// The expected flake rate.
     pub(crate) flake_rate: f64,
 }
 
-/// The filter with its working memory, reused from test to test.
+/// The filter with its working memory, which is reused from test to test.
 #[derive(Debug)]
 pub(crate) struct Filter<'t, 'h> {
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     always_passing: &'t AlwaysPassing,
-    /// The positions at which something happens to the test at hand: it fails, is absent, or what new code takes over
-    /// from the stable chain is off the path.
+    /// The positions at which something happens to the current test: it fails, is absent, or new code inherits a state
+    /// that differs from the always-passing one.
     visits: Positions,
-    /// The positions of stable chains behind which the test at hand is off the path.
+    /// The positions of stable chains after which the state of the current test differs.
     astray: Positions,
-    /// P(Broken) there, by position.
+    /// P(Broken) at these positions, by position.
     stable: Vec<PerRate>,
-    /// How probable the results are.
+    /// The likelihood of the results.
     likelihood: ScaledProduct,
-    /// How many factors were multiplied since it was settled.
+    /// The number of factors since the last call of `settle`.
     factors: u32,
 }
 
-/// Factors that a product holds before it must be settled: each is at least 1e-6.
+/// The number of factors after which a product must be settled: each factor is at least 1e-6.
 const FACTORS: u32 = 32;
 
 impl<'t, 'h> Filter<'t, 'h> {
@@ -101,12 +102,12 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    /// P(Broken) of a stable chain after the test's last run on it, whose position is `last`.
+    /// P(Broken) of a stable chain after the test's last run on it, which has position `last`.
     pub(crate) fn broken_probability(&self, belief: &Belief, last: usize) -> f64 {
         mean(&belief.weights, self.stable_after(last))
     }
 
-    /// P(Broken) of a stable chain after one of its positions, as the test left it.
+    /// P(Broken) of a stable chain after one of its positions, for the current test.
     fn stable_after(&self, position: usize) -> &PerRate {
         if self.astray.contains(position) {
             &self.stable[position]
@@ -115,7 +116,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    /// Goes from one position to the next at which the test is off the path, or leaves it.
+    /// Goes through the positions at which the test's state differs from the always-passing one or leaves it.
     fn walk(&mut self, test_counts: TestCounts<'_, 'h>) {
         let mut position = 0;
         while let Some(visited) = self.visits.next(position) {
@@ -129,7 +130,8 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    /// Follows a chain off the path from `first` on, and returns the position from which on it is on the path again.
+    /// Follows a chain from `first` on while its state differs, and returns the position from which it is
+    /// always-passing again.
     fn stray(&mut self, test_counts: TestCounts<'_, 'h>, first: usize) -> usize {
         let (timeline, always_passing) = (self.timeline, self.always_passing);
         let chain = &timeline.chains[timeline.entries[first].chain];
@@ -175,7 +177,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         chain.positions.end
     }
 
-    /// How a chain moves where it does not move as on the path.
+    /// The move of a chain where it differs from the always-passing one.
     fn unusual_move(&self, chain: &Chain<'_>, position: usize, step: Step) -> Option<Move> {
         let entry = &self.timeline.entries[position];
         let heeds = step != Step::SameRevision;
@@ -187,7 +189,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         Some(Move::new(step, chain.stable, stable))
     }
 
-    /// Leaves what a stable chain says off the path to the new code of other chains.
+    /// Records P(Broken) after this stable-branch run and queues the branch positions that inherit it.
     fn bequeath(&mut self, position: usize, code: &ChainState) {
         self.astray.insert(position);
         self.stable[position] = code.broken();

@@ -1,6 +1,6 @@
-//! The hidden Markov model: one flake rate a test, a code state a chain, and one observation at a time.
+//! The hidden Markov model: one flake rate per test, one code state per chain, and one observation at a time.
 //!
-//! A grid of ten rates is filtered side by side, so every quantity is an array over the grid.
+//! The filter runs for ten rates side by side, so every quantity is an array over this grid.
 #![expect(
     clippy::indexing_slicing,
     reason = "the index runs over the grid, which is the length of every array"
@@ -15,16 +15,16 @@ pub(crate) mod scaled_product;
 
 use std::array::from_fn;
 
-/// How many flake rates are tried.
+/// The number of flake rates.
 pub(crate) const GRID: usize = 10;
 
 /// One number for each flake rate.
 pub(crate) type PerRate = [f64; GRID];
 
-/// The flake rates. The first one is that of a reliable test.
+/// The flake rates. The first is that of a reliable test.
 pub(crate) const RATES: PerRate = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
-/// The probability of each rate before anything is observed.
+/// The prior probability of each rate.
 pub(crate) const PRIOR: PerRate = {
     let mut prior = [0.06 / 9.0; GRID];
     prior[0] = 0.94;
@@ -33,31 +33,31 @@ pub(crate) const PRIOR: PerRate = {
 
 /// P(Broken) of a stable chain before its first run.
 const FIRST_STABLE: f64 = 0.015;
-/// P(Broken) of another chain before its first run, what it inherits aside.
+/// P(Broken) of another chain before its first run, without what it inherits.
 const FIRST_OTHER: f64 = 0.02;
-/// How much of the stable chain's P(Broken) another chain inherits.
+/// The share of the stable chain's P(Broken) that another chain inherits.
 const INHERITED: f64 = 0.7;
-/// A breakage and a fix within one revision: the environment drifts.
+/// Probabilities of a breakage and of a fix within one revision: the environment drifts.
 const DRIFT: (f64, f64) = (0.0003, 0.002);
-/// A breakage and a fix by a new revision of the stable branch.
+/// Probabilities of a breakage and of a fix by a new revision of the stable branch.
 const STABLE: (f64, f64) = (0.001, 0.05);
-/// A breakage and a fix by a new revision of another branch.
+/// Probabilities of a breakage and of a fix by a new revision of another branch.
 const OTHER: (f64, f64) = (0.01, 0.2);
-/// How readily a running branch takes over a breakage of the stable one.
+/// The probability that a running branch takes over a breakage of the stable branch.
 const CAUGHT: f64 = 0.3;
-/// How often a broken test passes all the same.
+/// The probability that a broken test passes nevertheless.
 const BROKEN_PASSES: f64 = 0.002;
-/// A retry fails again at least this often: attempts are correlated.
+/// The lower bound for the failure rate of a retry: attempts are correlated.
 const RETRY_FAILS: f64 = 0.5;
-/// A retry fails again at most this often.
+/// The upper bound for the failure rate of a retry.
 const RETRY_FAILS_AT_MOST: f64 = 0.95;
-/// Retries beyond this many say nothing more.
+/// Further retries do not change the likelihood.
 const TELLING_RETRIES: u32 = 2;
 
-/// How a test ended in a run.
+/// The outcome of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It passed at once.
+    /// It passed at the first attempt.
     Passed,
     /// It passed after a failed attempt.
     Recovered,
@@ -83,10 +83,10 @@ impl Outcome {
     }
 }
 
-/// What lies between a chain's last observation and the next one.
+/// The transition between a chain's last observation and the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The chain begins.
+    /// The first observation of the chain.
     First,
     /// The same code runs again.
     SameRevision,
@@ -95,7 +95,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// What lies between a run of this revision and the one before it in its chain, if there is one.
+    /// The step between a run of this revision and the previous run of its chain, if there is one.
     #[inline]
     pub(crate) fn between(before: Option<usize>, revision: usize) -> Self {
         match before {
@@ -106,7 +106,7 @@ impl Step {
     }
 }
 
-/// How new code or the same moves P(Broken): what it keeps of it, and what it adds where the code was good.
+/// The transition of P(Broken): the part that is kept, and the part that is added if the code was good.
 #[derive(Debug, Clone)]
 pub(crate) struct Move {
     /// P(still broken) of broken code.
@@ -116,9 +116,9 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// What happens before an observation.
+    /// The transition before an observation.
     ///
-    /// `stable` is P(Broken) of the stable chain of the same variant for a chain off the stable branch, and none where that
+    /// `stable` is P(Broken) of the stable chain of the same variant, for a chain off the stable branch, and `None` if that
     /// is unknown.
     pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>) -> Self {
         let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
@@ -127,7 +127,7 @@ impl Move {
             breaks: [breaks; GRID],
         };
         match (step, on_stable) {
-            // There is nothing to keep: where a chain begins, its code is as if it had been good.
+            // At the start of a chain nothing is kept: its code counts as good before.
             (Step::First, true) => constant((FIRST_STABLE, 1.0 - FIRST_STABLE)),
             (Step::First, false) => {
                 let first: PerRate = from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * inherited(k));
@@ -146,17 +146,17 @@ impl Move {
     }
 }
 
-/// How probable an outcome is.
+/// The likelihood of an outcome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Likelihood {
-    /// Of good code, under each rate.
+    /// With good code, under each rate.
     pub(crate) good: PerRate,
-    /// Of broken code.
+    /// With broken code.
     pub(crate) broken: f64,
 }
 
 impl Likelihood {
-    /// That of an outcome in a run with this background.
+    /// The likelihood of an outcome in a run with this background.
     pub(crate) fn of(outcome: Outcome, beta: f64) -> Self {
         let first_fails = RATES.map(|rate| 1.0 - (1.0 - rate) * (1.0 - beta));
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
@@ -177,7 +177,7 @@ impl Likelihood {
     }
 }
 
-/// The retries among so many failed attempts that say something.
+/// The number of retries that count, of this many failed attempts.
 fn telling_retries(attempts: u32) -> u32 {
     attempts.saturating_sub(1).min(TELLING_RETRIES)
 }

@@ -1,4 +1,4 @@
-//! Products of many likelihoods, too small for a number of their own: hundreds of factors, and no logarithm.
+//! Products of hundreds of likelihoods, which would underflow an `f64`, without logarithms.
 #![expect(
     clippy::indexing_slicing,
     reason = "the index runs over the grid, which is the length of every array"
@@ -8,27 +8,28 @@ use std::array::from_fn;
 
 use crate::model::{GRID, PRIOR, PerRate};
 
-/// A product for each rate: a number from 1 to below 2 (but for the latest factors), and its power of two.
+/// A product for each rate: a mantissa from 1 to below 2 (apart from the latest factors), and an exponent of two.
 #[derive(Debug, Clone)]
 pub(crate) struct ScaledProduct {
     numbers: PerRate,
     powers: [i64; GRID],
 }
 
-/// The bits of a number's exponent, and where they stand.
+/// The bits of an `f64`'s exponent.
 const EXPONENT: u64 = 0x7ff << MANTISSA;
 const MANTISSA: u32 = 52;
-/// What the exponent of 1 is written as.
+/// The exponent bits of 1.0.
 const BIAS: i64 = 1023;
 
 impl ScaledProduct {
-    /// Of nothing.
+    /// The empty product.
     pub(crate) const ONE: Self = Self {
         numbers: [1.0; GRID],
         powers: [0; GRID],
     };
 
-    /// Multiplies each. The factors between two calls of [`ScaledProduct::settle`] must not leave the range of a number.
+    /// Multiplies each product by a factor. The factors between two calls of [`ScaledProduct::settle`] must stay in the
+    /// range of an `f64`.
     #[inline]
     pub(crate) fn multiply(&mut self, factors: &PerRate) {
         for (number, factor) in self.numbers.iter_mut().zip(factors) {
@@ -36,7 +37,7 @@ impl ScaledProduct {
         }
     }
 
-    /// Multiplies each by another product.
+    /// Multiplies each product by another one.
     pub(crate) fn multiply_all(&mut self, other: &Self) {
         self.multiply(&other.numbers);
         for (power, other) in self.powers.iter_mut().zip(&other.powers) {
@@ -45,7 +46,7 @@ impl ScaledProduct {
         self.settle();
     }
 
-    /// Makes room for further factors.
+    /// Moves the mantissas' exponents into the separate ones, which makes room for further factors.
     pub(crate) fn settle(&mut self) {
         for (number, power) in self.numbers.iter_mut().zip(&mut self.powers) {
             let bits = number.to_bits();
@@ -54,7 +55,7 @@ impl ScaledProduct {
         }
     }
 
-    /// The probability of each rate, where this is how probable the results are under it.
+    /// The posterior of each rate, if this is the likelihood of the results under it.
     pub(crate) fn posterior(mut self) -> PerRate {
         self.settle();
         let peak = self.powers.iter().copied().max().unwrap_or(0);
@@ -68,7 +69,7 @@ fn exponent(bits: u64) -> i64 {
     i64::try_from((bits & EXPONENT) >> MANTISSA).map_or(0, |exponent| exponent - BIAS)
 }
 
-/// Zero where it is too small for a number.
+/// Zero if it underflows.
 fn power_of_two(power: i64) -> f64 {
     u64::try_from(power + BIAS).map_or(0.0, |exponent| f64::from_bits(exponent << MANTISSA))
 }

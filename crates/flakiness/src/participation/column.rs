@@ -1,24 +1,24 @@
-//! One failing test among the results of a block.
+//! The participation of one failing test.
 
 use crate::participation::{Participation, Presence};
 
-/// Where a failing test took part, and what is counted of it.
+/// The positions at which a failing test ran, and its counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column<'a> {
-    /// Where the tests of its word took part.
+    /// The participation of the tests of its word.
     pub(crate) participation: &'a Participation,
     /// Its bit in the word.
     pub(crate) bit: u32,
-    /// What is counted of every test.
+    /// The counts that every test has.
     pub(crate) presence: Presence,
-    /// Neighbours within a chain, mass failures aside: one less than results, in each chain.
+    /// Pairs of neighbouring results within a chain, without mass failures.
     pub(crate) pairs: u32,
-    /// Variants that it ran on, mass failures aside.
+    /// Variants on which it ran, without mass failures.
     pub(crate) variants: u32,
 }
 
 impl Column<'_> {
-    /// Whether it took part at a position.
+    /// Whether it ran at a position.
     pub(crate) fn contains(&self, position: usize) -> bool {
         self.participation
             .seen
@@ -26,13 +26,13 @@ impl Column<'_> {
             .is_some_and(|tests| self.is_in(*tests))
     }
 
-    /// Whether it took part wherever any test did.
+    /// Whether it ran at every position of the lane.
     pub(crate) fn is_everywhere(&self) -> bool {
         let lanes = &self.participation.always_seen;
         lanes.iter().all(|tests| self.is_in(*tests))
     }
 
-    /// Whether it is among `tests` of its word.
+    /// Whether its bit is set in `tests`.
     pub(crate) const fn is_in(&self, tests: u64) -> bool {
         tests >> self.bit & 1 == 1
     }

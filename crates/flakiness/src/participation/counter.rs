@@ -1,12 +1,12 @@
-//! Counting by words.
+//! Bit-sliced counters.
 
 use crate::participation::row::{Row, WORDS, is_empty};
 
-/// One counter for each bit of a row, side by side: plane `i` holds bit `i` of each.
+/// One counter for each bit of a row, as bit planes: plane `i` holds bit `i` of each counter.
 #[derive(Debug, Clone)]
 pub(crate) struct Counter {
     planes: [Row; 32],
-    /// Planes that were ever carried into; those above are zero.
+    /// The number of planes in use; higher planes are zero.
     used: u32,
 }
 
@@ -36,7 +36,7 @@ impl Counter {
         }
     }
 
-    /// The counter of bit `bit` of word `word` of the row.
+    /// The value of the counter for bit `bit` of word `word`.
     pub(crate) fn of(&self, word: usize, bit: u32) -> u32 {
         let planes = (0..self.used).zip(&self.planes);
         planes

@@ -1,4 +1,4 @@
-//! Five hundred and twelve tests at a time: who took part where, counted a cache line at a time.
+//! Participation bitmaps for a block of 512 tests, transposed so that one cache line holds one run.
 
 pub(crate) mod column;
 pub(crate) mod counter;
@@ -17,12 +17,12 @@ use crate::{
     timeline::Timeline,
 };
 
-/// The results of the tests of eight words of the bitmaps.
+/// The participation of the tests of eight bitmap words.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     /// The first of the words.
     first: usize,
-    /// Where the tests of each word took part.
+    /// The positions at which the tests of each word ran.
     pub(crate) columns: [Participation; WORDS],
     /// Tests with a result that is not skipped.
     seen: Row,
@@ -41,16 +41,16 @@ pub(crate) struct Block {
     scratch: Scratch,
 }
 
-/// Where 64 tests took part.
+/// The positions at which 64 tests ran.
 #[derive(Debug, Default)]
 pub(crate) struct Participation {
-    /// Which of the tests took part, by position.
+    /// The tests that ran, by position.
     pub(crate) seen: Vec<u64>,
-    /// Which of the tests took part at every position of a lane, by lane.
+    /// The tests that ran at every position of a lane, by lane.
     pub(crate) always_seen: Vec<u64>,
-    /// Which of the tests took part, by logical run.
+    /// The tests that ran, by logical run.
     pub(crate) seen_in_run: Vec<u64>,
-    /// Which of them took part where there was no mass failure, by logical run.
+    /// The tests that ran without a mass failure, by logical run.
     pub(crate) considered_in_run: Vec<u64>,
 }
 
@@ -64,12 +64,12 @@ struct Scratch {
     by_lane: Vec<Row>,
 }
 
-/// What is counted of every test, failing or not.
+/// The counts that every test has, failing or not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Presence {
-    /// Runs that contain the test, skips aside.
+    /// Runs in which the test was not skipped.
     pub(crate) seen: u32,
-    /// Those of them that are no mass failure.
+    /// Those of them that are not mass failures.
     pub(crate) considered: u32,
     /// Runs in which it was only skipped.
     pub(crate) skipped: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Presence {
     pub(crate) on_stable_chain: bool,
     /// Whether it ran on the stable branch.
     pub(crate) on_stable_branch: bool,
-    /// The newest run that did not skip it: its place in the history.
+    /// The newest run in which it was not skipped, as its place in the history.
     pub(crate) last_run: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ impl Participation {
 }
 
 impl Block {
-    /// Reads eight words of every run, `first` and those after it.
+    /// Reads eight words of every run, from word `first` on.
     pub(crate) fn read(&mut self, timeline: &Timeline<'_>, background: &Background, first: usize) {
         self.clear(timeline, first);
         let known: Row = std::array::from_fn(|i| timeline.known_tests(first + i));
@@ -145,12 +145,12 @@ impl Block {
         self.any.get(index).copied().unwrap_or(0)
     }
 
-    /// The ordinal of a column's bit.
+    /// The ordinal of the test at a bit of a word.
     pub(crate) fn test(&self, index: usize, bit: u32) -> TestOrdinal {
         count(self.first + index) * u64::BITS + bit
     }
 
-    /// What is counted of the test at `bit` of word `index`.
+    /// The counts of the test at `bit` of word `index`.
     pub(crate) fn presence(&self, index: usize, bit: u32) -> Presence {
         let is_set = |row: &Row| row.get(index).is_some_and(|word| word >> bit & 1 == 1);
         let seen = self.runs_seen.of(index, bit);
@@ -169,7 +169,7 @@ impl Block {
         }
     }
 
-    /// The test at `bit` of word `index`, for one that failed; `presence` is its own.
+    /// The column of the failing test at `bit` of word `index`; `presence` is its own.
     pub(crate) fn column(
         &self,
         timeline: &Timeline<'_>,
@@ -234,7 +234,7 @@ impl Block {
         for (run, (seen, considered)) in timeline.runs.iter().zip(runs) {
             self.runs_seen.add(seen);
             self.runs_dropped.add(&and_not(seen, considered));
-            // A run counts as skipped where no variant of it ran the test.
+            // A run counts as skipped if no variant of it ran the test.
             let mut skipped = [0; WORDS];
             for row in run
                 .positions

@@ -1,19 +1,19 @@
-//! Eight words of bits at a time: a cache line, which the compiler turns into vector instructions.
+//! A row of eight words: one cache line, which the compiler turns into vector instructions.
 
 use assay_domain::observation::Bitmap;
 
-/// How many words are read together: a cache line of every bitmap.
+/// The number of words that are read together: a cache line of every bitmap.
 pub(crate) const WORDS: usize = 8;
 
 /// The bits of the tests of a block.
 pub(crate) type Row = [u64; WORDS];
 
-/// Whether no bit is set; comparing with an array of zeros would call `memcmp`.
+/// Whether no bit is set. A comparison with an array of zeros would call `memcmp`.
 pub(crate) fn is_empty(row: &Row) -> bool {
     row.iter().fold(0, |all, word| all | word) == 0
 }
 
-/// The words of a set from `first` on, zero past its end.
+/// The words of a bitmap from `first` on; zero past its end.
 pub(crate) fn row(set: &Bitmap, first: usize) -> Row {
     let whole = set
         .words()
@@ -22,7 +22,7 @@ pub(crate) fn row(set: &Bitmap, first: usize) -> Row {
     whole.unwrap_or_else(|| std::array::from_fn(|i| set.word(first + i)))
 }
 
-/// The bits of both.
+/// The bits that are set in both rows.
 pub(crate) fn and(a: &Row, b: &Row) -> Row {
     let mut row = *a;
     for (word, b) in row.iter_mut().zip(b) {
@@ -31,7 +31,7 @@ pub(crate) fn and(a: &Row, b: &Row) -> Row {
     row
 }
 
-/// The bits of the first that are not in the second.
+/// The bits of the first row that are not set in the second.
 pub(crate) fn and_not(a: &Row, b: &Row) -> Row {
     let mut row = *a;
     for (word, b) in row.iter_mut().zip(b) {
@@ -40,14 +40,14 @@ pub(crate) fn and_not(a: &Row, b: &Row) -> Row {
     row
 }
 
-/// Adds the bits of a row.
+/// Sets the bits of a row.
 pub(crate) fn or(into: &mut Row, row: &Row) {
     for (into, word) in into.iter_mut().zip(row) {
         *into |= word;
     }
 }
 
-/// Adds the bits of a row to one of several.
+/// Sets the bits of a row in one of several rows.
 pub(crate) fn or_at(rows: &mut [Row], index: usize, row: &Row) {
     if let Some(into) = rows.get_mut(index) {
         or(into, row);

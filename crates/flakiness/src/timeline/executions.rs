@@ -1,4 +1,4 @@
-//! Executions on their way to a position: which code each ran, and the one order among them.
+//! Executions before they have a position: their revisions and their order.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -18,8 +18,8 @@ pub(crate) struct Execution<'h> {
 }
 
 impl Execution<'_> {
-    /// Total up to executions that are alike in everything the engine reads: ties are settled by content, so that
-    /// even equal times leave nothing to the order of the input.
+    /// The order is total for executions that differ in anything the engine reads. Ties are broken by content, so that
+    /// even equal times do not make the order of the input matter.
     pub(crate) fn canonical_order(&self, other: &Self) -> Ordering {
         let (a, b) = (self.observed, other.observed);
         let failures = |run: &RunObservations| {
@@ -40,8 +40,8 @@ impl Execution<'_> {
             .then_with(|| failures(a).cmp(&failures(b)))
     }
 }
-/// Gives each revision its rank by the time when it was first seen, and returns the branch to which it belongs, by rank:
-/// the stable one where it ever ran there, else the one on which it was first seen.
+/// Ranks the revisions by the time when each was first seen, and returns the branch of each, by rank: the stable one if
+/// it ever ran there, else the one on which it was first seen.
 pub(crate) fn rank_revisions<'h>(
     executed: &mut [Execution<'h>],
     is_stable: impl Fn(Option<&str>) -> bool,
@@ -61,7 +61,7 @@ pub(crate) fn rank_revisions<'h>(
                 first: seen,
             });
         }
-        // Its place for now.
+        // A temporary place.
         run.revision = place;
         let Some(revision) = revisions.get_mut(place) else {
             continue;
@@ -88,10 +88,10 @@ pub(crate) fn rank_revisions<'h>(
         .collect()
 }
 
-/// A revision on its way to a rank.
+/// A revision before it has a rank.
 struct Revision<'h> {
     key: RevisionKey<'h>,
-    /// Its place in the order in which the revisions came.
+    /// Its place in the order of the input.
     place: usize,
     first: FirstSeen<'h>,
 }
@@ -101,11 +101,11 @@ pub(crate) fn time_order(a: &RunFacts, b: &RunFacts) -> Ordering {
     (a.started_at, a.number, &a.id).cmp(&(b.started_at, b.number, &b.id))
 }
 
-/// What makes two runs the same code.
+/// The identity of the tested code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum RevisionKey<'h> {
     Named(&'h str),
-    /// A run that does not tell its revision shares it with no other run.
+    /// A run without a revision shares its code with no other run.
     Own(i32, &'h str),
 }
 
@@ -117,7 +117,7 @@ impl<'h> RevisionKey<'h> {
     }
 }
 
-/// Where and when a revision was first seen; the order is by time.
+/// The branch on which and the time at which a revision was first seen; ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FirstSeen<'h> {
     at: Timestamp,

@@ -1,4 +1,4 @@
-//! The failures of the window, regrouped by test.
+//! The failures of the window, grouped by test.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -14,22 +14,22 @@ use crate::{model::Outcome, numbers::at, timeline::Timeline};
 pub(crate) struct FailureAt {
     /// The position.
     pub(crate) position: usize,
-    /// How the test ended there.
+    /// The outcome of the test there.
     pub(crate) outcome: Outcome,
     /// The milliseconds of its failed attempts.
     pub(crate) lost_ms: u64,
 }
 
-/// Every failure of the window, by test and within it by position.
+/// Every failure of the window, by test, then by position.
 #[derive(Debug)]
 pub(crate) struct Failures {
-    /// Where a test's failures begin, by test; those of the next test end them.
+    /// The index of each test's first failure; the next test's first failure ends the range.
     starts: Vec<usize>,
     by_test: Vec<FailureAt>,
 }
 
 impl Failures {
-    /// Regroups the failures in two passes, so that a history costs two allocations however many it has.
+    /// Groups the failures in two passes, with two allocations for any number of failures.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
         let each = || {
             let entries = timeline.entries.iter().enumerate();
@@ -89,9 +89,9 @@ const fn outcome(failure: &Failure) -> Outcome {
     }
 }
 
-/// The failures of an execution that its bitmaps agree with, ascending by test, each test once.
+/// The failures of an execution that agree with its bitmaps, ascending by test, each test once.
 ///
-/// A history keeps them so; one that does not is read as if it did, the worst of several reports of a test counting.
+/// A valid history already has this form. In an invalid one, the worst of several reports of a test counts.
 pub(crate) fn sound_failures<'h>(
     timeline: &Timeline<'h>,
     observed: &'h RunObservations,

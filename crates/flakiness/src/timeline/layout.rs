@@ -1,4 +1,4 @@
-//! Where each execution stands: lanes, chains and what passes from one to the other.
+//! The layout of the executions: lanes, chains, and the links between them.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl<'h> Timeline<'h> {
-    /// Lays the ordered executions out in lanes and chains; `branches` tells each revision's branch.
+    /// Lays the ordered executions out in lanes and chains. `branches` has the branch of each revision.
     pub(crate) fn lay_out(&mut self, executed: &[Execution<'h>], branches: &[Option<&'h str>]) {
         for variant in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
             self.lay_out_lane(variant, branches);
@@ -34,7 +34,7 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    /// Lays out the executions of one variant: its stable chain, then the others as they first occur.
+    /// Lays out the executions of one variant: its stable chain, then the others in the order of their first execution.
     fn lay_out_lane(&mut self, executed: &[Execution<'h>], branches: &[Option<&'h str>]) {
         let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut by_branch: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
@@ -83,7 +83,7 @@ impl<'h> Timeline<'h> {
         self.lanes.push(lane);
     }
 
-    /// Gives an execution of the chain to come the next position.
+    /// Gives an execution of the next chain the next position.
     fn append(&mut self, run: &Execution<'h>, step: Step) {
         self.entries.push(Entry {
             observed: run.observed,
@@ -98,7 +98,8 @@ impl<'h> Timeline<'h> {
         });
     }
 
-    /// Tells each position off the stable chain what came before it there, and that one, whose word new code takes.
+    /// Links each position off the stable chain with the last stable position before it, from which new code inherits
+    /// its state.
     fn name_heirs(&mut self, lane: &Lane) {
         let mut stable_before = None;
         for position in &lane.by_revision {

@@ -1,8 +1,8 @@
-//! The runs of the window in their canonical order: the input's order never matters.
+//! The runs of the window in their canonical order, which does not depend on the order of the input.
 //!
-//! The executions (a run of one variant each) are held by variant, then chain (the stable one first), then revision,
-//! then time, so that a late rerun of an old commit sits beside its siblings. An execution's place in that order is its
-//! *position*.
+//! The executions (one run of one variant each) are ordered by variant, then chain (the stable one first), then
+//! revision, then time, so that a late rerun of an old commit is placed beside its siblings. The index in this order is
+//! the *position*.
 
 pub(crate) mod executions;
 pub(crate) mod failures;
@@ -25,7 +25,7 @@ use crate::{
 /// The runs of the window, ordered.
 #[derive(Debug)]
 pub(crate) struct Timeline<'h> {
-    /// What was asked about.
+    /// The history that is judged.
     pub(crate) history: &'h History,
     /// The executions by variant, chain, revision, time.
     pub(crate) entries: Vec<Entry<'h>>,
@@ -41,11 +41,11 @@ pub(crate) struct Timeline<'h> {
     pub(crate) run_of: Vec<usize>,
     /// Whether a logical run has several executions.
     pub(crate) has_variants: bool,
-    /// Whether any run names its branch. Where none does, all count as on the stable one.
+    /// Whether any run names its branch. If none does, all count as on the stable branch.
     pub(crate) branches_named: bool,
-    /// How many words of the bitmaps hold tests.
+    /// The number of bitmap words that contain tests.
     pub(crate) words: usize,
-    /// The bits of the last of them that are tests.
+    /// The bits of the last of these words that are tests.
     last_word: u64,
 }
 
@@ -60,13 +60,13 @@ pub(crate) struct Entry<'h> {
     pub(crate) revision: usize,
     /// Its chain.
     pub(crate) chain: usize,
-    /// The failures that its bitmaps agree with, ascending by test, each test once.
+    /// The failures that agree with its bitmaps, ascending by test, each test once.
     pub(crate) failures: Cow<'h, [Failure]>,
-    /// What lies between the position before it and this one, where both are of one chain.
+    /// The move from the previous position of the same chain, if there is one.
     pub(crate) step: Step,
-    /// Off the stable chain of its lane: the last position of that one which came before it.
+    /// Off the stable chain of its lane: the last stable position before it.
     pub(crate) stable_before: Option<usize>,
-    /// On the stable chain of its lane: the positions off it at which new code takes over what this one says.
+    /// On the stable chain of its lane: the positions of branches at which new code inherits this position's state.
     pub(crate) heirs: Vec<usize>,
     /// Whether the run itself was on the stable branch.
     pub(crate) on_stable_branch: bool,
@@ -77,20 +77,20 @@ pub(crate) struct Entry<'h> {
 pub(crate) struct Lane {
     /// Its positions.
     pub(crate) positions: Range<usize>,
-    /// The same by revision and time, whatever their chain.
+    /// The same, ordered by revision and time, whatever their chain.
     pub(crate) by_revision: Vec<usize>,
     /// Its stable chain.
     pub(crate) stable: Option<usize>,
-    /// The positions of that chain, newest first.
+    /// The positions of the stable chain, newest first.
     pub(crate) stable_newest_first: Vec<usize>,
 }
 
-/// A branch of a variant: where the code state lives.
+/// A branch of a variant, which has a code state.
 #[derive(Debug)]
 pub(crate) struct Chain<'h> {
     /// Whether it is the stable branch's.
     pub(crate) stable: bool,
-    /// Its branch, where named.
+    /// Its branch, if it has a name.
     pub(crate) branch: Option<&'h str>,
     /// Its variant.
     pub(crate) variant: &'h str,
@@ -103,7 +103,7 @@ pub(crate) struct Chain<'h> {
 /// A logical run with its executions.
 #[derive(Debug)]
 pub(crate) struct Run<'h> {
-    /// Its facts, as its first execution tells them.
+    /// Its facts, from its first execution.
     pub(crate) facts: &'h RunFacts,
     /// Whether it was on the stable branch.
     pub(crate) on_stable_branch: bool,
@@ -173,7 +173,7 @@ impl<'h> Timeline<'h> {
         timeline
     }
 
-    /// The tests of a word that took part in an execution and were not skipped.
+    /// The tests of a word that ran in an execution and were not skipped.
     pub(crate) fn seen_word(&self, observed: &RunObservations, word: usize) -> u64 {
         observed.present.word(word) & !observed.skipped.word(word) & self.known_tests(word)
     }
@@ -183,7 +183,7 @@ impl<'h> Timeline<'h> {
         observed.present.word(word) & observed.skipped.word(word) & self.known_tests(word)
     }
 
-    /// The bits of a word that are tests of the history at all.
+    /// The bits of a word that are tests of the history.
     pub(crate) fn known_tests(&self, word: usize) -> u64 {
         match self.words.checked_sub(word + 1) {
             None => 0,
@@ -192,14 +192,14 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    /// How many tests took part in an execution.
+    /// The number of tests that ran in an execution.
     pub(crate) fn count_seen(&self, observed: &RunObservations) -> u32 {
         (0..self.words)
             .map(|word| self.seen_word(observed, word).count_ones())
             .sum()
     }
 
-    /// Whether a branch is the stable one. Where none is named, all runs are on it.
+    /// Whether a branch is the stable one. If no run names a branch, all runs are on the stable branch.
     pub(crate) fn is_stable(&self, branch: Option<&str>) -> bool {
         !self.branches_named || branch == Some(&*self.history.stable_branch)
     }

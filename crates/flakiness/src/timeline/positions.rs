@@ -1,4 +1,4 @@
-//! A set of positions that is walked and cleared again and again.
+//! A set of positions that is cleared and reused.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index is a position of the timeline that sized the vector"
@@ -6,7 +6,7 @@
 
 use crate::numbers::at;
 
-/// How many positions a word holds.
+/// The number of positions in a word.
 const BITS: usize = at(u64::BITS);
 
 /// A set of positions.
@@ -14,27 +14,27 @@ const BITS: usize = at(u64::BITS);
 pub(crate) struct Positions(Vec<u64>);
 
 impl Positions {
-    /// None of so many.
+    /// An empty set for this many positions.
     pub(crate) fn new(positions: usize) -> Self {
         Self(vec![0; positions.div_ceil(BITS)])
     }
 
-    /// Takes all of them out.
+    /// Removes all positions.
     pub(crate) fn clear(&mut self) {
         self.0.fill(0);
     }
 
-    /// Puts one in.
+    /// Inserts a position.
     pub(crate) fn insert(&mut self, position: usize) {
         self.0[position / BITS] |= 1 << (position % BITS);
     }
 
-    /// Whether it is in.
+    /// Whether the set contains a position.
     pub(crate) fn contains(&self, position: usize) -> bool {
         self.0[position / BITS] >> (position % BITS) & 1 == 1
     }
 
-    /// The first one from `from` on.
+    /// The first position in the set from `from` on.
     pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let mut rest = u64::MAX << (from % BITS);
         for (index, word) in self.0.iter().enumerate().skip(from / BITS) {

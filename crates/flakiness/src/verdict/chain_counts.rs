@@ -1,6 +1,7 @@
-//! A failing test by chain: episodes, contradictions, flips and trailing streaks. Mass-failure runs count in none.
+//! The counts of a failing test by chain: episodes, contradictions, flips and trailing streaks. Mass-failure runs do
+//! not count.
 //!
-//! All of it is found from the failures and their neighbours in the chain; the passes between are never visited.
+//! All counts come from the failures and their neighbours in the chain; the passes between are not visited.
 
 use crate::{
     config::EXPLAINED_FLIPS,
@@ -15,11 +16,11 @@ pub(crate) struct ChainCounts {
     pub(crate) contradictions: u32,
     /// Maximal runs of final failures in a chain.
     pub(crate) episodes: u32,
-    /// Whether some of those are off the stable branch.
+    /// Whether some of these episodes are off the stable branch.
     pub(crate) episodes_off_stable: bool,
-    /// Changes of "a failed attempt" between neighbours of a chain.
+    /// Changes between neighbouring results of a chain, with and without a failed attempt.
     pub(crate) flips: u32,
-    /// Those beyond what one breakage and its fix explain, chain by chain.
+    /// Flips beyond those that one breakage and its fix explain, chain by chain.
     pub(crate) excess_flips: u32,
     /// Results with a failed attempt.
     pub(crate) failures: u32,
@@ -36,9 +37,9 @@ pub(crate) struct FailingEnd {
     pub(crate) chain: usize,
     /// Whether it is the stable branch's.
     pub(crate) stable: bool,
-    /// How many final failures end it.
+    /// The number of final failures at its end.
     pub(crate) streak: u32,
-    /// The position of the first of those.
+    /// The position of the first of them.
     pub(crate) since: usize,
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn count(test_counts: TestCounts<'_, '_>) -> ChainCounts {
 }
 
 impl ChainCounts {
-    /// Adds the failures of one chain, ascending by position; whether any of them counts.
+    /// Adds the failures of one chain, ascending by position. Returns whether any of them counts.
     fn add_chain(
         &mut self,
         test_counts: TestCounts<'_, '_>,

@@ -1,4 +1,4 @@
-//! The numbers behind a verdict and the runs that they rest on.
+//! The numbers behind a verdict and the runs behind the numbers.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// When and over what a judgement was made.
+/// The time and the window of a judgement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// The time of the judgement.
@@ -71,7 +71,7 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
     }
 }
 
-/// A signal's value, and the value from which it is active.
+/// A signal's value, and the threshold from which it is active.
 fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
     let chain_counts = &case.found.chain_counts;
     let real = f64::from;
@@ -95,7 +95,7 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         }
         Signal::FailureRateFlaky => (case.found.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
-            // The rate at which, chain by chain, two flips would remain beyond those that a break and a fix explain.
+            // The rate at which two flips would remain beyond those that a breakage and a fix explain, chain by chain.
             let pairs = real(case.test_counts.column.pairs.max(1));
             let needed = chain_counts.flips - chain_counts.excess_flips + EXCESS_FLIPS;
             (real(chain_counts.flips) / pairs, real(needed) / pairs)
@@ -111,7 +111,7 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
     }
 }
 
-/// The logical runs that a signal rests on, by index.
+/// The logical runs behind a signal, by index.
 fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
     let failed_where = |wanted: fn(&FailedRun) -> bool| -> Vec<usize> {
         case.found

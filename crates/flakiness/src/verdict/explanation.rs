@@ -1,4 +1,4 @@
-//! Verdicts and signals in one sentence, with the counts that a reader can check.
+//! Sentences for verdicts and signals, with counts that a reader can check.
 
 use assay_domain::verdict::{Signal, VerdictStatus};
 
@@ -61,7 +61,7 @@ pub(crate) fn of_clean(presence: Presence) -> String {
     }
 }
 
-/// A signal's counts in one sentence.
+/// The sentence of a signal, with its counts.
 pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
     let timeline = case.test_counts.timeline;
     let chain_counts = &case.found.chain_counts;
@@ -138,8 +138,8 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
     }
 }
 
-/// What the detail of a piece of evidence adds to the sentence. `pair` are the numbers of the runs that failed and
-/// passed on the revision that contradicted itself last.
+/// The addition of a piece of evidence's detail to the sentence. `pair` has the numbers of the runs that failed and
+/// passed on the last contradicted revision.
 pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
     match signal {
         Signal::SameShaFlip => pair

@@ -1,4 +1,4 @@
-//! What is found in the results of a failing test, once for all tests that failed alike.
+//! The findings in the results of a failing test, computed once for all tests with the same failures.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ use crate::{
     },
 };
 
-/// Tests with more failures than this hardly ever failed in the same runs as another.
+/// Tests with more failures than this rarely failed in exactly the same runs as another test.
 const FEW: usize = 8;
 
-/// Everything that follows from where and how a test failed.
+/// All counts and probabilities that follow from where and how a test failed.
 #[derive(Debug)]
 pub(crate) struct Findings {
     /// Its failures by logical run, oldest first.
@@ -31,20 +31,21 @@ pub(crate) struct Findings {
     pub(crate) runs: RunFigures,
     /// The counts by chain.
     pub(crate) chain_counts: ChainCounts,
-    /// What the filter says.
+    /// The result of the filter.
     pub(crate) belief: Belief,
-    /// What its chains say at their ends.
+    /// The state at the ends of its chains.
     pub(crate) ends: LiveChains,
 }
 
-/// Finds it for one test after the other.
+/// Computes the findings for one test after the other.
 ///
-/// Where a third of a suite fails at once, thousands of tests failed in the same few runs and took part in all: to the
-/// engine they are one and the same.
+/// When a third of a suite fails at once, thousands of tests failed in the same few runs and ran everywhere. Such tests
+/// have equal findings.
 #[derive(Debug)]
 pub(crate) struct Finder<'t, 'h> {
     search: Search<'t, 'h>,
-    /// By the position of each failure (upper half) and its failed attempts where it was final (lower half), for tests
+    /// The key has the position of each failure (upper half) and its failed attempts if it was final (lower half), for
+    /// tests that ran everywhere.
     /// that took part everywhere.
     known: HashMap<Vec<u64>, Findings>,
     latest: Option<Findings>,
@@ -53,7 +54,7 @@ pub(crate) struct Finder<'t, 'h> {
 #[derive(Debug)]
 struct Search<'t, 'h> {
     filter: Filter<'t, 'h>,
-    /// How many tests failed in a run, once counted.
+    /// The number of tests that failed in a run, cached.
     red: Vec<Option<u32>>,
 }
 
@@ -74,7 +75,7 @@ impl<'t, 'h> Finder<'t, 'h> {
         }
     }
 
-    /// What is found in a test's results.
+    /// The findings in a test's results.
     pub(crate) fn find(&mut self, test_counts: TestCounts<'_, 'h>) -> &Findings {
         let Self {
             search,

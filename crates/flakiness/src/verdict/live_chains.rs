@@ -1,4 +1,4 @@
-//! Where a failing test stands today: the ends of its chains.
+//! The current state of a failing test: the ends of its live chains.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -14,19 +14,20 @@ use crate::{
     },
 };
 
-/// What the chains of a test say at their ends.
+/// The state at the ends of a test's chains.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LiveChains {
     /// The failing streak at the end of a live stable chain that is most probably a breakage.
     pub(crate) breakage: Option<Breakage>,
     /// P(Broken) of the worst live stable chain.
     pub(crate) broken_probability: Option<f64>,
-    /// The longest failing streak of a live chain off the stable branch, where the live stable ones pass.
+    /// The longest failing streak of a live chain off the stable branch, if the live stable chains pass.
     pub(crate) off_stable: Option<FailingEnd>,
-    /// The failing streak for which the test counts as failing now: that of `breakage`, else the longest one that ends a
-    /// live stable chain. For a test that never ran on a stable chain, the longest one among its newest chains.
+    /// The failing streak by which the test counts as failing now: that of `breakage`, else the longest one at the end
+    /// of a live stable chain. For a test that never ran on a stable chain, it is the longest one among its newest
+    /// chains.
     pub(crate) failing_now: Option<FailingEnd>,
-    /// How many chains end in such a streak.
+    /// The number of chains that end in such a streak.
     pub(crate) open_episodes: u32,
     /// The failing streaks of live chains off the stable branch, one for each branch, the longest first.
     pub(crate) failing_on: Vec<FailingEnd>,
@@ -42,7 +43,7 @@ pub(crate) struct Breakage {
 }
 
 impl LiveChains {
-    /// Reads the ends of a test's chains; `filter` has just run over the test.
+    /// Reads the ends of a test's chains; `filter` holds the result for this test.
     pub(crate) fn read(
         test_counts: TestCounts<'_, '_>,
         chain_counts: &ChainCounts,
@@ -91,7 +92,7 @@ impl LiveChains {
         self.failing_on.truncate(NAMED_BRANCHES);
     }
 
-    /// Takes in the failing end of a chain that says how the test stands now.
+    /// Records the failing end of a chain that counts for the current state.
     fn note_failing_now(&mut self, end: FailingEnd) {
         self.open_episodes += 1;
         if self.failing_now.is_none_or(|longest| end.streak > longest.streak) {
@@ -149,7 +150,7 @@ fn is_live(newest: Option<Timestamp>, newest_of_all: Option<Timestamp>) -> bool 
         .is_some_and(|(newest, of_all)| of_all.since_ms(newest) <= SILENCE_MS)
 }
 
-/// When the test last ran on the lane's stable chain.
+/// The time of the test's last run on the lane's stable chain.
 fn newest_on_stable(test_counts: TestCounts<'_, '_>, lane: &Lane) -> Option<Timestamp> {
     let mut positions = lane.stable_newest_first.iter();
     let position = positions.find(|position| test_counts.column.contains(**position))?;
@@ -160,7 +161,7 @@ fn newest_on_stable(test_counts: TestCounts<'_, '_>, lane: &Lane) -> Option<Time
         .map(|entry| entry.observed.run.started_at)
 }
 
-/// When the test last ran on a chain.
+/// The time of the test's last run on a chain.
 fn newest_of_chain(test_counts: TestCounts<'_, '_>, chain: usize) -> Option<Timestamp> {
     let seen = positions_backwards(test_counts, chain);
     let times = seen.filter_map(|position| test_counts.timeline.entries.get(position));

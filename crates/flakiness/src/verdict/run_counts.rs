@@ -1,4 +1,5 @@
-//! A failing test by logical run, in the order of time: rates, streak, impact, whether it is resolved.
+//! The counts of a failing test by logical run, in the order of time: rates, streak, impact, and whether it is
+//! resolved.
 
 use crate::{
     config::{RESOLVED_CHANCE, RESOLVED_PASSES},
@@ -7,19 +8,19 @@ use crate::{
     verdict::test_counts::TestCounts,
 };
 
-/// What a recovered run costs of a red build.
+/// The cost of a recovered run as a share of a red build's cost.
 const RECOVERED_IMPACT: f64 = 0.1;
 
-/// How a test failed in a logical run, over all variants.
+/// The failures of a test in a logical run, over all variants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailedRun {
     /// The run.
     pub(crate) run: usize,
-    /// It failed finally on a variant, mass failures aside.
+    /// It failed finally on a variant, outside of mass failures.
     pub(crate) failed: bool,
-    /// It passed on retry on a variant, mass failures aside.
+    /// It passed on retry on a variant, outside of mass failures.
     pub(crate) recovered: bool,
-    /// It failed finally on a variant, mass failure or not.
+    /// It failed finally on a variant, in a mass failure or not.
     pub(crate) failed_at_all: bool,
     /// It had a failed attempt in a mass failure.
     pub(crate) in_mass_failure: bool,
@@ -28,13 +29,13 @@ pub(crate) struct FailedRun {
 }
 
 impl FailedRun {
-    /// Whether any attempt failed where it counts.
+    /// Whether any attempt failed outside of mass failures.
     pub(crate) const fn counts(self) -> bool {
         self.failed || self.recovered
     }
 }
 
-/// The figures by logical run.
+/// The counts over all logical runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunFigures {
     /// Runs that count.
@@ -47,13 +48,13 @@ pub(crate) struct RunFigures {
     pub(crate) mass_failures: u32,
     /// Those of them in which it passed on retry.
     pub(crate) recovered_in_mass_failures: u32,
-    /// Failed runs at the end of the stable branch's history (of all, where it never ran there).
+    /// Failed runs at the end of the stable branch's history (of all branches, if it never ran there).
     pub(crate) streak: u32,
-    /// Red runs of the stable branch owed to it.
+    /// Red runs of the stable branch for which it is responsible.
     pub(crate) impact: f64,
     /// Runs that count up to its last failure, that one included.
     pub(crate) until_last_failure: u32,
-    /// Passes that it would take to call it resolved.
+    /// The number of passes that `resolved` requires.
     pub(crate) passes_needed: u32,
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailedRun> {
     runs
 }
 
-/// The figures of a test from its failed runs. `red` keeps how many tests failed in a run, once counted.
+/// The counts of a test from its failed runs. `red` caches the number of tests that failed in a run.
 pub(crate) fn figures(
     test_counts: TestCounts<'_, '_>,
     failed: &[FailedRun],
@@ -152,7 +153,7 @@ pub(crate) fn figures(
     figures
 }
 
-/// Failed runs at the end of the stable branch's history (of all, where the test never ran there).
+/// Failed runs at the end of the stable branch's history (of all branches, if the test never ran there).
 fn streak(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> u32 {
     let stable_only = test_counts.column.presence.on_stable_branch;
     let mut failed = failed.iter().rev().filter(|run| run.failed_at_all).peekable();
@@ -177,10 +178,10 @@ fn streak(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> u32 {
     streak
 }
 
-/// The least number of passes that a failure rate of `failing` in `runs` does not explain.
+/// The smallest number of passes that a failure rate of `failing` in `runs` does not explain.
 ///
-/// The runs end with a failure because they are cut there, so that one says nothing of the rate: with it, a rare flake
-/// whose only failure came early would be called resolved.
+/// The runs end with a failure because they are cut there, so one failure is left out of the rate. Otherwise a rare
+/// flake whose only failure came early would be called resolved.
 #[expect(
     clippy::as_conversions,
     reason = "the number is positive, and one too large for u32 saturates"
@@ -191,7 +192,7 @@ fn passes_needed(failing: u32, runs: u32) -> u32 {
     explained.saturating_add(1).max(RESOLVED_PASSES)
 }
 
-/// How many tests finally failed in a run.
+/// The number of tests that finally failed in a run.
 fn failed_tests(timeline: &Timeline<'_>, run: usize) -> u32 {
     let positions = timeline
         .runs

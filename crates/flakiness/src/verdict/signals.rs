@@ -1,4 +1,4 @@
-//! Which signals are active, and which of them decides.
+//! The active signals, and the signal that decides a verdict.
 
 use assay_domain::verdict::{Signal, VerdictStatus};
 
@@ -29,7 +29,7 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
         Signal::RetryRate => case.found.runs.recovered > 0,
         Signal::FailureRateFlaky => is_episodic(case),
         Signal::FlipRate => chain_counts.excess_flips >= EXCESS_FLIPS,
-        // A failure that lasts is no isolated one.
+        // A lasting failure is not isolated.
         Signal::IsolatedFailure => {
             chain_counts.episodes == 1
                 && case.incidents() == 0
@@ -55,7 +55,7 @@ fn is_episodic(case: &Case<'_, '_>) -> bool {
         && case.found.belief.flake_score >= case.thresholds.episodic_score
 }
 
-/// The signal that decides for broken: a long streak speaks for itself, a short one only by its probability.
+/// The deciding signal for broken: the streak if it is long, else its probability.
 pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
     if case
         .found
@@ -69,7 +69,7 @@ pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
     }
 }
 
-/// The signal that decides for flaky, if any: the kind of contradiction that happened more often, else the episodes.
+/// The deciding signal for flaky, if any: the more frequent kind of contradiction, else the episodes.
 pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
     if case.incidents() > 0 && case.found.belief.flake_score >= case.thresholds.contradicted_score {
         let by_retry = case.found.runs.recovered >= case.found.chain_counts.contradictions;
@@ -82,7 +82,7 @@ pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
     is_episodic(case).then_some(Signal::FailureRateFlaky)
 }
 
-/// The signal that tells how long a test has been failing that is neither broken nor flaky: none after a single failure.
+/// The signal for the duration of a failure that is neither broken nor flaky; `None` after a single failure.
 pub(crate) fn failing(case: &Case<'_, '_>) -> Option<Signal> {
     let ends = &case.found.ends;
     let is_now = |end: FailingEnd| ends.failing_now.is_some_and(|now| now.chain == end.chain);
@@ -95,7 +95,7 @@ pub(crate) fn failing(case: &Case<'_, '_>) -> Option<Signal> {
     }
 }
 
-/// The signal that explains why a healthy test failed all the same, if one does.
+/// The signal that explains the failures of a healthy test, if there is one.
 pub(crate) fn excusing(case: &Case<'_, '_>) -> Option<Signal> {
     let status = VerdictStatus::Healthy;
     if case.found.ends.off_stable.is_some() {

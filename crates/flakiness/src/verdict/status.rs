@@ -1,4 +1,4 @@
-//! From the counts of a failing test to its verdict.
+//! Decides the verdict of a failing test from its counts.
 
 use assay_domain::{
     test::TestOrdinal,
@@ -12,21 +12,21 @@ use crate::{
     verdict::{explanation, findings::Findings, signals, test_counts::TestCounts},
 };
 
-/// A failing test with everything counted of it.
+/// A failing test with all its counts.
 #[derive(Debug)]
 pub(crate) struct Case<'a, 'h> {
     /// The test.
     pub(crate) test: TestOrdinal,
     /// Its results.
     pub(crate) test_counts: TestCounts<'a, 'h>,
-    /// What was found in them.
+    /// The findings in its results.
     pub(crate) found: &'a Findings,
-    /// How much evidence a flaky verdict asks for.
+    /// The evidence that a flaky verdict requires.
     pub(crate) thresholds: Thresholds,
 }
 
 impl Case<'_, '_> {
-    /// The verdict, with the signals it rests on.
+    /// The verdict with the signals behind it.
     pub(crate) fn verdict(&self) -> Verdict {
         let (status, reason) = self.decide();
         let signals = signals::active(self, status, reason);
@@ -43,7 +43,7 @@ impl Case<'_, '_> {
         }
     }
 
-    /// The order is the model's: a regression is dearer to hide than a flake, so broken comes first.
+    /// Broken comes first: hiding a regression costs more than hiding a flake.
     pub(crate) fn decide(&self) -> (VerdictStatus, Option<Signal>) {
         if self
             .found
@@ -70,8 +70,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Failing episodes that ended in a pass, or on a branch that says nothing of how the test stands now. An episode
-    /// that still lasts may be a breakage, so it is no evidence of a flaky test.
+    /// Failing episodes that ended in a pass, or on a branch that does not count for the current state. A lasting
+    /// episode may be a breakage, so it is no evidence of a flaky test.
     pub(crate) const fn closed_episodes(&self) -> u32 {
         self.found
             .chain_counts

@@ -1,8 +1,8 @@
-//! A failing streak in words.
+//! The sentence about a failing streak.
 //!
-//! The model orders a chain by revision, so that a rerun of an old revision sits beside its siblings. `failureStreak` and
-//! a reader's eye go by time. Where both orders agree the sentence is the plain one; where they do not it names the order
-//! and the run that passed since.
+//! The model orders a chain by revision, so that a rerun of an old revision is placed beside its siblings.
+//! `failureStreak` and readers use the order of time. If both orders agree, the sentence is the plain one. Otherwise it
+//! names the order and the run that passed since.
 
 use crate::{
     numbers::count,
@@ -36,11 +36,11 @@ pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> Str
 
 /// The results of a chain's own branch, the latest by time first.
 struct Latest {
-    /// The positions of the failures behind which none passed, the latest first. Mass failures are among them.
+    /// The positions of the failures without a later pass, the latest first, mass failures included.
     failed: Vec<usize>,
-    /// The latest result before them that is no failure, where it came after the streak began by revision.
+    /// The latest result before them that is not a failure, if it came after the start of the streak by revision.
     passed: Option<usize>,
-    /// Whether all of the streak by revision is among the failures.
+    /// Whether the whole streak by revision is among these failures.
     is_whole: bool,
 }
 
@@ -50,7 +50,8 @@ impl Latest {
         let entry = |position: usize| timeline.entries.get(position);
         let chain = timeline.chains.get(end.chain);
         let positions = chain.map_or(0..0, |chain| chain.positions.clone());
-        // A revision belongs to the branch on which it was first seen, or to the stable one: it may have run on others.
+        // A revision belongs to the branch on which it was first seen, or to the stable branch. It may have run on
+        // others too.
         let is_own = |position: &usize| {
             entry(*position).is_some_and(|entry| {
                 if end.stable {
@@ -110,7 +111,7 @@ fn plain(runs: u32, place: &str, since: i32) -> String {
     }
 }
 
-/// The branch and variant of a streak, as far as the history names several.
+/// The branch and variant of a streak, if the history has several.
 fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
     let chain = timeline.chains.get(end.chain);
     let branch = match chain.and_then(|chain| chain.branch) {
@@ -125,7 +126,7 @@ fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
     }
 }
 
-/// Named only where the history names branches at all.
+/// Named only if the history has named branches.
 pub(crate) fn on_stable_branch(timeline: &Timeline<'_>) -> String {
     if timeline.branches_named {
         format!(" on {}", timeline.history.stable_branch)

@@ -1,4 +1,4 @@
-//! One failing test's results.
+//! The results of one failing test.
 
 use std::ops::Range;
 
@@ -15,27 +15,27 @@ pub(crate) struct TestCounts<'a, 'h> {
     pub(crate) timeline: &'a Timeline<'h>,
     /// The background of each position.
     pub(crate) background: &'a Background,
-    /// Where the test took part.
+    /// The positions at which the test ran.
     pub(crate) column: Column<'a>,
     /// Its failures, ascending by position.
     pub(crate) failures: &'a [FailureAt],
-    /// How it ended where it took part, by position; passed elsewhere.
+    /// Its outcomes by position; passed unless it failed.
     pub(crate) outcomes: &'a [Outcome],
 }
 
-/// A result that counts: no mass failure.
+/// A result that counts: not in a mass failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Considered<'a, 'h> {
-    /// Where.
+    /// Its position.
     pub(crate) position: usize,
-    /// The execution there.
+    /// Its execution.
     pub(crate) entry: &'a Entry<'h>,
-    /// How the test ended.
+    /// Its outcome.
     pub(crate) outcome: Outcome,
 }
 
 impl<'a, 'h> TestCounts<'a, 'h> {
-    /// The result at a position, where there is one that counts.
+    /// The result at a position, if there is one that counts.
     pub(crate) fn considered(&self, position: usize) -> Option<Considered<'a, 'h>> {
         let outcome = *self.outcomes.get(position)?;
         let entry = self.timeline.entries.get(position)?;

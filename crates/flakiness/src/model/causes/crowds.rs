@@ -1,14 +1,14 @@
-//! How probably a crowd of failures on a new revision is the change's.
+//! The odds that a crowd of failures on a new revision comes from the change.
 
 use assay_domain::timestamp::Timestamp;
 
 use crate::{config::MASS_FAILURE, model::background::Background, timeline::Timeline};
 
-/// The odds that a crowd on a new revision is the change's and not the run's.
+/// The odds that a crowd on a new revision comes from the change and not from the run.
 const OWN: f64 = 1.0;
 /// The same shortly after a mass failure of another branch.
 const NEAR: f64 = 0.1;
-/// For how long another branch's mass failure counts.
+/// How long another branch's mass failure counts.
 const NEAR_MS: i64 = 6 * 3_600_000;
 
 /// The odds by position.

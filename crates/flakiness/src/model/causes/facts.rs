@@ -1,4 +1,4 @@
-//! What a sentence about a failure counts, so that a reader can count it again.
+//! The counts in a failure's sentence, which a reader can repeat.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{
     timeline::{Entry, Timeline},
 };
 
-/// For how long a failure on another branch says something of the world.
+/// How long a failure on another branch counts as a sign of a change outside of the code.
 const NEAR_MS: i64 = 2 * assay_domain::timestamp::DAY_MS;
 
 /// The counts behind the sentence of a failure. Executions are named by their places in the history's runs.
@@ -38,7 +38,7 @@ pub struct CauseFacts {
     pub stable_streak: u32,
     /// Whether a crowd of failures is more probable than a change of the world.
     pub in_crowd: bool,
-    /// Other runs whose code was good, as far as is known.
+    /// Other runs with good code, as far as is known.
     pub good_runs: u32,
     /// Those of them with a failed attempt.
     pub good_failed: u32,
@@ -64,7 +64,7 @@ pub struct CauseFacts {
     pub failed_elsewhere: Option<usize>,
     /// Whether the error has a text that can be recognised.
     pub recognisable: bool,
-    /// Where the same error occurred.
+    /// The places where the same error occurred.
     pub same_error: SameError,
 }
 
@@ -85,7 +85,7 @@ pub struct SameError {
     pub in_this_run: u32,
 }
 
-/// One test's results with what the model says of them.
+/// One test's results with the model's probabilities.
 #[derive(Debug)]
 pub(crate) struct Judged<'a, 'h> {
     pub(crate) timeline: &'a Timeline<'h>,
@@ -105,7 +105,7 @@ struct Other<'a, 'h> {
     outcome: Outcome,
     entry: &'a Entry<'h>,
     flake: f64,
-    /// How probably the code was broken.
+    /// The probability that the code was broken.
     broken: f64,
 }
 
@@ -157,13 +157,13 @@ impl<'a, 'h> Judged<'a, 'h> {
         streak.unwrap_or_default().to_vec()
     }
 
-    /// The text of a failure, where it can be recognised by it.
+    /// The text of a failure, if the text distinguishes failures.
     fn recognisable(&self, failure: &Other<'_, '_>) -> Option<u32> {
         self.text(failure)
             .filter(|text| !self.window_texts.is_common(*text))
     }
 
-    /// Where the text of a failure occurs; none without a text that recognises anything.
+    /// The places where the text of a failure occurs; `None` if it has no text that distinguishes failures.
     pub(crate) fn text_counts(&self, index: usize) -> Option<TextCounts> {
         let failure = self.others().nth(index)?;
         let text = self.recognisable(&failure)?;

@@ -1,4 +1,4 @@
-//! Why one result of a test failed: the model's filter with its probabilities taken apart by cause.
+//! The causes of one result of a test: the model's probabilities, split by cause.
 //!
 //! `docs/causes.md` explains the model. [`parts`] is the forward-backward pass over one test, [`sequence`] orders the
 //! test's results for it, [`texts`] weighs the error text, and [`facts`] counts what a sentence says.

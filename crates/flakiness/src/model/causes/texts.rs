@@ -1,4 +1,4 @@
-//! How much the text of an error says about its cause.
+//! The weight of an error's text as evidence for a cause.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,9 +16,9 @@ const SEEN_BEFORE: f64 = 0.2;
 const SHARED_IN_RUN: f64 = 0.3;
 /// The same in a crowd.
 const SHARED_IN_CROWD: f64 = 0.6;
-/// The part of a factor that no text moves.
+/// The part of a factor that is independent of the text.
 const FLOOR: f64 = 0.1;
-/// A text that so many tests had recognises nothing.
+/// A text of this many tests distinguishes nothing.
 const COMMON: u32 = 20;
 
 /// The errors of a window: which text (fingerprint) each failure had.
@@ -30,7 +30,7 @@ pub struct ErrorTexts {
     by_failure: HashMap<(usize, TestOrdinal), u32>,
     by_test: BTreeMap<TestOrdinal, Vec<(usize, u32)>>,
     by_execution: HashMap<usize, Vec<(TestOrdinal, u32)>>,
-    /// How common the texts of the window are, where the texts of some tests only were inserted.
+    /// The number of tests for each text of the window, if only the texts of some tests were inserted.
     window: Option<WindowTexts>,
 }
 
@@ -50,7 +50,7 @@ impl ErrorTexts {
         self.by_execution.entry(execution).or_default().push((test, text));
     }
 
-    /// Says how many tests showed each text of the window, for a caller that inserts the failures of some tests only.
+    /// Sets the number of tests for each text of the window, for a caller that inserts the failures of some tests only.
     pub fn set_window(&mut self, tests: impl IntoIterator<Item = (u32, u32)>) {
         let tests: HashMap<u32, u32> = tests.into_iter().collect();
         let pairs = tests.values().map(|tests| f64::from(*tests)).sum();
@@ -67,7 +67,7 @@ impl ErrorTexts {
         self.by_execution.get(&execution).map_or(&[], Vec::as_slice)
     }
 
-    /// How many tests showed each text in the executions that `known` admits.
+    /// The number of tests for each text, over the executions that `known` admits.
     pub(crate) fn counts(&self, known: impl Fn(usize) -> bool) -> WindowTexts {
         if let Some(window) = &self.window {
             return window.clone();
@@ -89,7 +89,7 @@ impl ErrorTexts {
     }
 }
 
-/// How common the texts of a window are.
+/// The number of tests for each text of a window.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowTexts {
     tests: HashMap<u32, u32>,
@@ -98,12 +98,12 @@ pub(crate) struct WindowTexts {
 }
 
 impl WindowTexts {
-    /// How many tests showed a text.
+    /// The number of tests with this text.
     pub(crate) fn tests(&self, text: u32) -> u32 {
         self.tests.get(&text).copied().unwrap_or(0)
     }
 
-    /// Whether a text is too common to recognise anything by it.
+    /// Whether a text is too common to distinguish failures.
     pub(crate) fn is_common(&self, text: u32) -> bool {
         self.tests(text) >= COMMON
     }
@@ -135,7 +135,7 @@ impl Share {
     }
 }
 
-/// Where the text of a failure occurs.
+/// The places where the text of a failure occurs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TextCounts {
     /// Among the test's other failures, each weighted by its own flake part.
@@ -168,7 +168,7 @@ impl TextCounts {
         weighed.map(|part| part / total)
     }
 
-    /// How probable the text is under each part.
+    /// The likelihood of the text under each part.
     fn factors(&self) -> [f64; PARTS] {
         let anywhere = (self.other_tests + 0.5) / (self.pairs + 10.0);
         let mix = |share: f64, by: f64| by * share + (1.0 - by) * anywhere;

@@ -23,7 +23,7 @@ use crate::{
 pub struct Probabilities {
     /// The test failed of itself.
     pub flake: f64,
-    /// The run or the world was bad: a crowd of failures, or a change outside of the code.
+    /// A crowd of failures, or a change outside of the code.
     pub environment: f64,
     /// The code was broken before this branch, or the stable branch broke it.
     pub broken_before: f64,
@@ -62,7 +62,7 @@ pub struct FailureCause {
     pub text: Option<u32>,
     /// Whether it passed on retry.
     pub recovered: bool,
-    /// How probable each cause is.
+    /// The probability of each cause.
     pub probabilities: Probabilities,
     /// Probability that the test itself is unreliable.
     pub unreliable: f64,
@@ -88,7 +88,7 @@ impl Engine {
 
     /// The causes of the failures of a run, ascending by test, then execution; none where no run has this number.
     ///
-    /// At the time, the engine's window before the run is read. With hindsight, a window after it as well, until `now`.
+    /// At the time, it reads the engine's window before the run. With hindsight, it also reads the time until `now`.
     pub fn causes_of_run(
         &self,
         history: &History,
@@ -108,8 +108,8 @@ impl Engine {
 
     /// The causes of every failure of the window that ends at `now`: ascending by run, test, then execution.
     ///
-    /// At the time, each run is judged with the window before it, which takes the time of one look at that window for each
-    /// run with failures. With hindsight the window is looked at once.
+    /// At the time, each run is judged with the window before it, at the cost of one judgement of that window for each
+    /// run with failures. With hindsight the window is judged once.
     pub fn causes(
         &self,
         history: &History,
@@ -144,7 +144,7 @@ impl Engine {
     }
 }
 
-/// A window with what is common to all its failures.
+/// A window with the data that all its failures share.
 struct Scene<'h> {
     timeline: Timeline<'h>,
     background: Background,
