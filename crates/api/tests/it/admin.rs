@@ -122,11 +122,9 @@ async fn the_description_is_served_to_programs_and_to_people_and_to_no_client() 
     // Its own script, which the policy names by its hash, is all that runs.
     assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("<script>").count(), 1);
-    for elsewhere in ["src=", "http://", "https://", "@import", "url("] {
-        assert!(
-            !page.replace("http://127.0.0.1", "").contains(elsewhere),
-            "{elsewhere}"
-        );
+    // Addresses are text in examples, and nothing is loaded from one.
+    for elsewhere in ["src=", "href=\"http", "href=\"//", "@import", "url("] {
+        assert!(!page.contains(elsewhere), "{elsewhere}");
     }
     let key = format!("Bearer {}", api.seed.keys.good.reveal());
     for path in ["/openapi.json", "/docs"] {
