@@ -94,14 +94,11 @@ fn the_cookie_is_sealed_and_signing_out_ends_it() {
     let overview = format!("/p/{}", world.project);
     let cookie = world.cookie();
     assert_eq!(world.page(&overview, &cookie).status, 200);
-    let changed = format!(
-        "{}A",
-        cookie.strip_suffix(cookie.chars().last().unwrap()).unwrap()
-    );
+    // One character within the sealed part, none of whose bits are padding.
+    let mut changed = cookie.clone();
+    let other = if cookie[10..].starts_with('A') { "B" } else { "A" };
+    changed.replace_range(10..11, other);
     for cookie in [changed.as_str(), "", "assay=AAAA"] {
-        if cookie == world.cookie() {
-            continue;
-        }
         let answer = world.page(&overview, cookie);
         assert_eq!(answer.status, 303, "{cookie}");
         assert!(
