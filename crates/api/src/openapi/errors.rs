@@ -3,8 +3,10 @@
 use assay_access::check::Refusal;
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
 
+use serde_json::Value;
+
 use super::{
-    json::{Json, object, reference},
+    json::{object, reference},
     operations::Operation,
 };
 use crate::error::{ApiError, ErrorBody};
@@ -37,8 +39,8 @@ const COMMON: [(u16, &str, &str); 5] = [
 pub(super) const RATE_LIMITED: &str = "rate_limited";
 
 /// The responses of an operation other than its success: its own, then references to the common ones.
-pub(super) fn responses(operation: &Operation) -> Vec<(String, Json)> {
-    let own = own(operation);
+pub(super) fn responses(path: &str, operation: &Operation) -> Vec<(String, Value)> {
+    let own = own(path, operation);
     let mut responses: Vec<_> = [
         (400, "The request is not valid."),
         (404, "Nothing here has this id or name."),
@@ -55,7 +57,7 @@ pub(super) fn responses(operation: &Operation) -> Vec<(String, Json)> {
 }
 
 /// The common responses, by name.
-pub(super) fn components() -> Json {
+pub(super) fn components() -> Value {
     let common = common();
     COMMON
         .into_iter()
@@ -148,15 +150,15 @@ fn common() -> Vec<Failure> {
 }
 
 /// The errors of an operation that follow from its path and parameters.
-fn own(operation: &Operation) -> Vec<Failure> {
+fn own(path: &str, operation: &Operation) -> Vec<Failure> {
     let has_other_parameters = operation.query.iter().any(|name| *name != "days");
     let may = |failure: &Failure| match failure.code() {
         "invalid_period" => operation.query.contains(&"days"),
         "invalid_parameter" => has_other_parameters,
-        "ambiguous_test" | "test_not_found" => operation.path.contains("{testName}"),
-        "project_not_found" => operation.path.contains("{projectId}"),
-        "run_not_found" => operation.path.contains("{runId}"),
-        "error_not_found" => operation.path.contains("{fingerprint}"),
+        "ambiguous_test" | "test_not_found" => path.contains("{testName}"),
+        "project_not_found" => path.contains("{projectId}"),
+        "run_not_found" => path.contains("{runId}"),
+        "error_not_found" => path.contains("{fingerprint}"),
         other => panic!("which routes answer {other}?"),
     };
     let named = operation.query.iter().find(|name| **name != "days");
@@ -220,7 +222,7 @@ fn every_own(named: &'static str) -> Vec<Failure> {
     ]
 }
 
-fn response(summary: &str, failures: &[&Failure]) -> Json {
+fn response(summary: &str, failures: &[&Failure]) -> Value {
     let lines = failures
         .iter()
         .map(|failure| format!("\n- `{}`: {} {}", failure.code(), failure.when, failure.action));
@@ -228,10 +230,10 @@ fn response(summary: &str, failures: &[&Failure]) -> Json {
         .into_iter()
         .chain(lines)
         .collect();
-    let examples: Json = failures
+    let examples: Value = failures
         .iter()
         .map(|failure| {
-            let body = Json::of(&ErrorBody::of(&failure.error));
+            let body = serde_json::to_value(ErrorBody::of(&failure.error)).unwrap();
             (
                 failure.code(),
                 object([("summary", failure.when.into()), ("value", body)]),
@@ -253,11 +255,11 @@ fn response(summary: &str, failures: &[&Failure]) -> Json {
         ("description", description.into()),
         ("headers", headers(failures[0].status())),
         ("content", object([("application/json", body)])),
-        ("x-codes", Json::List(codes.collect())),
+        ("x-codes", Value::Array(codes.collect())),
     ])
 }
 
-fn headers(status: u16) -> Json {
+fn headers(status: u16) -> Value {
     let challenge = (status == 401).then_some("WWW-Authenticate");
     let later = (status == 503).then_some("Retry-After");
     ["Cache-Control", "X-Request-Id"]
@@ -268,7 +270,7 @@ fn headers(status: u16) -> Json {
         .collect()
 }
 
-fn too_many_requests() -> Json {
+fn too_many_requests() -> Value {
     let when = "More than 60 requests within a window of 60 seconds with one read key, however the header is spelled.";
     let action = "Wait 60 seconds, then retry.";
     let code = object([
@@ -281,6 +283,6 @@ fn too_many_requests() -> Json {
             "description",
             format!("{when} The body is empty, and there is no `Retry-After` header. {action}").into(),
         ),
-        ("x-codes", Json::List(vec![code])),
+        ("x-codes", Value::Array(vec![code])),
     ])
 }

@@ -1,10 +1,12 @@
 //! The headers of responses.
 
-use super::json::{Json, object, reference};
+use serde_json::Value;
+
+use super::json::{object, reference};
 
 /// Every header, by its name.
-pub(super) fn components() -> Json {
-    let text = |rules: Option<(&'static str, Json)>| -> Json {
+pub(super) fn components() -> Value {
+    let text = |rules: Option<(&'static str, Value)>| -> Value {
         [("type", "string".into())].into_iter().chain(rules).collect()
     };
     let date_time = || text(Some(("format", "date-time".into())));
@@ -33,7 +35,7 @@ pub(super) fn components() -> Json {
 }
 
 /// The headers of a successful answer.
-pub(super) fn of_success(tagged: bool) -> Json {
+pub(super) fn of_success(tagged: bool) -> Value {
     [
         "Cache-Control",
         "Vary",

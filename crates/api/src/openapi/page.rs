@@ -3,9 +3,10 @@
 
 use assay_components::{STYLE, mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
 
 use super::{
-    json::{Fields, Json},
+    json::{Fields, fields, list, pretty, shortened},
     schemas::{or_null, referred},
 };
 use crate::routes::BASE;
@@ -15,9 +16,9 @@ const OWN_STYLE: &str = include_str!("page.css");
 pub(super) const SCRIPT: &str = include_str!("page.js");
 
 /// The document as a page.
-pub(super) fn render(document: &Json) -> String {
+pub(super) fn render(document: &Value) -> String {
     let page = Page(document);
-    let info = &document.fields()["info"];
+    let info = &document["info"];
     let base = page.base();
     html! {
         (DOCTYPE)
@@ -40,7 +41,7 @@ pub(super) fn render(document: &Json) -> String {
                         (copy("setup"))
                     }
                     (page.prose(text(info, "description")))
-                    @for (path, item) in page.part("paths") { (page.operation(path, &item.fields()["get"])) }
+                    @for (path, item) in page.part("paths") { (page.operation(path, &item["get"])) }
                     section id="errors" {
                         h2 { "Errors of every route" }
                         @for (status, response) in page.common() { (page.response(status, response)) }
@@ -70,43 +71,43 @@ fn copy(id: &str) -> Markup {
     html! { button type="button" data-copy=(id) hidden { "Copy" } }
 }
 
-struct Page<'a>(&'a Json);
+struct Page<'a>(&'a Value);
 
 impl<'a> Page<'a> {
     fn part(&self, name: &str) -> &'a Fields {
-        self.0.fields()[name].fields()
+        fields(&self.0[name])
     }
 
     fn component(&self, kind: &str) -> &'a Fields {
-        self.part("components")[kind].fields()
+        fields(&self.part("components")[kind])
     }
 
     /// The value, or the target of its reference.
-    fn resolve(&self, kind: &str, value: &'a Json) -> &'a Json {
-        referred(value.fields()).map_or(value, |name| &self.component(kind)[name])
+    fn resolve(&self, kind: &str, value: &'a Value) -> &'a Value {
+        referred(fields(value)).map_or(value, |name| &self.component(kind)[name])
     }
 
     /// The responses that every operation refers to, with their statuses.
-    fn common(&self) -> impl Iterator<Item = (&'a String, &'a Json)> {
+    fn common(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
         let first = self.part("paths").values().next();
         first
             .into_iter()
-            .flat_map(|item| item.fields()["get"].fields()["responses"].fields())
-            .filter(|(_, response)| referred(response.fields()).is_some())
+            .flat_map(|item| fields(&item["get"]["responses"]))
+            .filter(|(_, response)| referred(fields(response)).is_some())
             .map(|(status, response)| (status, self.resolve("responses", response)))
     }
 
     /// The address below which the routes lie, of a server as it comes.
     fn base(&self) -> String {
-        let server = self.0.fields()["servers"].list().first().unwrap();
-        let origin = text(&server.fields()["variables"].fields()["origin"], "default");
+        let server = &self.0["servers"][0];
+        let origin = text(&server["variables"]["origin"], "default");
         text(server, "url").replace("{origin}", origin)
     }
 
     /// Whether this is the id of an operation.
     fn is_operation(&self, id: &str) -> bool {
         let mut operations = self.part("paths").values();
-        operations.any(|item| text(&item.fields()["get"], "operationId") == id)
+        operations.any(|item| text(&item["get"], "operationId") == id)
     }
 
     fn contents(&self) -> Markup {
@@ -115,11 +116,11 @@ impl<'a> Page<'a> {
                 p.brand { (mark()) "Assay" }
                 label.search hidden { span.unseen { "Search routes and fields" } input type="search" placeholder="Search" autocomplete="off"; }
                 p.sub #found role="status" {}
-                @for tag in self.0.fields()["tags"].list() {
+                @for tag in list(&self.0["tags"]) {
                     h2 title=(text(tag, "description")) { (text(tag, "name")) }
                     ul { @for item in self.part("paths").values() {
-                        @let operation = &item.fields()["get"];
-                        @if operation.fields()["tags"].list() == [text(tag, "name").into()] {
+                        @let operation = &item["get"];
+                        @if operation["tags"][0] == text(tag, "name") {
                             li { a href={ "#" (text(operation, "operationId")) } { (text(operation, "summary")) " " code { (text(operation, "operationId")) } } }
                         }
                     } }
@@ -130,24 +131,23 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn operation(&self, path: &str, operation: &'a Json) -> Markup {
-        let parameters: Vec<_> = operation.fields()["parameters"]
-            .list()
+    fn operation(&self, path: &str, operation: &'a Value) -> Markup {
+        let parameters: Vec<_> = list(&operation["parameters"])
             .iter()
             .map(|parameter| self.resolve("parameters", parameter))
             .collect();
         let id = text(operation, "operationId");
         let curl = format!("curl-{id}");
-        let answer = &operation.fields()["responses"].fields()["200"];
+        let answer = &operation["responses"]["200"];
         let example = answer
             .get("content")
-            .and_then(|content| content.fields()["application/json"].get("example"));
+            .and_then(|content| content["application/json"].get("example"));
         html! {
             section id=(id) {
                 h2 { (text(operation, "summary")) " " code.id { (id) } }
                 p.route { code { "GET " (BASE) (path) } }
                 div.copied { pre id=(curl) { (command(path)) } (copy(&curl)) }
-                @if let Some(example) = example { pre.example tabindex="0" { (example.shortened().pretty()) } }
+                @if let Some(example) = example { pre.example tabindex="0" { (pretty(&shortened(example))) } }
                 (self.prose(text(operation, "description")))
                 h3 { "Parameters" }
                 div.panel.wide tabindex="0" role="group" aria-label={ "Parameters of " (id) } {
@@ -156,30 +156,30 @@ impl<'a> Page<'a> {
                         tbody { @for parameter in parameters { tr {
                             th scope="row" { code { (text(parameter, "name")) } }
                             td { (text(parameter, "in")) }
-                            td { (Self::kind(&parameter.fields()["schema"])) }
+                            td { (Self::kind(&parameter["schema"])) }
                             td { (self.line(text(parameter, "description"))) }
                         } } }
                     }
                 }
-                @for (status, response) in operation.fields()["responses"].fields() {
-                    @if referred(response.fields()).is_none() { (self.response(status, response)) }
+                @for (status, response) in fields(&operation["responses"]) {
+                    @if referred(fields(response)).is_none() { (self.response(status, response)) }
                 }
                 p { "And " a href="#errors" { "the errors of every route" } "." }
             }
         }
     }
 
-    fn response(&self, status: &str, response: &'a Json) -> Markup {
+    fn response(&self, status: &str, response: &'a Value) -> Markup {
         let body = response
             .get("content")
-            .map(|content| &content.fields()["application/json"]);
-        let codes = response.get("x-codes").map_or(&[][..], Json::list);
+            .map(|content| &content["application/json"]);
+        let codes = response.get("x-codes").map_or(&[][..], list);
         html! {
             h3 { (status) }
             @if codes.is_empty() {
                 p {
                     (self.line(text(response, "description")))
-                    @if let Some(body) = body { " " (Self::kind(&body.fields()["schema"])) }
+                    @if let Some(body) = body { " " (Self::kind(&body["schema"])) }
                 }
             } @else {
                 div.panel.wide tabindex="0" role="group" aria-label={ "Errors with status " (status) } {
@@ -196,20 +196,20 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn schema(&self, name: &str, schema: &'a Json) -> Markup {
+    fn schema(&self, name: &str, schema: &'a Value) -> Markup {
         html! {
             div.schema id={ "schema-" (name) } {
                 h3 { (name) }
-                @if let Some(description) = schema.get("description").and_then(Json::text) { (self.prose(description)) }
+                @if let Some(description) = schema.get("description").and_then(Value::as_str) { (self.prose(description)) }
                 @if let Some(properties) = schema.get("properties") {
-                    @let required = schema.fields()["required"].list();
+                    @let required = list(&schema["required"]);
                     div.panel.wide tabindex="0" role="group" aria-label={ "Fields of " (name) } {
                         table {
                             thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } th scope="col" { "Meaning" } } }
-                            tbody { @for (field, schema) in properties.fields() { tr {
+                            tbody { @for (field, schema) in fields(properties) { tr {
                                 th scope="row" { code { (field) } @if !required.contains(&field.as_str().into()) { " (optional)" } }
                                 td { (Self::kind(schema)) }
-                                td { (self.line(schema.get("description").and_then(Json::text).unwrap_or_default())) }
+                                td { (self.line(schema.get("description").and_then(Value::as_str).unwrap_or_default())) }
                             } } }
                         }
                     }
@@ -219,26 +219,26 @@ impl<'a> Page<'a> {
     }
 
     /// The type of a value in a few words, with its rules.
-    fn kind(schema: &Json) -> Markup {
-        if let Some(name) = referred(schema.fields()) {
+    fn kind(schema: &Value) -> Markup {
+        if let Some(name) = referred(fields(schema)) {
             return html! { a href={ "#schema-" (name) } { (name) } };
         }
-        if let Some(choice) = or_null(schema.fields()) {
+        if let Some(choice) = or_null(fields(schema)) {
             return html! { (Self::kind(choice)) " or null" };
         }
-        let types = &schema.fields()["type"];
+        let types = &schema["type"];
         let names: Vec<_> = types
-            .text()
+            .as_str()
             .into_iter()
-            .chain(types.list().iter().filter_map(Json::text))
+            .chain(list(types).iter().filter_map(Value::as_str))
             .collect();
         html! {
             @if let Some(items) = schema.get("items") { "array of " (Self::kind(items)) }
             @else if let Some(words) = schema.get("enum") {
-                @for (index, word) in words.list().iter().enumerate() { @if index > 0 { ", " } code { (plain(word)) } }
+                @for (index, word) in list(words).iter().enumerate() { @if index > 0 { ", " } code { (plain(word)) } }
             }
             @else { (names.join(" or ")) }
-            @if let Some(format) = schema.get("format").and_then(Json::text).filter(|format| format.contains('-') || *format == "uuid") { ", " (format) }
+            @if let Some(format) = schema.get("format").and_then(Value::as_str).filter(|format| format.contains('-') || *format == "uuid") { ", " (format) }
             @if let Some(pattern) = schema.get("pattern") { ", " code { (plain(pattern)) } }
             @for (rule, words) in [("minimum", "at least"), ("maximum", "at most"), ("minLength", "characters: at least"), ("maxLength", "at most"), ("default", "default")] {
                 @if let Some(value) = schema.get(rule) { ", " (words) " " (plain(value)) }
@@ -271,15 +271,15 @@ impl<'a> Page<'a> {
     }
 }
 
-fn text<'a>(value: &'a Json, field: &str) -> &'a str {
-    value.get(field).and_then(Json::text).unwrap_or_default()
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn plain(value: &Json) -> String {
+fn plain(value: &Value) -> String {
     match value {
-        Json::Text(text) => text.clone(),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::List(_) | Json::Object(_) => {
-            value.pretty().trim().to_owned()
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
         }
     }
 }

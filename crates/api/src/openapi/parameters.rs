@@ -9,7 +9,9 @@ use assay_domain::{
     window::Days,
 };
 
-use super::json::{Fields, Json, object, texts};
+use serde_json::Value;
+
+use super::json::{Fields, object, texts};
 
 const PROJECT: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
 const RUN: &str = "01a1fb15-b298-7514-9198-bcb385600000";
@@ -38,7 +40,7 @@ pub(super) fn components() -> Fields {
         ("errorSort", query("sort", text([("enum", texts(SignatureSort::ALL)), ("default", SignatureSort::Occurrences.as_str().into())]), "The order: by occurrences, by the number of tests, by the latest or by the first occurrence; the largest or latest first.", None)),
         ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end answers the last page.", None)),
         ("perPage", per_page()),
-        ("limit", query("limit", integer([("enum", Json::List(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "Failures a page.", None)),
+        ("limit", query("limit", integer([("enum", Value::Array(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "Failures a page.", None)),
         ("causeMode", query("mode", text([("enum", texts(Knowledge::ALL)), ("default", Knowledge::AtTheTime.as_str().into())]), "Whether later runs count: `at_the_time` reads the runs that started until this one, `hindsight` also those of the 14 days after it.", None)),
         ("cursor", query("cursor", text([("pattern", "^[0-9A-Za-z_-]{1,64}$".into())]), "Opaque. Pass `nextCursor` for older runs; pass `prevCursor` together with `direction=prev` for newer ones.", Some("AQAAAaH6RsnYAAAACAY22YE"))),
         ("direction", query("direction", text([("enum", texts(["next", "prev"])), ("default", "next".into())]), "Older (`next`) or newer (`prev`) runs than the cursor. `prev` needs a cursor.", None)),
@@ -57,7 +59,7 @@ pub(super) fn component(name: &str) -> String {
     format!("{name}Parameter")
 }
 
-fn path(name: &str, schema: Json, example: &str, description: &str) -> Json {
+fn path(name: &str, schema: Value, example: &str, description: &str) -> Value {
     object([
         ("name", name.into()),
         ("in", "path".into()),
@@ -68,7 +70,7 @@ fn path(name: &str, schema: Json, example: &str, description: &str) -> Json {
     ])
 }
 
-fn query(name: &str, schema: Json, description: &str, example: Option<&str>) -> Json {
+fn query(name: &str, schema: Value, description: &str, example: Option<&str>) -> Value {
     let mut parameter = object([
         ("name", name.into()),
         ("in", "query".into()),
@@ -77,14 +79,12 @@ fn query(name: &str, schema: Json, description: &str, example: Option<&str>) -> 
         ("schema", schema),
     ]);
     if let Some(example) = example {
-        parameter
-            .fields_mut()
-            .insert("example".to_owned(), example.into());
+        parameter["example"] = example.into();
     }
     parameter
 }
 
-fn header(name: &str, description: &str) -> Json {
+fn header(name: &str, description: &str) -> Value {
     object([
         ("name", name.into()),
         ("in", "header".into()),
@@ -94,10 +94,10 @@ fn header(name: &str, description: &str) -> Json {
     ])
 }
 
-fn days() -> Json {
+fn days() -> Value {
     let lengths = Days::ALL.map(|days| days.count().into());
     let schema = integer([
-        ("enum", Json::List(lengths.to_vec())),
+        ("enum", Value::Array(lengths.to_vec())),
         ("default", Days::default().count().into()),
     ]);
     let description = "The period in days, ending now. It must not exceed the plan's retention (Standard 60, Pro 90): \
@@ -105,17 +105,17 @@ fn days() -> Json {
     query("days", schema, description, None)
 }
 
-fn per_page() -> Json {
+fn per_page() -> Value {
     let sizes =
         [PerPage::Ten, PerPage::TwentyFive, PerPage::Fifty].map(|size| i64::from(size.count()).into());
     let schema = integer([
-        ("enum", Json::List(sizes.to_vec())),
+        ("enum", Value::Array(sizes.to_vec())),
         ("default", i64::from(PerPage::default().count()).into()),
     ]);
     query("perPage", schema, "Entries a page.", None)
 }
 
-fn file_path() -> Json {
+fn file_path() -> Value {
     let description = "The stored file of the test; empty for a test without a file. Needed only where the name stands in \
                        several files, which `ambiguous_test` lists.";
     let mut parameter = query(
@@ -124,15 +124,14 @@ fn file_path() -> Json {
         description,
         Some("tests/api/cart.spec.ts"),
     );
-    let fields = parameter.fields_mut();
-    fields.insert("allowEmptyValue".to_owned(), true.into());
+    parameter["allowEmptyValue"] = true.into();
     parameter
 }
 
-fn text<const N: usize>(rules: [(&str, Json); N]) -> Json {
+fn text<const N: usize>(rules: [(&str, Value); N]) -> Value {
     [("type", "string".into())].into_iter().chain(rules).collect()
 }
 
-fn integer<const N: usize>(rules: [(&str, Json); N]) -> Json {
+fn integer<const N: usize>(rules: [(&str, Value); N]) -> Value {
     [("type", "integer".into())].into_iter().chain(rules).collect()
 }

@@ -1,22 +1,23 @@
 //! The schemas of the answers, from the types that are answered.
 
+use serde_json::Value;
 use utoipa::{
     ToSchema,
     openapi::{RefOr, Schema},
 };
 
-use super::json::{Fields, Json, texts};
+use super::json::{Fields, each_object, fields, fields_mut, list, object, texts};
 
 /// Fields that are present only on request. Every other field is always present.
 const LEFT_OUT: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
 
 /// Notes a type and every type in it, and answers its name.
-pub(super) type Register = fn(&mut Noted) -> String;
+pub(crate) type Register = fn(&mut Noted) -> String;
 
 /// Types by name, as their derived schemas describe them.
-pub(super) type Noted = Vec<(String, RefOr<Schema>)>;
+pub(crate) type Noted = Vec<(String, RefOr<Schema>)>;
 
-pub(super) fn register<T: ToSchema>(noted: &mut Noted) -> String {
+pub(crate) fn register<T: ToSchema>(noted: &mut Noted) -> String {
     T::schemas(noted);
     noted.push((T::name().into_owned(), T::schema()));
     T::name().into_owned()
@@ -27,22 +28,22 @@ pub(super) fn register<T: ToSchema>(noted: &mut Noted) -> String {
 pub(super) fn components(noted: Noted) -> Fields {
     let raw: Fields = noted
         .into_iter()
-        .map(|(name, schema)| (name, Json::of(&schema)))
+        .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap()))
         .collect();
     let mut schemas: Fields = raw
         .iter()
         .filter(|(_, schema)| !is_scalar(schema))
         .map(|(name, schema)| {
             let mut schema = merged(schema.clone(), &raw);
-            schema.each_object(&mut |fields| inline_scalar(fields, &raw));
-            schema.each_object(&mut require_all);
+            each_object(&mut schema, &mut |fields| inline_scalar(fields, &raw));
+            each_object(&mut schema, &mut require_all);
             (name.clone(), schema)
         })
         .collect();
     for (name, field) in LEFT_OUT {
-        leave_out(schemas[name].fields_mut(), field);
+        leave_out(fields_mut(&mut schemas[name]), field);
     }
-    schemas.sort_unstable_keys();
+    schemas.sort_keys();
     schemas
 }
 
@@ -50,30 +51,32 @@ pub(super) fn components(noted: Noted) -> Fields {
 pub(super) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
     let mut used = roots.to_vec();
     for schema in schemas.values_mut() {
-        schema.each_object(&mut |fields| used.extend(referred(fields).map(str::to_owned)));
+        each_object(schema, &mut |fields| {
+            used.extend(referred(fields).map(str::to_owned))
+        });
     }
     schemas.retain(|name, _| used.contains(name));
     schemas
 }
 
 /// Whether this is a text with a format, such as a date-time, which is inlined.
-fn is_scalar(schema: &Json) -> bool {
-    schema.get("type").and_then(Json::text) == Some("string") && schema.get("enum").is_none()
+fn is_scalar(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("string") && schema.get("enum").is_none()
 }
 
 /// One object in place of those that serde flattens into it.
-fn merged(schema: Json, raw: &Fields) -> Json {
+fn merged(schema: Value, raw: &Fields) -> Value {
     let Some(parts) = schema.get("allOf") else {
         return schema;
     };
     // An object's own fields first, as they mostly are in the answer.
-    let mut parts = parts.list().to_vec();
-    parts.sort_by_key(|part| referred(part.fields()).is_some());
+    let mut parts = list(parts).to_vec();
+    parts.sort_by_key(|part| referred(fields(part)).is_some());
     let properties = parts.iter().flat_map(|part| {
-        let part = referred(part.fields()).map_or(part, |name| &raw[name]);
+        let part = referred(fields(part)).map_or(part, |name| &raw[name]);
         let part = merged(part.clone(), raw);
         part.get("properties")
-            .map(|properties| properties.fields().clone())
+            .map(|properties| fields(properties).clone())
             .unwrap_or_default()
     });
     let properties: Fields = properties.collect();
@@ -81,13 +84,13 @@ fn merged(schema: Json, raw: &Fields) -> Json {
     [("type", Some("object".into())), ("description", description)]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
-        .chain([("properties", Json::Object(properties))])
+        .chain([("properties", Value::Object(properties))])
         .collect()
 }
 
 /// The name of the schema that an object refers to.
 pub(super) fn referred(fields: &Fields) -> Option<&str> {
-    fields.get("$ref")?.text()?.rsplit('/').next()
+    fields.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
 /// Replaces a reference to a scalar by the scalar. The description of a choice between a type and null moves outside.
@@ -103,7 +106,7 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     let Some(mut choice) = or_null(fields).cloned() else {
         return;
     };
-    if let Some(description) = choice.fields_mut().shift_remove("description") {
+    if let Some(description) = fields_mut(&mut choice).shift_remove("description") {
         fields.insert("description".to_owned(), description);
     }
     // The choice was visited before, so a scalar is already inlined.
@@ -112,15 +115,15 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
         put_first(fields, &choice);
         fields["type"] = texts(["string", "null"]);
     } else {
-        let null = [("type", "null".into())].into_iter().collect();
-        fields["oneOf"] = Json::List(vec![choice, null]);
+        let null = object([("type", "null".into())]);
+        fields["oneOf"] = Value::Array(vec![choice, null]);
     }
 }
 
 /// The type of a choice between it and null; none if this is no such choice.
-pub(super) fn or_null(fields: &Fields) -> Option<&Json> {
-    let choices = fields.get("oneOf")?.list();
-    let is_null = |choice: &&Json| choice.get("type").and_then(Json::text) == Some("null");
+pub(super) fn or_null(fields: &Fields) -> Option<&Value> {
+    let choices = list(fields.get("oneOf")?);
+    let is_null = |choice: &&Value| choice.get("type").and_then(Value::as_str) == Some("null");
     if choices.iter().filter(is_null).count() != 1 || choices.len() != 2 {
         return None;
     }
@@ -128,26 +131,25 @@ pub(super) fn or_null(fields: &Fields) -> Option<&Json> {
 }
 
 /// Adds the schema before the other fields, which are kept where both have one.
-fn put_first(fields: &mut Fields, schema: &Json) {
+fn put_first(fields: &mut Fields, schema: &Value) {
     let kept = std::mem::take(fields);
-    fields.extend(schema.fields().clone());
+    fields.extend(self::fields(schema).clone());
     fields.extend(kept);
 }
 
 /// Every field of an answer is always present, null where unknown.
 fn require_all(fields: &mut Fields) {
     if let Some(properties) = fields.get_mut("properties") {
-        properties.fields_mut().values_mut().for_each(say_null);
-        let names = texts(properties.fields().keys());
+        fields_mut(properties).values_mut().for_each(say_null);
+        let names = texts(self::fields(properties).keys());
         fields.insert("required".to_owned(), names);
     }
 }
 
 /// Replaces the word none of the code by null of JSON.
-fn say_null(schema: &mut Json) {
-    let nullable =
-        schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], Json::list).is_empty();
-    if let Some(Json::Text(description)) = schema.fields_mut().get_mut("description")
+fn say_null(schema: &mut Value) {
+    let nullable = schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], list).is_empty();
+    if let Some(Value::String(description)) = fields_mut(schema).get_mut("description")
         && nullable
     {
         *description = description.replace("None ", "Null ").replace("none ", "null ");
@@ -156,14 +158,14 @@ fn say_null(schema: &mut Json) {
 
 /// A field that is left out instead of null.
 fn leave_out(fields: &mut Fields, field: &str) {
-    let property = fields["properties"].fields_mut()[field].fields_mut();
-    let choice = or_null(property).unwrap().fields().clone();
+    let property = fields_mut(&mut fields["properties"][field]);
+    let choice = self::fields(or_null(property).unwrap()).clone();
     property.shift_remove("oneOf");
     property.extend(choice);
-    let required = fields["required"].list().iter();
-    fields["required"] = Json::List(
+    let required = list(&fields["required"]).iter();
+    fields["required"] = Value::Array(
         required
-            .filter(|name| name.text() != Some(field))
+            .filter(|name| name.as_str() != Some(field))
             .cloned()
             .collect(),
     );

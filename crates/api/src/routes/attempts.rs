@@ -15,14 +15,36 @@ use assay_explain::{
 };
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
     call::{Call, found},
     error::ApiError,
 };
 
-/// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`: the test's attempts, execution by execution. Tagged.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listAttempts",
+        tag: "Runs",
+        cost: "cheap",
+        summary: "List the attempts of a test in a run",
+        description: "The attempts of one test in one run, execution by execution and oldest first, with their errors and a ready-made prompt for an assistant that has the repository open.",
+        query: &["filePath"],
+        tagged: true,
+        answer: register::<AttemptList>,
+        example: include_str!("../openapi/examples/attempts.json"),
+    }),
+};
+
+/// The test's attempts, execution by execution. Tagged.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;

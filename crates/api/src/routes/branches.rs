@@ -3,10 +3,32 @@
 use assay_domain::project::ProjectTag;
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{answer::Answer, call::Call, error::ApiError};
 
-/// `GET /projects/{projectId}/branches`: every branch with a visible run, in alphabetical order. Tagged.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/branches`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/branches",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listBranches",
+        tag: "Projects",
+        cost: "cheap",
+        summary: "List the branches of a project",
+        description: "Every branch that the project has visible runs on, in alphabetical order without regard to case; branches that differ in case alone are ordered by code point.",
+        query: &[],
+        tagged: true,
+        answer: register::<BranchList>,
+        example: include_str!("../openapi/examples/branches.json"),
+    }),
+};
+
+/// Every branch with a visible run, in alphabetical order. Tagged.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let branches = call.store.branches(&project)?;
     Answer::tagged(&BranchList {

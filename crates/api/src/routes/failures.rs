@@ -3,11 +3,33 @@
 use assay_domain::cause::Knowledge;
 use assay_explain::failures::{FailuresQuery, run_failures};
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{answer::Answer, call::Call, error::ApiError};
 
-/// `GET /projects/{projectId}/runs/{runId}/failures`: the failed and recovered tests of a run, each with its cause, and what
+/// `GET /projects/{projectId}/runs/{runId}/failures`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/runs/{runId}/failures",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listRunFailures",
+        tag: "Runs",
+        cost: "moderate (runs the flakiness engine on the failed tests)",
+        summary: "Explain the failures of a run",
+        description: "Why each failed or recovered test of the run failed: the test itself, the environment, a breakage from before, or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` says what to do about the run: go on, run the same revision again, or stop. By default only runs that had started until this one count.",
+        query: &["causeMode", "page", "limit"],
+        tagged: false,
+        answer: register::<assay_explain::failures::RunFailures>,
+        example: include_str!("../openapi/examples/failures.json"),
+    }),
+};
+
+/// The failed and recovered tests of a run, each with its cause, and what
 /// to do about the run.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let knowledge = parameters.word("mode")?.unwrap_or(Knowledge::AtTheTime);
     let page = parameters.page()?;

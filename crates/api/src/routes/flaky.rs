@@ -3,10 +3,39 @@
 use assay_domain::verdict::{FlakySort, VerdictStatus};
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{answer::Answer, call::Call, error::ApiError};
 
-/// `GET /projects/{projectId}/flaky`: flaky and broken tests of the last 14 days, judged now.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/flaky`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/flaky",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listFlakyTests",
+        tag: "Flakiness",
+        cost: "expensive (runs the flakiness engine live on every call)",
+        summary: "List flaky and broken tests",
+        description: "Flaky and broken tests as the engine judges them now, over its fixed window of 14 days. `failingCount` counts the tests whose newest runs failed and that are neither; the list leaves them out. Call it once per question, not in a loop; for a single test use its status.",
+        query: &[
+            "flakyStatus",
+            "flakySort",
+            "testSearch",
+            "page",
+            "perPage",
+            "explain",
+        ],
+        tagged: false,
+        answer: register::<assay_explain::flaky::FlakyList>,
+        example: include_str!("../openapi/examples/flaky.json"),
+    }),
+};
+
+/// Flaky and broken tests of the last 14 days, judged now.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let query = FlakyQuery {
         status: parameters.parse("status", "must be one of flaky, broken", |word| match word {

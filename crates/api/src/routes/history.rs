@@ -9,14 +9,36 @@ use assay_domain::{
 };
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::{Call, found},
     error::ApiError,
 };
 
-/// `GET /projects/{projectId}/tests/{testName}`: how the test ended in each run of the period, newest first.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/tests/{testName}`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/tests/{testName}",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "getTestHistory",
+        tag: "Tests",
+        cost: "moderate",
+        summary: "Show the history of a test",
+        description: "How the test ended in each run of the period, on every branch, newest first. The oldest occurrence with `anyFailedAttempt` tells since when it fails; a test that passed on a retry has `status` `passed` there.",
+        query: &["filePath", "days"],
+        tagged: false,
+        answer: register::<HistoryAnswer>,
+        example: include_str!("../openapi/examples/history.json"),
+    }),
+};
+
+/// How the test ended in each run of the period, newest first.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let file = query.file()?;
     let window = query.window()?;

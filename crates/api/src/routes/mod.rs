@@ -1,15 +1,15 @@
-//! The route table. Each resource has a file, with its handlers and their envelopes.
+//! The route table. Each resource has a file with its routes: path, handler, answer, parameters and documentation.
 
-pub(crate) mod attempts;
-pub(crate) mod branches;
-pub(crate) mod failures;
-pub(crate) mod flaky;
-pub(crate) mod history;
-pub(crate) mod projects;
-pub(crate) mod runs;
-pub(crate) mod settings;
-pub(crate) mod signatures;
-pub(crate) mod verdict;
+mod attempts;
+mod branches;
+mod failures;
+mod flaky;
+mod history;
+mod projects;
+mod runs;
+mod settings;
+mod signatures;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ use actix_web::{
     web::{self, ServiceConfig},
 };
 
+#[cfg(test)]
+use crate::openapi::Operation;
 use crate::{
     answer::Answer,
     app::App,
@@ -37,70 +39,25 @@ pub struct Route {
     pub(crate) handler: Handler,
     /// Whether its answers may be large, so that it reserves memory before it begins.
     pub(crate) is_large: bool,
+    /// What the OpenAPI document says of it.
+    #[cfg(test)]
+    pub(crate) operation: Option<Operation>,
 }
 
 /// Every route. All are for GET and HEAD.
 pub const ROUTES: &[Route] = &[
-    Route {
-        path: "/projects",
-        handler: projects::list,
-        is_large: false,
-    },
-    Route {
-        path: "/projects/{projectId}/runs",
-        handler: runs::list,
-        is_large: false,
-    },
-    Route {
-        path: "/projects/{projectId}/runs/{runId}",
-        handler: runs::detail,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/runs/{runId}/failures",
-        handler: failures::list,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
-        handler: attempts::list,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/errors",
-        handler: signatures::list,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/errors/{fingerprint}",
-        handler: signatures::detail,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/tests/{testName}",
-        handler: history::list,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/tests/{testName}/status",
-        handler: verdict::status,
-        is_large: false,
-    },
-    Route {
-        path: "/projects/{projectId}/flaky",
-        handler: flaky::list,
-        is_large: true,
-    },
-    Route {
-        path: "/projects/{projectId}/settings",
-        handler: settings::show,
-        is_large: false,
-    },
-    Route {
-        path: "/projects/{projectId}/branches",
-        handler: branches::list,
-        is_large: true,
-    },
+    projects::LIST,
+    runs::LIST,
+    runs::DETAIL,
+    failures::LIST,
+    attempts::LIST,
+    signatures::LIST,
+    signatures::DETAIL,
+    history::LIST,
+    verdict::STATUS,
+    flaky::LIST,
+    settings::SHOW,
+    branches::LIST,
 ];
 
 /// Any other path. It requires a key too, so that the routes are not visible without one.
@@ -108,12 +65,16 @@ static NO_ROUTE: Route = Route {
     path: "(no route)",
     handler: no_route,
     is_large: false,
+    #[cfg(test)]
+    operation: None,
 };
 /// Any other method on a path of the table.
 static NO_METHOD: Route = Route {
     path: "(no method)",
     handler: no_method,
     is_large: false,
+    #[cfg(test)]
+    operation: None,
 };
 
 /// Mounts the API on an actix application, which is one worker's.

@@ -10,14 +10,44 @@ use assay_domain::{
 use assay_explain::cursor;
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::Call,
     error::ApiError,
 };
 
-/// `GET /projects/{projectId}/runs`: runs in the period, newest first, one row per logical run.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/runs`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/runs",
+    handler: list,
+    is_large: false,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listRuns",
+        tag: "Runs",
+        cost: "cheap to moderate (one bounded scan)",
+        summary: "List the runs of a period",
+        description: "Runs in the period, newest first, one row per logical run. A cursor holds a position only: runs that arrive while paging neither repeat nor hide others. A page without runs still leads back.",
+        query: &[
+            "days",
+            "branch",
+            "sha",
+            "runStatus",
+            "perPage",
+            "cursor",
+            "direction",
+        ],
+        tagged: false,
+        answer: register::<RunList>,
+        example: include_str!("../openapi/examples/runs.json"),
+    }),
+};
+
+/// Runs in the period, newest first, one row per logical run.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let window = query.window()?;
     let (branch, sha, status) = (query.text("branch")?, query.sha()?, query.word("status")?);
@@ -38,9 +68,28 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     Answer::of(&RunList::new(&project, &asked, page))
 }
 
-/// `GET /projects/{projectId}/runs/{runId}`: one logical run, by the id of any of its shards, and every test's
+/// `GET /projects/{projectId}/runs/{runId}`.
+pub(super) const DETAIL: Route = Route {
+    path: "/projects/{projectId}/runs/{runId}",
+    handler: detail,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "getRun",
+        tag: "Runs",
+        cost: "moderate (reads every result of the run)",
+        summary: "Show a run and every test's final attempt",
+        description: "One logical run, by the id of any of its shards. A test that passed on a retry has no error here; its attempts have.",
+        query: &[],
+        tagged: true,
+        answer: register::<RunAnswer>,
+        example: include_str!("../openapi/examples/run.json"),
+    }),
+};
+
+/// One logical run, by the id of any of its shards, and every test's
 /// final attempt. Tagged.
-pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
+fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let mut run = call
         .store

@@ -3,10 +3,32 @@
 use assay_domain::{project::ProjectTag, settings::Settings};
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{answer::Answer, call::Call, error::ApiError};
 
-/// `GET /projects/{projectId}/settings`: the configuration, without any secret. Tagged.
-pub(crate) fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/settings`.
+pub(super) const SHOW: Route = Route {
+    path: "/projects/{projectId}/settings",
+    handler: show,
+    is_large: false,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "getSettings",
+        tag: "Projects",
+        cost: "cheap",
+        summary: "Show a project's configuration",
+        description: "The configuration, never with a key, token or webhook.",
+        query: &[],
+        tagged: true,
+        answer: register::<SettingsAnswer>,
+        example: include_str!("../openapi/examples/settings.json"),
+    }),
+};
+
+/// The configuration, without any secret. Tagged.
+fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let settings = call.store.settings(&project)?;
     Answer::tagged(&SettingsAnswer {

@@ -8,10 +8,40 @@ use assay_domain::{
 };
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{answer::Answer, call::Call, error::ApiError};
 
-/// `GET /projects/{projectId}/errors`: the signatures that occurred in the period.
-pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/errors`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/errors",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listErrors",
+        tag: "Errors",
+        cost: "moderate",
+        summary: "List the error signatures of a period",
+        description: "The signatures that occurred in the period. Counts cover the period; `firstSeen` covers everything still visible.",
+        query: &[
+            "days",
+            "branch",
+            "category",
+            "errorSearch",
+            "errorSort",
+            "page",
+            "perPage",
+        ],
+        tagged: false,
+        answer: register::<SignatureList>,
+        example: include_str!("../openapi/examples/signatures.json"),
+    }),
+};
+
+/// The signatures that occurred in the period.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let asked = SignatureQuery {
         window: query.window()?,
@@ -34,9 +64,28 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// `GET /projects/{projectId}/errors/{fingerprint}`: a signature with the tests it hits and the runs it
+/// `GET /projects/{projectId}/errors/{fingerprint}`.
+pub(super) const DETAIL: Route = Route {
+    path: "/projects/{projectId}/errors/{fingerprint}",
+    handler: detail,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "getError",
+        tag: "Errors",
+        cost: "moderate",
+        summary: "Show an error signature",
+        description: "The signature, its counts, the tests that it hits and the runs that it occurred in. Where it did not occur in the period, `windowEmpty` is true and the figures cover everything still visible.",
+        query: &["days"],
+        tagged: false,
+        answer: register::<SignatureAnswer>,
+        example: include_str!("../openapi/examples/signature.json"),
+    }),
+};
+
+/// A signature with the tests it hits and the runs it
 /// occurred in.
-pub(crate) fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
+fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let window = call.query().window()?;
     let project = call.project()?;
     let found = call.store.signature(&project, &call.fingerprint()?, &window)?;

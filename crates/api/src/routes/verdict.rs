@@ -8,14 +8,36 @@ use assay_domain::{
 };
 use serde::Serialize;
 
+use super::Route;
+#[cfg(test)]
+use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
     call::{Call, found},
     error::ApiError,
 };
 
-/// `GET /projects/{projectId}/tests/{testName}/status`: the verdict as of the last import, without an engine pass.
-pub(crate) fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
+/// `GET /projects/{projectId}/tests/{testName}/status`.
+pub(super) const STATUS: Route = Route {
+    path: "/projects/{projectId}/tests/{testName}/status",
+    handler: status,
+    is_large: false,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "getTestStatus",
+        tag: "Tests",
+        cost: "cheap (a single look-up, no engine pass)",
+        summary: "Show the stored verdict on a test",
+        description: "The verdict as of the last import. `awaitingFirstWrite` is true for a known test on which none was ever stored: its status is then `insufficient_data` and the figures are null. `failing` says that the newest runs failed while it is still open whether the test or the code is at fault. The verdict covers all branches; `failingOn` names those besides the stable one on which the test fails. The attempts in a run of `evidence` have its errors.",
+        query: &["filePath"],
+        tagged: false,
+        answer: register::<VerdictAnswer>,
+        example: include_str!("../openapi/examples/verdict.json"),
+    }),
+};
+
+/// The verdict as of the last import, without an engine pass.
+fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let verdict = found(call.store.verdict(&project, &call.test(file))?)?;
