@@ -10,7 +10,7 @@ use std::{
 
 use assay_explain::failures::{action, cause, gate};
 use assay_flakiness::{
-    Engine, ErrorTexts, FailureCause,
+    Diagnose as _, Engine, ErrorTexts, FailureCause,
     domain::{
         cause::{Action, Cause, Knowledge},
         observation::{Bitmap, Failure, History, RunFacts, RunObservations},

@@ -4,7 +4,7 @@ use assay_flakiness::{
     Engine,
     domain::{
         test::TestOrdinal,
-        verdict::{Verdict, VerdictStatus},
+        verdict::{Judge as _, Verdict, VerdictStatus},
     },
 };
 

@@ -11,7 +11,7 @@ use assay_flakiness::{
     domain::{
         observation::History,
         timestamp::Timestamp,
-        verdict::{Signal, Verdict, VerdictStatus},
+        verdict::{Judge as _, Signal, Verdict, VerdictStatus},
     },
 };
 

@@ -97,6 +97,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         let is_secure = certificate.is_some() || !socket.address.ip().is_loopback();
         let agents = assay_mcp::Endpoint::new(
             Arc::clone(&store),
+            engine.clone(),
             Arc::new(clock::now),
             &app.metrics_registry(),
             usize::try_from(sizes.blocking)?,
@@ -108,6 +109,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         );
         let front = assay_front::Front::new(
             store,
+            engine.clone(),
             Arc::new(clock::now),
             Sessions::new(front_secret.as_deref(), is_secure)?,
             &app.metrics_registry(),

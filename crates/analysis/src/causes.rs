@@ -13,7 +13,7 @@ use assay_domain::{
     verdict::ENGINE_WINDOW_DAYS,
 };
 use assay_explain::failures::{self, ByCause, CauseProbabilities, StableState};
-use assay_flakiness::{Engine, ErrorTexts, FailureCause};
+use assay_flakiness::{Diagnose as _, Engine, ErrorTexts, FailureCause};
 use serde::Serialize;
 
 use crate::{

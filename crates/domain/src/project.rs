@@ -8,6 +8,9 @@ use crate::{
     timestamp::Timestamp,
 };
 
+/// Longest name of an organization, a project or a branch, and longest text of a filter, in characters.
+pub const NAME_CHARS: usize = 200;
+
 /// An organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

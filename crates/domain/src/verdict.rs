@@ -230,6 +230,12 @@ pub trait Judge: Send + Sync {
     /// The verdicts on every test that has a result in the engine's window, ascending by test.
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement>;
 
+    /// The same without evidence.
+    fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
+        let judgements = self.judge(history, now).into_iter();
+        judgements.map(|judgement| judgement.verdict).collect()
+    }
+
     /// The verdicts on those of `tests` that have a result in the window, ascending by test.
     fn judge_tests(&self, history: &History, now: Timestamp, tests: &[TestOrdinal]) -> Vec<Judgement> {
         let mut judgements = self.judge(history, now);

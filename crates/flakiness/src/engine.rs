@@ -4,7 +4,7 @@ use assay_domain::{
     observation::{Bitmap, History},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::{DroppedRun, Evidence, Judgement, Signal, Suspects, Verdict, VerdictStatus},
+    verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Suspects, Verdict, VerdictStatus},
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -28,7 +28,10 @@ use crate::{
 /// The flakiness engine.
 ///
 /// ```
-/// use assay_flakiness::{Engine, domain::{observation::History, timestamp::Timestamp}};
+/// use assay_flakiness::{
+///     Engine,
+///     domain::{observation::History, timestamp::Timestamp, verdict::Judge as _},
+/// };
 ///
 /// let empty = History { stable_branch: "main".into(), tests: 0, runs: Vec::new() };
 /// assert!(Engine::default().verdicts(&empty, Timestamp::from_unix_ms(0)).is_empty());
@@ -47,34 +50,6 @@ impl Engine {
     /// The configuration.
     pub(crate) const fn config(&self) -> Config {
         self.config
-    }
-
-    /// The verdicts on every test with a result in the window, without evidence, ascending by test.
-    pub fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
-        let verdict =
-            |verdicts: &mut Vec<Verdict>, examined: Examined<'_, '_>| verdicts.push(examined.verdict());
-        self.examine(history, now, None, verdict)
-            .into_iter()
-            .flatten()
-            .collect()
-    }
-
-    /// The verdicts on the flaky and broken tests only. Skips the explanations of all other tests.
-    pub fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
-        let blocks = self.examine(history, now, None, |suspects: &mut Suspects, examined| {
-            suspects.add(examined.status(), || examined.verdict())
-        });
-        blocks.into_iter().fold(Suspects::default(), Suspects::and)
-    }
-
-    /// The verdicts with their evidence on those of `tests` that have a result in the window, ascending by test.
-    pub fn judge_tests(&self, history: &History, now: Timestamp, tests: &[TestOrdinal]) -> Vec<Judgement> {
-        self.judgements(history, now, Some(tests))
-    }
-
-    /// The verdicts with their evidence on every test with a result in the window, ascending by test.
-    pub(crate) fn judge_all(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
-        self.judgements(history, now, None)
     }
 
     fn judgements(&self, history: &History, now: Timestamp, only: Option<&[TestOrdinal]>) -> Vec<Judgement> {
@@ -138,6 +113,33 @@ impl Engine {
                 },
             )
             .collect()
+    }
+}
+
+impl Judge for Engine {
+    fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
+        self.judgements(history, now, None)
+    }
+
+    fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
+        let verdict =
+            |verdicts: &mut Vec<Verdict>, examined: Examined<'_, '_>| verdicts.push(examined.verdict());
+        self.examine(history, now, None, verdict)
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn judge_tests(&self, history: &History, now: Timestamp, tests: &[TestOrdinal]) -> Vec<Judgement> {
+        self.judgements(history, now, Some(tests))
+    }
+
+    /// Skips the explanations of all tests that are neither flaky nor broken.
+    fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
+        let blocks = self.examine(history, now, None, |suspects: &mut Suspects, examined| {
+            suspects.add(examined.status(), || examined.verdict())
+        });
+        blocks.into_iter().fold(Suspects::default(), Suspects::and)
     }
 }
 

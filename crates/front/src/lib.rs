@@ -28,7 +28,7 @@ use assay_access::{
     usage::KeyUsage,
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 use assay_listener::{
     AdmissionControl, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, TimeLimits, observe,
 };
@@ -71,7 +71,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct Front {
     store: Arc<dyn Store>,
     directory: Arc<Directory>,
-    engine: Arc<Engine>,
+    engine: Arc<dyn Diagnose>,
     clock: Clock,
     usage: Arc<KeyUsage>,
     limiter: Arc<InProcess>,
@@ -85,6 +85,7 @@ impl Front {
     /// Pages over `store`, on at most `threads` threads at a time. `api_url` is the base of the read API that the pages name.
     pub fn new(
         store: Arc<dyn Store>,
+        engine: Arc<dyn Diagnose>,
         clock: Clock,
         sessions: Sessions,
         metrics: &MetricsRegistry,
@@ -94,7 +95,7 @@ impl Front {
         Self {
             directory: Arc::new(Directory::new(Arc::clone(&store))),
             store,
-            engine: Arc::default(),
+            engine,
             clock,
             usage: Arc::default(),
             limiter: Arc::new(InProcess::new(PAGES_A_MINUTE)),
@@ -192,7 +193,7 @@ impl Front {
             let view = View {
                 store: &*front.store,
                 directory: &front.directory,
-                engine: &front.engine,
+                engine: &*front.engine,
                 caller: grant.caller,
                 now,
                 path: &path,

@@ -7,27 +7,25 @@ use assay_domain::{
     id::ProjectId,
     observation::History,
     page::PerPage,
-    project::{Caller, Project},
+    project::{Caller, NAME_CHARS, Project},
     store::{Store, StoreError, in_snapshot},
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 
 use crate::error::FrontError;
 
-/// Longest text of a search or a filter, in characters.
-const TEXT_CHARS: usize = 200;
 /// Longest name of a test, in characters, with room for what an import cuts at.
-const NAME_CHARS: usize = 20_000;
+const TEST_NAME_CHARS: usize = 20_000;
 
 /// One request for a page.
 pub(crate) struct View<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a Directory,
-    pub(crate) engine: &'a Engine,
+    pub(crate) engine: &'a dyn Diagnose,
     pub(crate) caller: Caller,
     /// The time of the request, the same for everything on its page.
     pub(crate) now: Timestamp,
@@ -94,7 +92,7 @@ impl View<'_> {
     /// A text of at most 200 characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, FrontError> {
         self.parse(name, "must be 1 to 200 characters long", |text| {
-            (text.chars().count() <= TEXT_CHARS).then(|| text.to_owned())
+            (text.chars().count() <= NAME_CHARS).then(|| text.to_owned())
         })
     }
 
@@ -130,7 +128,7 @@ impl View<'_> {
     /// The test that `name` and `file` name.
     pub(crate) fn test(&self) -> Result<TestSelector, FrontError> {
         let name = self.one("name")?.unwrap_or_default();
-        if name.chars().count() > NAME_CHARS {
+        if name.chars().count() > TEST_NAME_CHARS {
             return Err(FrontError::TestNotFound);
         }
         Ok(TestSelector {

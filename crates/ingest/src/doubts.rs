@@ -1,11 +1,8 @@
 //! Warnings about values that are probably mistakes.
 
-use assay_domain::{recording::Recording, timestamp::Timestamp};
+use assay_domain::{project::NAME_CHARS, recording::Recording, timestamp::Timestamp};
 
-use crate::{
-    choice::{Choice, Origin},
-    text::LONGEST_NAME,
-};
+use crate::choice::{Choice, Origin};
 
 /// Days past which no plan shows a run.
 const LONGEST_RETENTION_DAYS: i64 = 90;
@@ -47,7 +44,7 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
         && asked.value != *kept
     {
         doubts.push(format!(
-            "The branch has {} characters and {LONGEST_NAME} can be filtered by; it is stored as {kept}.",
+            "The branch has {} characters and {NAME_CHARS} can be filtered by; it is stored as {kept}.",
             asked.value.chars().count(),
         ));
     }

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
+use assay_domain::project::NAME_CHARS;
 use sha2::{Digest as _, Sha256};
-
-/// Longest name of an organization or a project, and longest branch of a filter, in characters.
-pub(crate) const LONGEST_NAME: usize = 200;
 
 /// Longest address of a page, in characters.
 const LONGEST_ADDRESS: usize = 2_000;
@@ -31,7 +29,7 @@ pub enum BadText {
 
 /// A name of an organization, a project or a branch: 1 to 200 characters on one line.
 pub fn name(text: &str) -> Result<String, BadText> {
-    one_line(text, LONGEST_NAME)
+    one_line(text, NAME_CHARS)
 }
 
 /// A text on one line: 1 to `limit` characters without control characters. Trims spaces.
@@ -72,10 +70,10 @@ pub(crate) fn web_address(text: &str) -> Option<String> {
 /// of the whole, so that different branches stay different.
 pub(crate) fn branch(name: &str) -> String {
     const HASH: usize = 16;
-    if name.chars().count() <= LONGEST_NAME {
+    if name.chars().count() <= NAME_CHARS {
         return name.to_owned();
     }
-    let mut kept: String = name.chars().take(LONGEST_NAME - HASH - 1).collect();
+    let mut kept: String = name.chars().take(NAME_CHARS - HASH - 1).collect();
     kept.push('~');
     for byte in Sha256::digest(name.as_bytes()).iter().take(HASH / 2) {
         // Writing to a String does not fail.

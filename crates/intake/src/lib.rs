@@ -3,9 +3,10 @@
 //! [`configure`] mounts the routes on an actix application, [`on_continue`] decides whether a client that waits for
 //! `100 Continue` may send its body. Every request goes through `routes`, which keeps the order of the checks: shape of the
 //! key, key, rate, declared length, body. A body is received into an unlinked temporary file (`body`), unpacked and split
-//! (`parts`), read by the parsers of `assay import` (`upload`), and stored in turn, one upload a project at a time.
+//! (`parts`), read by the parsers of `assay import` (`parse`), and stored in turn, one upload a project at a time (`upload`).
 
 mod admit;
+mod answer;
 mod app;
 mod body;
 mod error;
@@ -14,6 +15,7 @@ mod limits;
 mod metrics;
 #[cfg(test)]
 mod openapi;
+mod parse;
 mod parts;
 mod routes;
 mod upload;

@@ -14,6 +14,7 @@ use std::{
 
 use assay_access::ingest::IngestRefusal;
 use assay_domain::{
+    project::NAME_CHARS,
     recording::Sender,
     rules::RuleViolation,
     run::CiProvider,
@@ -25,11 +26,11 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
+    answer::Answer,
     error::{ErrorBody, IntakeError},
     fields,
     limits::{CI_BYTES, FIELD_CHARACTERS, KNOWN_FILES_BYTES, MESSAGE_CHARACTERS, NAME_CHARACTERS},
     routes::{BASE, KEY, KeyAnswer, REPORTS},
-    upload::Answer,
 };
 
 const INTRODUCTION: &str = "\
@@ -310,7 +311,7 @@ impl Field {
     /// How many characters it may have, where that is not plain from its kind.
     fn most(&self) -> Option<usize> {
         match self.0 {
-            "branch" | "project" => Some(200),
+            "branch" | "project" => Some(NAME_CHARS),
             "runKey" => Some(400),
             "suite" | "commit" | "testedRevision" | "author" | "pullRequestTitle" => Some(500),
             "root" | "runUrl" => Some(FIELD_CHARACTERS),

@@ -15,9 +15,11 @@ use serde::Serialize;
 
 use crate::{
     admit::{Admitted, admit},
+    answer::ProjectName,
     app::{App, Shared},
     error::IntakeError,
-    upload::{self, Head, ProjectName},
+    parse::Head,
+    upload,
 };
 
 /// The prefix of every route.

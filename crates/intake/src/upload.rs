@@ -9,34 +9,26 @@ use std::{
 };
 
 use actix_web::{
-    http::{
-        StatusCode,
-        header::{self, HeaderMap},
-    },
+    http::StatusCode,
     web::{self, Payload},
 };
 use assay_access::ingest::IngestGrant;
 use assay_domain::{
-    id::{ProjectId, RunId},
+    id::ProjectId,
     intake::Upload,
-    recording::{Effect, Imported, VerdictChange, VerdictChanges},
-    run::{Counts, Outcome},
-    store::{DueJudgement, RecordError, StoredRecording},
+    recording::{Effect, Imported, VerdictChanges},
+    store::{DueJudgement, StoredRecording},
 };
-use assay_explain::failures::{ReportFailures, report_failures};
-use assay_ingest::{Arrival, Choice, Files, Origin, Prepared};
 use assay_listener::Rejected;
-use assay_reports::{Options, SourceFile};
-use percent_encoding::percent_decode_str;
-use serde::Serialize;
 
 use crate::{
+    answer::Answer,
     app::Shared,
-    body::{self, ReceivedBody},
+    body,
     error::IntakeError,
-    fields::{Fields, RawFields},
     metrics::Phase,
-    parts::{self, Shape},
+    parse::{Head, Parsed, explain, parse},
+    parts,
 };
 
 /// How long a client that is refused a turn should wait at least, in seconds.
@@ -45,43 +37,6 @@ const SHORTEST_RETRY_S: u64 = 5;
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 /// How long uploads that wait may put a judgement off.
 const JUDGED_WITHIN: Duration = Duration::from_secs(60);
-/// Characters of a client's name that are kept.
-const CLIENT_CHARACTERS: usize = 200;
-
-/// What the head of an upload says.
-pub(crate) struct Head {
-    shape: Shape,
-    /// The fields of a body that is one report.
-    query: RawFields,
-    client: Option<String>,
-}
-
-impl Head {
-    /// Reads the head of a request.
-    pub(crate) fn of(headers: &HeaderMap, query: &str) -> Result<Self, IntakeError> {
-        let shape = Shape::of(headers)?;
-        let mut fields = RawFields::default();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>();
-            fields.add(&String::from_utf8_lossy(&decode(name)), decode(value))?;
-        }
-        if !shape.is_raw() && !query.is_empty() {
-            return Err(IntakeError::bad(
-                "the query",
-                "with multipart/form-data the fields are parts; send them with curl -F",
-            ));
-        }
-        let client = headers
-            .get(header::USER_AGENT)
-            .and_then(|value| value.to_str().ok());
-        Ok(Self {
-            shape,
-            query: fields,
-            client: client.map(|client| client.chars().take(CLIENT_CHARACTERS).collect()),
-        })
-    }
-}
 
 /// Receives, parses and stores an upload.
 pub(crate) async fn store(
@@ -118,100 +73,6 @@ pub(crate) async fn store(
     let stored = in_turn(app, &grant, parsed).await?;
     drop(memory);
     Ok(stored)
-}
-
-/// An upload that is ready to store.
-struct Parsed {
-    prepared: Prepared,
-    sources: Vec<(String, String)>,
-    dry_run: bool,
-    wants_failures: bool,
-    failures: Option<ReportFailures>,
-    bytes: u64,
-    files: u32,
-    client: Option<String>,
-}
-
-/// Reads fields and reports. Blocks.
-fn parse(
-    app: &Shared,
-    grant: &IngestGrant,
-    head: Head,
-    received: &ReceivedBody,
-) -> Result<Parsed, IntakeError> {
-    let now = (app.clock)();
-    let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
-    let raw = if head.shape.is_raw() { head.query } else { fields };
-    let fields = Fields::try_from(raw)?;
-    check_project(grant, fields.project.as_deref())?;
-    let counted = u32::try_from(files.len()).unwrap_or(u32::MAX);
-    let prepared = prepare(files, &fields, now)?;
-    if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
-        return Err(IntakeError::NothingToStore);
-    }
-    grant
-        .rules()
-        .check(&prepared.recording, &grant.stable_branch, now)?;
-    Ok(Parsed {
-        prepared,
-        sources: fields.sources,
-        dry_run: fields.dry_run,
-        wants_failures: fields.failures,
-        failures: None,
-        bytes: received.bytes,
-        files: counted,
-        client: head.client,
-    })
-}
-
-/// Explains the failures of a report by the runs that are stored. Blocks.
-fn explain(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Parsed, IntakeError> {
-    let now = (app.clock)();
-    let project = app
-        .keys
-        .project_of_key(grant.project, now)?
-        .ok_or(RecordError::NoProject(grant.project))?;
-    let report = (&parsed.prepared.recording, grant.rules());
-    let failures = report_failures(&*app.store, &*app.judge, &project, report, now)?;
-    Ok(Parsed {
-        failures: Some(failures),
-        ..parsed
-    })
-}
-
-/// Reads the reports as `assay import` does.
-fn prepare(
-    files: Vec<SourceFile>,
-    fields: &Fields,
-    now: assay_domain::timestamp::Timestamp,
-) -> Result<Prepared, IntakeError> {
-    let counted = Files::of(&files);
-    let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
-    let options = Options {
-        format: fields.format,
-        root,
-        known_files: fields.known_files.as_ref(),
-    };
-    let report = assay_reports::read(files, &options)?;
-    let arrival = Arrival {
-        files: counted,
-        report,
-        flags: &fields.flags,
-        ci: &fields.ci,
-        job_started_at: None,
-    };
-    Ok(assay_ingest::prepare(arrival, now)?)
-}
-
-/// The key is of one project; a request may name it as a check.
-fn check_project(grant: &IngestGrant, named: Option<&str>) -> Result<(), IntakeError> {
-    let is_the_keys = |named: &str| named == grant.project_name || named == grant.project.to_string();
-    match named {
-        Some(named) if !is_the_keys(named) => Err(IntakeError::WrongProject {
-            key_project: grant.project_name.clone(),
-        }),
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// Stores the upload when its project's turn comes.
@@ -424,128 +285,4 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IntakeError> + Send + 'static,
 ) -> Result<T, IntakeError> {
     web::block(work).await.map_err(|_| IntakeError::Aborted)?
-}
-
-/// A project as answers name it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub(crate) struct ProjectName {
-    /// Its id.
-    pub(crate) id: ProjectId,
-    /// Its name.
-    pub(crate) name: String,
-}
-
-impl ProjectName {
-    pub(crate) fn of(grant: &IngestGrant) -> Self {
-        Self {
-            id: grant.project,
-            name: grant.project_name.clone(),
-        }
-    }
-}
-
-/// The answer to an upload.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
-    project: ProjectName,
-    /// The logical run; null for a dry run.
-    run_id: Option<RunId>,
-    /// Its number in the project; null for a dry run.
-    run_number: Option<i32>,
-    /// This shard of it, or the run itself; null for a dry run.
-    shard_id: Option<RunId>,
-    /// How the logical run ended, as far as is known.
-    status: Option<Outcome>,
-    /// Those of the logical run; of a dry run, those of this report.
-    counts: Counts,
-    /// Tests of this report.
-    tests: usize,
-    effect: Effect,
-    /// Whether nothing was stored because the request asked for that.
-    dry_run: bool,
-    /// What is known of the run.
-    values: Vec<RunValue>,
-    /// The verdicts that changed, at most 1,000 of them.
-    verdicts_changed: Vec<VerdictChange>,
-    /// How many verdicts changed.
-    verdicts_changed_total: u64,
-    /// What the reader of the reports should know.
-    warnings: Vec<String>,
-    /// Why the tests of this report failed, where that was asked for.
-    failures: Option<ReportFailures>,
-}
-
-/// A value of the run, and where it was taken from.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-struct RunValue {
-    /// Which value it is.
-    what: &'static str,
-    /// The value.
-    value: String,
-    /// The variable, where CI's variables say it and the client named it, else the kind of source.
-    from: String,
-}
-
-impl RunValue {
-    fn all_of(choices: Vec<Choice>, sources: &[(String, String)]) -> Vec<Self> {
-        let from = |choice: &Choice| {
-            let named = sources.iter().find(|(what, _)| what == choice.what);
-            match (choice.from, named) {
-                (Origin::Variables, Some((_, variable))) => variable.clone(),
-                (origin, _) => origin.label().to_owned(),
-            }
-        };
-        choices
-            .into_iter()
-            .map(|choice| Self {
-                from: from(&choice),
-                what: choice.what,
-                value: choice.value,
-            })
-            .collect()
-    }
-}
-
-impl Answer {
-    fn dry_run(grant: &IngestGrant, parsed: Parsed) -> Self {
-        Self {
-            project: ProjectName::of(grant),
-            run_id: None,
-            run_number: None,
-            shard_id: None,
-            status: None,
-            counts: parsed.prepared.counts(),
-            tests: parsed.prepared.recording.tests.len(),
-            effect: Effect::Unchanged,
-            dry_run: true,
-            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
-            verdicts_changed: Vec::new(),
-            verdicts_changed_total: 0,
-            warnings: parsed.prepared.warnings,
-            failures: parsed.failures,
-        }
-    }
-
-    fn stored(grant: &IngestGrant, imported: Imported, parsed: Parsed) -> Self {
-        Self {
-            project: ProjectName::of(grant),
-            run_id: Some(imported.run_id),
-            run_number: Some(imported.run_number),
-            shard_id: Some(imported.shard_id),
-            status: imported.status,
-            counts: imported.counts,
-            tests: parsed.prepared.recording.tests.len(),
-            effect: imported.effect,
-            dry_run: false,
-            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
-            verdicts_changed: imported.verdicts_changed.listed,
-            verdicts_changed_total: imported.verdicts_changed.total,
-            warnings: parsed.prepared.warnings,
-            failures: parsed.failures,
-        }
-    }
 }

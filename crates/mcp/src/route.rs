@@ -15,7 +15,7 @@ use assay_access::{
     usage::KeyUsage,
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 use assay_listener::{
     AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, TimeLimits, observe,
 };
@@ -67,6 +67,7 @@ impl Endpoint {
     /// tools; 0 means that there is no limit.
     pub fn new(
         store: Arc<dyn Store>,
+        engine: Arc<dyn Diagnose>,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: &MetricsRegistry,
         threads: usize,
@@ -76,7 +77,7 @@ impl Endpoint {
         let server = ToolServer {
             directory: Arc::new(Directory::new(Arc::clone(&store))),
             store,
-            engine: Arc::<Engine>::default(),
+            engine,
             limiter: Arc::new(InProcess::new(calls_a_minute)),
             clock,
             admission: Arc::new(AdmissionControl::new(threads, LIMITS)),

@@ -8,7 +8,7 @@ use assay_access::{
     limit::{Admission, InProcess, RateLimiter as _, WINDOW_MS},
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 use assay_listener::AdmissionControl;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -38,7 +38,7 @@ const INSTRUCTIONS: &str = "Assay stores the test results of a team's CI runs an
 pub(crate) struct ToolServer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) directory: Arc<Directory>,
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) engine: Arc<dyn Diagnose>,
     /// Counts calls, apart from requests to the read API.
     pub(crate) limiter: Arc<InProcess>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -124,7 +124,7 @@ impl ToolServer {
             let call = Call {
                 store: &*server.store,
                 directory: &server.directory,
-                engine: &server.engine,
+                engine: &*server.engine,
                 caller,
                 now,
                 arguments,

@@ -10,7 +10,7 @@ use assay_domain::{
     store::{Administration, in_snapshot},
     test::TestName,
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
+    verdict::{ENGINE_WINDOW_DAYS, Judge as _, Verdict, VerdictStatus},
 };
 use assay_flakiness::Engine;
 use assay_runners::{Runner, RunnerList, Use};

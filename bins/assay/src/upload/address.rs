@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use assay_access::key::READ_PREFIX;
 use ureq::http::Uri;
 
 use crate::{environment, misuse::Misuse, sources::shown};
@@ -122,7 +123,7 @@ impl Key {
 
     /// Whether it is an organization's read key.
     pub(crate) fn is_read_key(&self) -> bool {
-        self.0.starts_with("svc_ro_")
+        self.0.starts_with(READ_PREFIX)
     }
 
     /// The value of the header `Authorization`.

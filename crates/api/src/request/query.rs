@@ -5,6 +5,7 @@ use std::str::FromStr;
 use assay_domain::{
     page::{Direction, PerPage, RunPosition},
     plan::Plan,
+    project::NAME_CHARS,
     test::FileSelector,
     timestamp::Timestamp,
     vocabulary::UnknownWord,
@@ -16,8 +17,6 @@ use validator::ValidateLength;
 use super::Pairs;
 use crate::error::ApiError;
 
-/// Longest text of `branch` and `search`, in characters.
-const TEXT_CHARS: u64 = 200;
 const CURSOR_CHARS: u64 = 64;
 
 /// The parameters of one query, with the inputs of their rules. A handler reads them in the order of the
@@ -48,8 +47,8 @@ impl<'a> Query<'a> {
     /// A text of 1 to 200 characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, ApiError> {
         self.parse(name, "must be 1 to 200 characters long", |text| {
-            text.validate_length(Some(1), Some(TEXT_CHARS), None)
-                .then(|| text.to_owned())
+            let is_right = (1..=NAME_CHARS).contains(&text.chars().count());
+            is_right.then(|| text.to_owned())
         })
     }
 

@@ -19,7 +19,7 @@ use assay_domain::{
     signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
     test::TestName,
     timestamp::Timestamp,
-    verdict::{LastRun, StoredVerdict},
+    verdict::{Judge as _, LastRun, StoredVerdict},
 };
 use assay_flakiness::{Engine, HistoryBuilder, ObservedAttempt, ObservedRun};
 

@@ -4,7 +4,7 @@ use assay_flakiness::{
     Engine,
     domain::{
         timestamp::Timestamp,
-        verdict::{FailingOn, Signal, Verdict, VerdictStatus},
+        verdict::{FailingOn, Judge as _, Signal, Verdict, VerdictStatus},
     },
 };
 

@@ -2,7 +2,7 @@
 
 use assay_flakiness::{
     Config, Engine, Thresholds,
-    domain::verdict::{Signal, Verdict, VerdictStatus},
+    domain::verdict::{Judge as _, Signal, Verdict, VerdictStatus},
 };
 
 use crate::history::single;

@@ -5,7 +5,7 @@ use assay_flakiness::{
     domain::{
         observation::History,
         timestamp::Timestamp,
-        verdict::{Label, Signal, Verdict, VerdictStatus},
+        verdict::{Judge as _, Label, Signal, Verdict, VerdictStatus},
     },
 };
 

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assay_flakiness::{
     Engine,
-    domain::{observation::History, timestamp::Timestamp, verdict::Verdict},
+    domain::{
+        observation::History,
+        timestamp::Timestamp,
+        verdict::{Judge as _, Verdict},
+    },
 };
 use proptest::prelude::*;
 

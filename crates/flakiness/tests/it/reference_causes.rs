@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_flakiness::{
-    Engine, ErrorTexts, FailureCause,
+    Diagnose as _, Engine, ErrorTexts, FailureCause,
     domain::{cause::Knowledge, observation::History, timestamp::Timestamp},
 };
 use proptest::prelude::*;

@@ -31,9 +31,9 @@ impl Call<'_> {
         }
     }
 
-    /// The period, `default` days unless the call says otherwise.
-    pub(super) fn days(&self, default: i64) -> Result<Days, ToolError> {
-        let asked = self.arguments.number("days", 1..=90)?.unwrap_or(default);
+    /// The period, `default` unless the call says otherwise.
+    pub(super) fn days(&self, default: Days) -> Result<Days, ToolError> {
+        let asked = self.arguments.number("days", 1..=90)?.unwrap_or(default.count());
         Days::within(self.caller.plan, asked).ok_or_else(|| {
             let longest = self.caller.plan.retention_days();
             ToolError::new(format!(

@@ -4,7 +4,7 @@ use assay_domain::{
     page::PerPage,
     project::Project,
     signature::{Category, Signature, SignatureQuery, SignatureSort},
-    window::Window,
+    window::{Days, Window},
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,10 @@ pub(super) fn properties() -> Properties {
             "fingerprint",
             json!({"type": "string", "description": "shows this error alone"}),
         ),
-        ("days", json!({"enum": [7, 30, 90], "default": 7})),
+        (
+            "days",
+            json!({"enum": Days::ALL.map(Days::count), "default": Days::Seven.count()}),
+        ),
         ("branch", json!({"type": "string"})),
         (
             "search",
@@ -37,7 +40,7 @@ pub(super) fn properties() -> Properties {
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
-    let window = Window::ending(call.now, call.days(7)?);
+    let window = Window::ending(call.now, call.days(Days::Seven)?);
     let page = arguments.number("page", FURTHEST_PAGE)?.unwrap_or(1);
     let category = arguments.word("category", CATEGORIES, |word| {
         serde_json::from_value::<Category>(json!(word)).ok()
@@ -65,10 +68,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("pages", found.page.page_count)
         .fact("failuresWithoutText", found.unfingerprinted_count)
         .entries("errors", found.signatures.iter().map(signature).collect())
-        .next(
-            further
-                .then(|| arguments.call("list_errors", &[("page", json!(page + 1)), ("skip", Value::Null)])),
-        ))
+        .next(further.then(|| arguments.next_page("list_errors", page))))
 }
 
 /// One signature with the tests and the newest runs that it hits.

@@ -9,7 +9,7 @@ use assay_domain::{
     signature::{Classifier as _, TestSignature},
     test::{FileSelector, TestLookup, TestName, TestSelector},
     verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, TestVerdict, VerdictStatus},
-    window::Window,
+    window::{Days, Window},
 };
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Map, Value, json};
@@ -34,12 +34,15 @@ pub(super) fn properties() -> Properties {
             "file",
             json!({"type": "string", "description": "where several files have a test of this name"}),
         ),
-        ("days", json!({"enum": [7, 30, 90], "default": 30})),
+        (
+            "days",
+            json!({"enum": Days::ALL.map(Days::count), "default": Days::Thirty.count()}),
+        ),
     ]
 }
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
-    let window = Window::ending(call.now, call.days(30)?);
+    let window = Window::ending(call.now, call.days(Days::Thirty)?);
     let selector = call.test()?;
     let project = call.project()?;
     let verdict = verdict(call, &project, &selector)?;

@@ -59,10 +59,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("pages", list.page.page_count)
         .fact("failingUndecided", list.failing_count)
         .entries("tests", list.tests.iter().map(entry).collect())
-        .next(
-            further
-                .then(|| arguments.call("list_flaky", &[("page", json!(page + 1)), ("skip", Value::Null)])),
-        ))
+        .next(further.then(|| arguments.next_page("list_flaky", page))))
 }
 
 fn entry(test: &VerdictEntry) -> Value {

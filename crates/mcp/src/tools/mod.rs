@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 use assay_access::directory::Directory;
 use assay_domain::{project::Caller, store::Store, timestamp::Timestamp};
-use assay_flakiness::Engine;
+use assay_flakiness::Diagnose;
 use serde_json::{Map, Value, json};
 
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
@@ -25,7 +25,7 @@ const FURTHEST_PAGE: RangeInclusive<i64> = 1..=100_000;
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a Directory,
-    pub(crate) engine: &'a Engine,
+    pub(crate) engine: &'a dyn Diagnose,
     pub(crate) caller: Caller,
     pub(crate) now: Timestamp,
     pub(crate) arguments: Arguments,

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     engine::Engine,
     model::{PRIOR, background::Background},
+    port::Diagnose,
     timeline::Timeline,
 };
 
@@ -70,9 +71,8 @@ pub struct FailureCause {
     pub facts: CauseFacts,
 }
 
-impl Engine {
-    /// The starts of the first and the last run that [`Self::causes_of_run`] reads for a run with this start.
-    pub fn causes_window(
+impl Diagnose for Engine {
+    fn causes_window(
         &self,
         started: Timestamp,
         knowledge: Knowledge,
@@ -86,10 +86,7 @@ impl Engine {
         (started.plus_days(-days), until)
     }
 
-    /// The causes of the failures of a run, ascending by test, then execution; none where no run has this number.
-    ///
-    /// At the time, it reads the engine's window before the run. With hindsight, it also reads the time until `now`.
-    pub fn causes_of_run(
+    fn causes_of_run(
         &self,
         history: &History,
         texts: &ErrorTexts,
@@ -105,7 +102,9 @@ impl Engine {
         let scene = Scene::new(history, texts, from, until);
         scene.causes(|number| number == run)
     }
+}
 
+impl Engine {
     /// The causes of every failure of the window that ends at `now`: ascending by run, test, then execution.
     ///
     /// At the time, each run is judged with the window before it, at the cost of one judgement of that window for each

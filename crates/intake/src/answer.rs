@@ -1,0 +1,137 @@
+//! The answer to an upload.
+
+use assay_access::ingest::IngestGrant;
+use assay_domain::{
+    id::{ProjectId, RunId},
+    recording::{Effect, Imported, VerdictChange},
+    run::{Counts, Outcome},
+};
+use assay_explain::failures::ReportFailures;
+use assay_ingest::{Choice, Origin};
+use serde::Serialize;
+
+use crate::parse::Parsed;
+
+/// A project as answers name it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct ProjectName {
+    /// Its id.
+    pub(crate) id: ProjectId,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+impl ProjectName {
+    pub(crate) fn of(grant: &IngestGrant) -> Self {
+        Self {
+            id: grant.project,
+            name: grant.project_name.clone(),
+        }
+    }
+}
+
+/// The answer to an upload.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    project: ProjectName,
+    /// The logical run; null for a dry run.
+    run_id: Option<RunId>,
+    /// Its number in the project; null for a dry run.
+    run_number: Option<i32>,
+    /// This shard of it, or the run itself; null for a dry run.
+    shard_id: Option<RunId>,
+    /// How the logical run ended, as far as is known.
+    status: Option<Outcome>,
+    /// Those of the logical run; of a dry run, those of this report.
+    counts: Counts,
+    /// Tests of this report.
+    tests: usize,
+    effect: Effect,
+    /// Whether nothing was stored because the request asked for that.
+    dry_run: bool,
+    /// What is known of the run.
+    values: Vec<RunValue>,
+    /// The verdicts that changed, at most 1,000 of them.
+    verdicts_changed: Vec<VerdictChange>,
+    /// How many verdicts changed.
+    verdicts_changed_total: u64,
+    /// What the reader of the reports should know.
+    warnings: Vec<String>,
+    /// Why the tests of this report failed, where that was asked for.
+    failures: Option<ReportFailures>,
+}
+
+/// A value of the run, and where it was taken from.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+struct RunValue {
+    /// Which value it is.
+    what: &'static str,
+    /// The value.
+    value: String,
+    /// The variable, where CI's variables say it and the client named it, else the kind of source.
+    from: String,
+}
+
+impl RunValue {
+    fn all_of(choices: Vec<Choice>, sources: &[(String, String)]) -> Vec<Self> {
+        let from = |choice: &Choice| {
+            let named = sources.iter().find(|(what, _)| what == choice.what);
+            match (choice.from, named) {
+                (Origin::Variables, Some((_, variable))) => variable.clone(),
+                (origin, _) => origin.label().to_owned(),
+            }
+        };
+        choices
+            .into_iter()
+            .map(|choice| Self {
+                from: from(&choice),
+                what: choice.what,
+                value: choice.value,
+            })
+            .collect()
+    }
+}
+
+impl Answer {
+    pub(crate) fn dry_run(grant: &IngestGrant, parsed: Parsed) -> Self {
+        Self {
+            project: ProjectName::of(grant),
+            run_id: None,
+            run_number: None,
+            shard_id: None,
+            status: None,
+            counts: parsed.prepared.counts(),
+            tests: parsed.prepared.recording.tests.len(),
+            effect: Effect::Unchanged,
+            dry_run: true,
+            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
+            verdicts_changed: Vec::new(),
+            verdicts_changed_total: 0,
+            warnings: parsed.prepared.warnings,
+            failures: parsed.failures,
+        }
+    }
+
+    pub(crate) fn stored(grant: &IngestGrant, imported: Imported, parsed: Parsed) -> Self {
+        Self {
+            project: ProjectName::of(grant),
+            run_id: Some(imported.run_id),
+            run_number: Some(imported.run_number),
+            shard_id: Some(imported.shard_id),
+            status: imported.status,
+            counts: imported.counts,
+            tests: parsed.prepared.recording.tests.len(),
+            effect: imported.effect,
+            dry_run: false,
+            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
+            verdicts_changed: imported.verdicts_changed.listed,
+            verdicts_changed_total: imported.verdicts_changed.total,
+            warnings: parsed.prepared.warnings,
+            failures: parsed.failures,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! From a received body to a report that is ready to store: its head, its fields and its files.
+
+use actix_web::http::header::{self, HeaderMap};
+use assay_access::ingest::IngestGrant;
+use assay_domain::{store::RecordError, timestamp::Timestamp};
+use assay_explain::failures::{ReportFailures, report_failures};
+use assay_ingest::{Arrival, Files, Prepared};
+use assay_reports::{Options, SourceFile};
+use percent_encoding::percent_decode_str;
+
+use crate::{
+    app::Shared,
+    body::ReceivedBody,
+    error::IntakeError,
+    fields::{Fields, RawFields},
+    parts::{self, Shape},
+};
+
+/// What the head of an upload says.
+pub(crate) struct Head {
+    pub(crate) shape: Shape,
+    /// The fields of a body that is one report.
+    query: RawFields,
+    client: Option<String>,
+}
+
+impl Head {
+    /// Reads the head of a request.
+    pub(crate) fn of(headers: &HeaderMap, query: &str) -> Result<Self, IntakeError> {
+        let shape = Shape::of(headers)?;
+        let mut fields = RawFields::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>();
+            fields.add(&String::from_utf8_lossy(&decode(name)), decode(value))?;
+        }
+        if !shape.is_raw() && !query.is_empty() {
+            return Err(IntakeError::bad(
+                "the query",
+                "with multipart/form-data the fields are parts; send them with curl -F",
+            ));
+        }
+        let client = headers
+            .get(header::USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        Ok(Self {
+            shape,
+            query: fields,
+            client: client.map(str::to_owned),
+        })
+    }
+}
+
+/// An upload that is ready to store.
+pub(crate) struct Parsed {
+    pub(crate) prepared: Prepared,
+    pub(crate) sources: Vec<(String, String)>,
+    pub(crate) dry_run: bool,
+    pub(crate) wants_failures: bool,
+    pub(crate) failures: Option<ReportFailures>,
+    pub(crate) bytes: u64,
+    pub(crate) files: u32,
+    pub(crate) client: Option<String>,
+}
+
+/// Reads fields and reports. Blocks.
+pub(crate) fn parse(
+    app: &Shared,
+    grant: &IngestGrant,
+    head: Head,
+    received: &ReceivedBody,
+) -> Result<Parsed, IntakeError> {
+    let now = (app.clock)();
+    let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
+    let raw = if head.shape.is_raw() { head.query } else { fields };
+    let fields = Fields::try_from(raw)?;
+    check_project(grant, fields.project.as_deref())?;
+    let counted = u32::try_from(files.len()).unwrap_or(u32::MAX);
+    let prepared = prepare(files, &fields, now)?;
+    if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
+        return Err(IntakeError::NothingToStore);
+    }
+    grant
+        .rules()
+        .check(&prepared.recording, &grant.stable_branch, now)?;
+    Ok(Parsed {
+        prepared,
+        sources: fields.sources,
+        dry_run: fields.dry_run,
+        wants_failures: fields.failures,
+        failures: None,
+        bytes: received.bytes,
+        files: counted,
+        client: head.client,
+    })
+}
+
+/// Explains the failures of a report by the runs that are stored. Blocks.
+pub(crate) fn explain(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Parsed, IntakeError> {
+    let now = (app.clock)();
+    let project = app
+        .keys
+        .project_of_key(grant.project, now)?
+        .ok_or(RecordError::NoProject(grant.project))?;
+    let report = (&parsed.prepared.recording, grant.rules());
+    let failures = report_failures(&*app.store, &*app.judge, &project, report, now)?;
+    Ok(Parsed {
+        failures: Some(failures),
+        ..parsed
+    })
+}
+
+/// Reads the reports as `assay import` does.
+fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Prepared, IntakeError> {
+    let counted = Files::of(&files);
+    let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
+    let options = Options {
+        format: fields.format,
+        root,
+        known_files: fields.known_files.as_ref(),
+    };
+    let report = assay_reports::read(files, &options)?;
+    let arrival = Arrival {
+        files: counted,
+        report,
+        flags: &fields.flags,
+        ci: &fields.ci,
+        job_started_at: None,
+    };
+    Ok(assay_ingest::prepare(arrival, now)?)
+}
+
+/// The key is of one project; a request may name it as a check.
+fn check_project(grant: &IngestGrant, named: Option<&str>) -> Result<(), IntakeError> {
+    let is_the_keys = |named: &str| named == grant.project_name || named == grant.project.to_string();
+    match named {
+        Some(named) if !is_the_keys(named) => Err(IntakeError::WrongProject {
+            key_project: grant.project_name.clone(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
