@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
@@ -13,7 +12,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use ureq::Agent;
 
-use crate::cluster;
+use crate::{cluster, server::free_address};
 
 /// How long the driver may take until it listens, and a page until a condition holds.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -44,10 +43,8 @@ impl Browser {
     ///
     /// Where Chromium or its driver is missing; the message says how to install them.
     pub fn start(scripts: Scripts) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a port is free")
-            .port();
+        let address = free_address();
+        let port = address.rsplit(':').next().unwrap_or_default();
         let driver = Command::new("chromedriver")
             .arg(format!("--port={port}"))
             .stdin(Stdio::null())

@@ -3,8 +3,10 @@
 use std::{
     fs::{self, File, OpenOptions},
     net::TcpListener,
+    ops::Range,
     os::unix::fs::FileExt as _,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -257,10 +259,21 @@ impl Drop for Server {
     }
 }
 
-/// An address of this machine with a port that is free now.
+/// An address of this machine with a port that is free now, for a program that listens there later.
+///
+/// The port is below those that systems give to clients by themselves (from 32768), and test programs that run at the same
+/// time begin at different ones, so that no connection or other test takes it in between.
 pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.expect("a port is free").to_string()
+    const PORTS: Range<u32> = 10_000..32_000;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(7_919);
+    let candidates = (0..PORTS.end - PORTS.start).map(|_| {
+        let step = TAKEN.fetch_add(1, Ordering::Relaxed);
+        PORTS.start + first.wrapping_add(step) % (PORTS.end - PORTS.start)
+    });
+    let mut addresses = candidates.map(|port| format!("127.0.0.1:{port}"));
+    let free = addresses.find(|address| TcpListener::bind(address).is_ok());
+    free.expect("a port is free")
 }
 
 /// A file without a name, which disappears with its last user.

@@ -8,12 +8,11 @@ mod setup;
 
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Output, Stdio},
 };
 
-use assay_testkit::{Cli, TestDatabase, program, said};
+use assay_testkit::{Cli, TestDatabase, free_address, program, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -264,10 +263,7 @@ fn the_tour_runs() {
 
 /// The tutorial's and the README's addresses, made free ones.
 fn elsewhere(script: &str) -> String {
-    let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [api, operators] = ports
-        .each_ref()
-        .map(|port| port.local_addr().unwrap().to_string());
+    let [api, operators] = [(); 2].map(|()| free_address());
     let script = script
         .replace("127.0.0.1:8080", &api)
         .replace("127.0.0.1:9090", &operators);
@@ -300,7 +296,7 @@ fn the_readme_runs() {
     let script = script("README.md");
     assert!(commands(&script) > 5 && script.contains("curl "));
     // Its first command, which is not run here, leaves a demonstration behind to ask.
-    let demo = "ASSAY_DATABASE_URL= assay-server --demo > demo.txt &
+    let demo = "ASSAY_DATABASE_URL= ASSAY_INGEST_LISTEN=off assay-server --demo > demo.txt &
 for wait in $(seq 300); do if grep -q Stop demo.txt; then break; fi; sleep 0.2; done
 sed -n 's/^  export/export/p' demo.txt > exports.sh
 . ./exports.sh

@@ -1,8 +1,8 @@
 //! Environment variables and flags.
 
-use std::{net::TcpListener, process::Command};
+use std::process::Command;
 
-use assay_testkit::{Client, Server, TestDatabase, program};
+use assay_testkit::{Client, Server, TestDatabase, free_address, program};
 
 #[test]
 fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
@@ -34,12 +34,12 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
 #[test]
 fn a_listener_that_is_off_is_left_out() {
     let database = TestDatabase::new();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = free_address();
     let mut server = Server::launch(
         Command::new(program("assay-server")),
         &[
             ("ASSAY_DATABASE_URL", database.url()),
-            ("ASSAY_LISTEN", &free.to_string()),
+            ("ASSAY_LISTEN", &free),
             ("ASSAY_ADMIN_LISTEN", "off"),
         ],
     );

@@ -1,7 +1,7 @@
 //! The pages about CI services: every command of a job runs under that service's variables, with a test command that writes a
 //! report, and what arrives names the service and its build.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use assay_testkit::said;
 use serde_json::Value;
@@ -180,6 +180,18 @@ fn install(folder: &Path) -> String {
     format!("{}:{programs}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
+/// A shell that runs a command of a job in a folder, with these programs and the variables of `plain` alone.
+fn shell(plain: &Command, folder: &Path, programs: &str, command: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-euo", "pipefail", "-c", command])
+        .env_clear()
+        .current_dir(folder);
+    shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.env("PATH", programs);
+    shell
+}
+
 /// Runs a command of a job, and returns the fields that arrive.
 fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, String>, Value) {
     let receiver = Receiver::start(vec![stored()]);
@@ -188,15 +200,8 @@ fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, Strin
         "junit.xml",
         &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]),
     );
-    let plain = job.command(&[]);
-    let mut shell = std::process::Command::new("bash");
-    shell
-        .args(["-euo", "pipefail", "-c", command])
-        .env_clear()
-        .current_dir(job.folder.path());
-    shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.env("PATH", install(job.folder.path()));
-    let output = shell
+    let folder = job.folder.path();
+    let output = shell(&job.command(&[]), folder, &install(folder), command)
         .envs(variables.iter().copied())
         .envs(OF_THE_JOB)
         .output()
@@ -267,16 +272,8 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
                 .filter(|(name, _)| section != "Matrix" || !is_of_parallel_jobs_only(name))
                 .chain(&OF_THE_JOB)
                 .map(|(name, value)| (*name, value.replace("812", &build)));
-            let plain = site.command(&[]);
-            let mut shell = std::process::Command::new("bash");
-            shell
-                .args(["-euo", "pipefail", "-c", command])
-                .env_clear()
-                .current_dir(folder);
-            shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            let output = shell
+            let output = shell(&site.command(&[]), folder, &path, command)
                 .envs(variables)
-                .env("PATH", &path)
                 .env("ASSAY_KEY_WEB", &site.key)
                 .output()
                 .unwrap();
@@ -370,18 +367,9 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
         let of_jobs = commands(&root().join("docs/ci").join(page));
         let (_, command) = of_jobs.iter().find(|(section, _)| section == "A job").unwrap();
         let run = |command: &str, key: &str| {
-            let plain = site.command(&[]);
-            let mut shell = std::process::Command::new("bash");
-            shell
-                .args(["-euo", "pipefail", "-c", command])
-                .env_clear()
-                .current_dir(folder);
-            shell.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            shell
+            shell(&site.command(&[]), folder, &path, command)
                 .envs(variables.iter().copied())
-                .envs(of_a_fork.iter().copied());
-            shell
-                .env("PATH", &path)
+                .envs(of_a_fork.iter().copied())
                 .env("ASSAY_INGEST_KEY", key)
                 .output()
                 .unwrap()
