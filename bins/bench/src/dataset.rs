@@ -48,7 +48,7 @@ impl Dataset {
     }
 
     /// Its size in a clause.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         format!(
             "{} results of {} runs in {} projects, {} MB",
             shown(self.sum(|made| made.results)),

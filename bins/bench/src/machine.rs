@@ -5,7 +5,7 @@ use std::{fs, process::Command};
 use crate::number::float;
 
 /// The machine and the commit of the working folder, in one line. A plus means that files were changed since.
-pub(crate) fn told() -> String {
+pub(crate) fn description() -> String {
     let after = |path: &str, key: &str| {
         let text = fs::read_to_string(path).ok()?;
         let line = text.lines().find(|line| line.starts_with(key))?;

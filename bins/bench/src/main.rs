@@ -116,7 +116,7 @@ fn open(options: &Options) -> anyhow::Result<Opened> {
 fn publish(opened: &Opened, table: &Table) -> anyhow::Result<()> {
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     let postgres = cluster::version(&mut opened.running.connection()?)?;
-    let (machine, data, at) = (machine::told(), opened.data.told(), clock::now());
+    let (machine, data, at) = (machine::description(), opened.data.description(), clock::now());
     let mut out = io::stdout().lock();
     writeln!(out, "{}", table.markdown())?;
     writeln!(

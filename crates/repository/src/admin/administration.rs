@@ -53,9 +53,9 @@ impl Administration for Database {
         &self,
         organization: OrganizationId,
         now: Timestamp,
-        told: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64),
     ) -> Result<Option<DeletionReport>, StoreError> {
-        deletion::delete_organization(self, organization, now, told)
+        deletion::delete_organization(self, organization, now, progress)
     }
 
     fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
@@ -98,9 +98,9 @@ impl Administration for Database {
         &self,
         project: ProjectId,
         now: Timestamp,
-        told: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64),
     ) -> Result<Option<DeletionReport>, StoreError> {
-        deletion::delete_project(self, project, now, told)
+        deletion::delete_project(self, project, now, progress)
     }
 
     fn clock(&self) -> Result<Timestamp, StoreError> {
@@ -225,9 +225,9 @@ impl Administration for Database {
         &self,
         now: Timestamp,
         dry_run: bool,
-        told: &mut dyn FnMut(PruneStep<'_>),
+        progress: &mut dyn FnMut(PruneStep<'_>),
     ) -> Result<PruneReport, StoreError> {
-        prune::prune(self, now, dry_run, told)
+        prune::prune(self, now, dry_run, progress)
     }
 }
 

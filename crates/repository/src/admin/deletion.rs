@@ -85,7 +85,7 @@ pub(crate) fn delete_project(
     database: &Database,
     id: ProjectId,
     now: Timestamp,
-    told: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<Option<DeletionReport>, StoreError> {
     let Some(hidden_at) = hide_project(database, id, now)? else {
         return Ok(None);
@@ -106,7 +106,7 @@ pub(crate) fn delete_project(
                 Counted::Results => report.results += rows,
                 Counted::Other => {}
             }
-            told(report.rows);
+            progress(report.rows);
             if !has_more {
                 break;
             }
@@ -154,7 +154,7 @@ pub(crate) fn delete_organization(
     database: &Database,
     id: OrganizationId,
     now: Timestamp,
-    told: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<Option<DeletionReport>, StoreError> {
     let is_known = database.in_transaction("hiding an organization", |connection| {
         hide_organization(connection, id, now)
@@ -178,7 +178,9 @@ pub(crate) fn delete_organization(
     let mut report = DeletionReport::default();
     for project in all {
         let before = report.rows;
-        let of_project = delete_project(database, ProjectId(project), now, &mut |rows| told(before + rows))?;
+        let of_project = delete_project(database, ProjectId(project), now, &mut |rows| {
+            progress(before + rows)
+        })?;
         report.add(of_project.unwrap_or_default());
     }
     database.in_transaction("deleting an organization", |connection| {

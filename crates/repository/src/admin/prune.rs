@@ -40,7 +40,7 @@ pub(crate) fn prune(
     database: &Database,
     now: Timestamp,
     dry_run: bool,
-    told: &mut dyn FnMut(PruneStep<'_>),
+    progress: &mut dyn FnMut(PruneStep<'_>),
 ) -> Result<PruneReport, StoreError> {
     let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
     let horizon = At(now.plus_days(-longest.unwrap_or(0)));
@@ -63,7 +63,7 @@ pub(crate) fn prune(
         let counts = if dry_run {
             counted
         } else {
-            due.delete(database, now, counted.runs, told)?
+            due.delete(database, now, counted.runs, progress)?
         };
         if counts.runs > 0 {
             report.projects.push(Pruned {
@@ -78,7 +78,7 @@ pub(crate) fn prune(
     if !dry_run {
         let of = report.periods;
         let dropped = period::drop_all(database, periods, |dropped| {
-            told(PruneStep::Periods {
+            progress(PruneStep::Periods {
                 done: amount(dropped),
                 of,
             });
@@ -166,7 +166,7 @@ impl Due {
         database: &Database,
         now: Timestamp,
         of: u64,
-        told: &mut dyn FnMut(PruneStep<'_>),
+        progress: &mut dyn FnMut(PruneStep<'_>),
     ) -> Result<Counts, StoreError> {
         let mut all = Counts::default();
         loop {
@@ -182,7 +182,7 @@ impl Due {
             }
             all.runs += batch.runs;
             all.results += batch.results;
-            told(PruneStep::Runs {
+            progress(PruneStep::Runs {
                 project: &self.name,
                 done: all.runs,
                 of: of.max(all.runs),

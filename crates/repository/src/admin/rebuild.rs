@@ -39,7 +39,7 @@ pub struct Rebuilt {
 
 impl Database {
     /// Recomputes all data derived from a project's results: the outcome of each test and shard, the counts, the
-    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `told` is called with
+    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `progress` is called with
     /// the number of finished runs and of all. None if there is no such project.
     ///
     /// Correct rows are not written. Each run is a separate transaction, so that imports wait for one run at most.
@@ -48,7 +48,7 @@ impl Database {
         project: ProjectId,
         judge: &dyn Judge,
         now: Timestamp,
-        told: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<Rebuilt>, StoreError> {
         let numbers: Vec<i32> = self.on_primary("reading runs", |connection| {
             Ok::<_, WorkError<StoreError>>(
@@ -67,7 +67,7 @@ impl Database {
             })?;
             rebuilt.runs += u64::from(outcome.is_some());
             rebuilt.runs_changed += u64::from(outcome == Some(true));
-            told(rebuilt.runs, of);
+            progress(rebuilt.runs, of);
         }
         rebuilt.branches_changed = self.in_transaction("rebuilding branches", |connection| {
             if !lock(connection, project.0)? {
@@ -132,19 +132,19 @@ fn rebuild_run(
     if !is_packed {
         observation::changed(connection, project, observed)?;
     }
-    let told = contents.counts();
+    let counted = contents.counts();
     let outcome = record::outcome(&shards.iter().collect::<Vec<&StoredShard>>())?.map(Outcome::as_str);
     // Counts that no count could be are wrong, too.
-    let is_counted = counts.counts().is_ok_and(|counts| counts == told) && status.as_deref() == outcome;
+    let is_counted = counts.counts().is_ok_and(|counts| counts == counted) && status.as_deref() == outcome;
     if !is_counted {
         diesel::update(run::table.find((project, number)))
             .set((
                 run::status.eq(outcome),
-                run::total.eq(int(told.total)),
-                run::passed.eq(int(told.passed)),
-                run::failed.eq(int(told.failed)),
-                run::skipped.eq(int(told.skipped)),
-                run::recovered.eq(int(told.recovered)),
+                run::total.eq(int(counted.total)),
+                run::passed.eq(int(counted.passed)),
+                run::failed.eq(int(counted.failed)),
+                run::skipped.eq(int(counted.skipped)),
+                run::recovered.eq(int(counted.recovered)),
             ))
             .execute(connection)?;
     }

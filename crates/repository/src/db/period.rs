@@ -68,7 +68,7 @@ pub(crate) fn over(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<St
 pub(crate) fn drop_all(
     database: &Database,
     periods: Vec<String>,
-    mut told: impl FnMut(usize),
+    mut progress: impl FnMut(usize),
 ) -> Result<usize, StoreError> {
     let (mut left, mut dropped, mut failures) = (VecDeque::from(periods), 0, 0);
     while failures < ATTEMPTS
@@ -76,7 +76,7 @@ pub(crate) fn drop_all(
     {
         if drop_now(database, &name)? {
             (dropped, failures) = (dropped + 1, 0);
-            told(dropped);
+            progress(dropped);
         } else {
             failures += 1;
             left.push_back(name);

@@ -189,7 +189,7 @@ impl Replicas {
             // Missing or inconsistent rows may be about to arrive, so the primary decides.
             Err(WorkError::Refused(_) | WorkError::Query(QueryError::NotFound)) => Ok(None),
             Err(WorkError::Query(error)) => {
-                self.trouble.tell(&format_args!("{doing} failed: {error}"));
+                self.trouble.report(&format_args!("{doing} failed: {error}"));
                 Ok(None)
             }
         }
@@ -202,7 +202,7 @@ impl Replicas {
         if horizon().is_due(now) {
             match position() {
                 Ok(position) => horizon().learn(now, position),
-                Err(error) => self.trouble.tell(&error),
+                Err(error) => self.trouble.report(&error),
             }
         }
         horizon().needed(Instant::now())
@@ -219,12 +219,12 @@ impl Replicas {
                 Ok(true) => return Some(standby),
                 // Not dropped until another is found, or the pool would return it again.
                 Ok(false) => behind.push(standby),
-                Err(error) => self.trouble.tell(&error),
+                Err(error) => self.trouble.report(&error),
             }
         }
         // The first read after a pause has only a very recent position, which every standby may still lack.
         if !behind.is_empty() && needed.at.elapsed() > OLDEST / 2 {
-            self.trouble.tell(&"it is too far behind");
+            self.trouble.report(&"it is too far behind");
         }
         None
     }

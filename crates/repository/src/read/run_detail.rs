@@ -92,7 +92,7 @@ fn plan(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Read<O
     let (mut parts, mut bytes) = (VecDeque::<RunPart>::new(), 0);
     for row in rows {
         let (test, name, file) = row?;
-        let message = signatures.get(&test).map_or(0, |told| told.message_bytes);
+        let message = signatures.get(&test).map_or(0, |texts| texts.message_bytes);
         let texts = [name, file]
             .into_iter()
             .flatten()
@@ -165,7 +165,7 @@ fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Qu
 
 /// The signatures and messages of a test's attempts in a run.
 #[derive(Debug, Default)]
-struct Told {
+struct TestTexts {
     message_bytes: usize,
     signatures: DefaultHasher,
 }
@@ -176,7 +176,7 @@ fn signatures(
     project: Uuid,
     run: &StoredRun,
     only: Option<&[i32]>,
-) -> QueryResult<HashMap<i32, Told>> {
+) -> QueryResult<HashMap<i32, TestTexts>> {
     let mut statement = attempt::table
         .left_join(
             signature::table.on(signature::project_id
@@ -197,22 +197,22 @@ fn signatures(
     if let Some(only) = only {
         statement = statement.filter(attempt::test.eq_any(only));
     }
-    let mut told: HashMap<i32, Told> = HashMap::new();
+    let mut texts: HashMap<i32, TestTexts> = HashMap::new();
     for row in statement.load_iter::<(i32, Option<i32>, Option<String>), PgRowByRowLoadingMode>(connection)? {
         let (test, bytes, fingerprint) = row?;
-        let told = told.entry(test).or_default();
+        let texts = texts.entry(test).or_default();
         let bytes = usize::try_from(bytes.unwrap_or(0)).unwrap_or(0);
-        told.message_bytes = told.message_bytes.max(bytes);
-        fingerprint.hash(&mut told.signatures);
+        texts.message_bytes = texts.message_bytes.max(bytes);
+        fingerprint.hash(&mut texts.signatures);
     }
-    Ok(told)
+    Ok(texts)
 }
 
 /// A hash of which signatures these tests have.
-fn digest(tests: &[i32], told: &HashMap<i32, Told>) -> [u8; 32] {
+fn digest(tests: &[i32], texts: &HashMap<i32, TestTexts>) -> [u8; 32] {
     let mut hash = Sha256::new();
     for test in tests {
-        let signatures = told.get(test).map_or(0, |told| told.signatures.finish());
+        let signatures = texts.get(test).map_or(0, |texts| texts.signatures.finish());
         hash.update(test.to_be_bytes());
         hash.update(signatures.to_be_bytes());
     }

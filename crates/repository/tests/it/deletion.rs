@@ -91,10 +91,10 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
     }
     assert!(before.len() > 12, "{before:?}");
 
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let deleted = world
         .store
-        .delete_project(world.project.id, NOW, &mut |rows| told.push(rows))
+        .delete_project(world.project.id, NOW, &mut |rows| reported.push(rows))
         .unwrap()
         .unwrap();
     for (table, (count, _)) in rows(&world, world.project.id) {
@@ -103,7 +103,10 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
     assert_eq!(rows(&world, other.id), kept);
     assert_eq!(world.store.all_projects().unwrap().len(), 1);
     assert_eq!((deleted.projects, deleted.runs, deleted.results), (1, 2, 4));
-    assert!(told.is_sorted() && told.last() == Some(&deleted.rows), "{told:?}");
+    assert!(
+        reported.is_sorted() && reported.last() == Some(&deleted.rows),
+        "{reported:?}"
+    );
     let again = world
         .store
         .delete_project(world.project.id, NOW, &mut |_| ())
@@ -208,18 +211,18 @@ fn others_go_on_while_a_deletion_waits_and_it_is_taken_up_where_it_ended() {
     holder
         .batch_execute("BEGIN; SELECT FROM verdict FOR UPDATE")
         .unwrap();
-    let (send, told) = mpsc::channel();
+    let (send, reported) = mpsc::channel();
     thread::scope(|scope| {
         let deletion = scope.spawn(|| {
-            let mut told = |rows| send.send(rows).unwrap();
-            world.store.delete_project(world.project.id, NOW, &mut told)
+            let mut reported = |rows| send.send(rows).unwrap();
+            world.store.delete_project(world.project.id, NOW, &mut reported)
         });
         // The batches before the locked row are committed. The deletion waits for that row.
         let patience = Duration::from_secs(60);
         while world.database.text("SELECT count(*) FROM run").as_deref() != Some("0") {
-            told.recv_timeout(patience).unwrap();
+            reported.recv_timeout(patience).unwrap();
         }
-        let steps = told.try_iter().count();
+        let steps = reported.try_iter().count();
         assert!(!deletion.is_finished(), "{steps}");
         let imported = world
             .store

@@ -135,19 +135,19 @@ fn a_period_in_use_is_left_for_the_next_time() {
         );
     }
     world.import(&report("new").test("y", "p"));
-    let told = |later: Timestamp| -> PruneReport { world.store.prune(later, false, &mut |_| ()).unwrap() };
+    let pruned = |later: Timestamp| -> PruneReport { world.store.prune(later, false, &mut |_| ()).unwrap() };
     // An unfinished reader: the rows that it sees must not be deleted.
     let mut reader = world.database.connection();
     reader
         .batch_execute("BEGIN; SELECT count(*) FROM result")
         .unwrap();
-    let report = told(NOW);
+    let report = pruned(NOW);
     assert_eq!(
         (report.projects[0].runs, report.periods, report.periods_left),
         (3, 0, 3)
     );
     reader.batch_execute("COMMIT").unwrap();
-    let report = told(NOW);
+    let report = pruned(NOW);
     assert_eq!(
         (report.projects.len(), report.periods, report.periods_left),
         (0, 3, 0)

@@ -227,14 +227,14 @@ fn a_test_that_left_the_window_costs_an_import_one_look_at_its_newest_result() {
     };
     for plans in Plans::ALL {
         let work = explained(&world, look, plans);
-        let told = || format!("{plans:?}: {work:?}\n{look:?}");
+        let details = || format!("{plans:?}: {work:?}\n{look:?}");
         // The verdict of each, and its newest result.
         assert!(
             work.answered > 3000.0 && work.read <= 2.0 * work.answered,
             "{}",
-            told()
+            details()
         );
-        assert!(work.whole.iter().all(|table| table == "verdict"), "{}", told());
+        assert!(work.whole.iter().all(|table| table == "verdict"), "{}", details());
     }
 }
 
@@ -306,24 +306,24 @@ fn check(what: &str, world: &World, bound: &Bound, ask: impl Fn()) {
     for statement in statements {
         for plans in Plans::ALL {
             let work = explained(world, &statement, plans);
-            let told = || format!("{what}, {plans:?}: {work:?}\n{statement:?}\n{:#}", work.plan);
+            let details = || format!("{what}, {plans:?}: {work:?}\n{statement:?}\n{:#}", work.plan);
             let whole: Vec<_> = work
                 .whole
                 .iter()
                 .filter(|table| !SMALL.contains(&table.as_str()))
                 .collect();
-            assert!(whole.is_empty(), "{}", told());
+            assert!(whole.is_empty(), "{}", details());
             assert!(
                 work.partitions
                     .values()
                     .all(|touched| *touched <= bound.partitions),
                 "{}",
-                told()
+                details()
             );
             assert!(
                 work.read.max(work.compared) <= bound.per_row * work.answered + bound.beyond,
                 "{}",
-                told()
+                details()
             );
         }
     }

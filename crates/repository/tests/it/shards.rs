@@ -285,7 +285,7 @@ fn a_test_that_every_shard_runs_was_not_retried() {
     else {
         panic!("it is there")
     };
-    let told: Vec<_> = history
+    let listed: Vec<_> = history
         .occurrences
         .iter()
         .map(|seen| {
@@ -297,7 +297,7 @@ fn a_test_that_every_shard_runs_was_not_retried() {
             )
         })
         .collect();
-    assert_eq!(told, [(2, 200, Some(200), true), (1, 0, Some(0), false)]);
+    assert_eq!(listed, [(2, 200, Some(200), true), (1, 0, Some(0), false)]);
     assert_eq!((all.counts.recovered, all.counts.passed), (1, 2));
     let runs = world.store.runs(&world.project, &run_query()).unwrap().runs;
     assert_eq!((runs[1].counts.recovered, runs[1].counts.total), (0, 2));

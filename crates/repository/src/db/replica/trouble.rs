@@ -18,16 +18,16 @@ const QUIET: Duration = Duration::from_secs(60);
 /// Logs one line when reads go to the primary, and one when they no longer do.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
-    told: Mutex<Option<Instant>>,
+    logged_at: Mutex<Option<Instant>>,
     lasts: AtomicBool,
 }
 
 impl Trouble {
-    pub(super) fn tell(&self, reason: &dyn std::fmt::Display) {
+    pub(super) fn report(&self, reason: &dyn std::fmt::Display) {
         let now = Instant::now();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| now.saturating_duration_since(told) >= QUIET) {
-            *told = Some(now);
+        let mut logged_at = self.logged_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged_at.is_none_or(|at| now.saturating_duration_since(at) >= QUIET) {
+            *logged_at = Some(now);
             self.lasts.store(true, Ordering::Relaxed);
             log::warn!("a standby cannot be read from, the primary answers: {reason}");
         }
@@ -51,7 +51,7 @@ pub(super) struct Unreachable {
 impl HandleError<Error> for Unreachable {
     fn handle_error(&self, error: Error) {
         self.trouble
-            .tell(&self.connection_string.redact(&error.to_string()));
+            .report(&self.connection_string.redact(&error.to_string()));
     }
 }
 
@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn the_log_says_once_that_a_standby_is_lost() {
         let trouble = Trouble::default();
-        trouble.tell(&"gone");
+        trouble.report(&"gone");
         assert!(trouble.lasts.load(Ordering::Relaxed));
         trouble.over();
-        trouble.tell(&"gone again within the minute");
+        trouble.report(&"gone again within the minute");
         assert!(!trouble.lasts.load(Ordering::Relaxed));
     }
 }
