@@ -98,14 +98,12 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     assert_eq!(intake.database.text(AT_THE_LOCK).as_deref(), Some("1"));
 
     // The queue is full: a fifth is refused at once, with the time after which it may come again.
-    let began = Instant::now();
     let (status, refused) = answer(send(&intake, &intake.key, "build-5"));
     assert_eq!(status, "503", "{refused}");
     assert!(refused.contains("\"code\":\"busy\""), "{refused}");
     assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
     let (status, stored) = answer(send(&intake, &other, "build-1"));
     assert_eq!(status, "201", "{stored}");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 
     // A client that hangs up loses its turn.
     drop(waiting.remove(2));
@@ -140,13 +138,12 @@ fn an_upload_whose_turn_would_come_too_late_is_told_when_to_come_again() {
     let held = lock(&intake);
     let first = send(&intake, &intake.key, "build-2");
     until_waiting(&intake, 1);
-    let began = Instant::now();
     let (status, refused) = answer(send(&intake, &intake.key, "build-3"));
     assert_eq!(status, "503", "{refused}");
+    // The sentence of an upload that did not wait.
     assert!(
-        began.elapsed() < Duration::from_millis(900),
-        "{:?}",
-        began.elapsed()
+        refused.contains("Too many uploads into this project wait for their turn"),
+        "{refused}"
     );
     let after = refused.to_lowercase();
     let after = after.split("\r\nretry-after: ").nth(1).unwrap();

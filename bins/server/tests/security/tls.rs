@@ -144,20 +144,18 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
 }
 
 #[test]
-fn who_never_greets_keeps_nobody_from_it() {
+fn clients_that_never_greet_do_not_delay_others() {
     let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
     let trusted = issue(folder.path());
     let (_server, address) = start(&database, folder.path());
     let silent: Vec<_> = (0..600).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let began = Instant::now();
+    // Each may take three seconds to greet; one after the other they would take longer than this client waits.
     assert_eq!(
         ask(&mut connect(address, &trusted, &[&TLS13], &[]).unwrap())
             .unwrap()
             .status,
         401
     );
-    // Greetings are waited for three seconds each.
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     drop(silent);
 }
 

@@ -168,6 +168,14 @@ fn every_statement_names_its_one_project_by_a_constant() {
             }
             met.insert(place.table);
         }
+        // A distributed table does not let a row change its place, not even to the same one.
+        let change = statement
+            .sql
+            .split_once("DO UPDATE SET")
+            .map_or("", |(_, change)| change);
+        if change.replace('"', "").contains("project_id =") {
+            wrong.push(format!("changes the project of a row: {}", statement.sql));
+        }
         if statement.binds.contains(&other.id.to_string()) {
             wrong.push(format!("of another project: {}", statement.sql));
         }
