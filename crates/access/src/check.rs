@@ -10,10 +10,10 @@ use assay_domain::{
 
 use crate::key;
 
-/// From this many days before the expiry, answers announce it.
+/// Days before a key's expiry in which answers announce it.
 const NOTICE_DAYS: i64 = 7;
 
-/// The hash of a read key in a request, which has the right shape and is not looked up yet.
+/// The hash of a read key in a request. The key is well-formed but not looked up yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PresentedKey(KeyHash);
 
@@ -40,7 +40,7 @@ impl PresentedKey {
         Ok(Self(key::hash(token)))
     }
 
-    /// The key of a session, which was checked when it began and is looked up again for every request.
+    /// The key of a session. It was checked when the session began and is looked up again for every request.
     pub const fn of_hash(hash: KeyHash) -> Self {
         Self(hash)
     }
@@ -51,13 +51,13 @@ impl PresentedKey {
     }
 }
 
-/// The id by which the rate limit counts a request: the key in the `Authorization` header, else the whole value. All
-/// spellings of a header therefore share the budget of their key.
+/// The id under which the rate limit counts a request: the key in the `Authorization` header, else the whole value. All
+/// spellings of a header share their key's budget.
 pub fn budget_id(header: &[u8]) -> &[u8] {
     bearer_token(header).unwrap_or(header)
 }
 
-/// The token of a `Bearer` header, if it has one. The scheme may be in any case.
+/// The token of a `Bearer` header, if it has one. Case does not matter in the scheme.
 pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at(header.iter().position(u8::is_ascii_whitespace)?);
     let token = token.trim_ascii();
@@ -67,16 +67,16 @@ pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
 /// The grant of a checked key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// The organization for which everything is read.
+    /// The organization whose data the key reads.
     pub caller: Caller,
     /// The key's public id.
     pub key: KeyId,
-    /// When the key ceases to work.
+    /// The expiry of the key.
     pub expires_at: Timestamp,
 }
 
 impl Grant {
-    /// What a stored key grants at `now`, if anything.
+    /// The rights of a stored key at `now`, if any.
     pub(crate) fn of(stored: &StoredKey, now: Timestamp) -> Result<Self, Refusal> {
         if stored.revoked_at.is_some() {
             return Err(Refusal::KeyRevoked);
@@ -97,7 +97,7 @@ impl Grant {
         })
     }
 
-    /// The expiry, if it is near enough to be announced in answers: from seven days before.
+    /// The expiry, if it is near enough for an announcement: from seven days before.
     pub const fn expiry_notice(&self, now: Timestamp) -> Option<Timestamp> {
         if now.unix_ms() >= self.expires_at.plus_days(-NOTICE_DAYS).unix_ms() {
             Some(self.expires_at)
@@ -107,7 +107,7 @@ impl Grant {
     }
 }
 
-/// Why a request is not answered.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No bearer token.
@@ -130,13 +130,13 @@ pub enum Refusal {
     TierTooLow,
 }
 
-/// Why the check of a key granted nothing.
+/// The reason why the check of a key failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The request is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The look-up failed, so nothing is known about the key.
+    /// The look-up failed, so the key's validity is unknown.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

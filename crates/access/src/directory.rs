@@ -1,9 +1,9 @@
-//! Keys and projects, as they were read a moment ago.
+//! Caches keys and projects for a short time.
 //!
-//! Cache of keys and projects. Every request needs both, so their rows are kept for half a second. A revocation and a
-//! new plan take effect within a second on every process, which leaves half a second for the read itself. The cache
-//! has rows and no decisions: each request is checked at its own time, so that an expiry needs no further read.
-//! Missing rows are not cached, so that a new key and a new project work at once.
+//! Every request needs a key and mostly a project, so their rows are cached for half a second. A revocation and a new
+//! plan take effect within a second on every process, which leaves half a second for the read itself. The cache has
+//! rows and no decisions: each request is checked at its own time, so that an expiry needs no further read. Missing
+//! rows are not cached, so that a new key and a new project work immediately.
 
 use std::{hash::Hash, sync::Arc};
 
@@ -18,21 +18,21 @@ use quick_cache::sync::Cache;
 
 use crate::check::{CheckError, Grant, PresentedKey, Refusal};
 
-/// How long something read counts, in milliseconds.
+/// The validity of a cached row, in milliseconds.
 const KEPT_MS: i64 = 500;
-/// How many keys, and how many projects, are kept at most: a megabyte or two.
+/// Most cached keys, and most cached projects: a megabyte or two.
 const KEPT: usize = 10_000;
 
 /// Looks up keys and projects, with a cache.
 pub struct Directory {
     store: Arc<dyn Store>,
     keys: Recent<KeyHash, StoredKey>,
-    /// Keyed by organization too, so that an entry of one organization is never returned to another.
+    /// The organization is part of the cache key, so that an entry of one organization is never returned to another.
     projects: Recent<(OrganizationId, ProjectId), Project>,
 }
 
 impl Directory {
-    /// The keys and projects of `store`.
+    /// Creates a cache over `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -51,7 +51,7 @@ impl Directory {
         Ok(Grant::of(&stored.ok_or(Refusal::InvalidKey)?, now)?)
     }
 
-    /// Whose share of threads and queue the look-up of this key takes. Does not block.
+    /// The admission share for the look-up of this key. Does not block.
     pub fn share(&self, key: &PresentedKey) -> AdmissionShare {
         self.keys.share(key.hash())
     }
@@ -69,16 +69,16 @@ impl Directory {
     }
 }
 
-/// What admission control counts work by: a key, or the share of all keys that are not known to exist.
+/// The share of admission control: one per known key, and one for all unknown keys together.
 ///
-/// A key is known once it was looked up and found. Keys that are not known are looked up in one share, and nothing else is
-/// done in it. Whoever makes up keys, each request with another one, therefore takes no more threads and no more of the
-/// queue than one key may.
+/// A key is known after a look-up has found it. Unknown keys are looked up in one share, and no other work uses it. A
+/// client that invents keys, even a new one per request, therefore uses no more threads and queue places than one key
+/// may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AdmissionShare(Option<KeyHash>);
 
 impl AdmissionShare {
-    /// The share of the keys that are not known.
+    /// The share of unknown keys.
     pub const UNKNOWN_KEYS: Self = Self(None);
 
     /// The share of a key that was checked.
@@ -87,7 +87,7 @@ impl AdmissionShare {
     }
 }
 
-/// Rows that were read recently. The time is that of the request, which is earlier than the read.
+/// Recently read rows. The time is that of the request, which is earlier than the read.
 pub(crate) struct Recent<K, V>(Cache<K, (Timestamp, V)>);
 
 impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
@@ -102,7 +102,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
         now: Timestamp,
         read: impl FnOnce() -> Result<Option<V>, StoreError>,
     ) -> Result<Option<V>, StoreError> {
-        // An entry from the future was read before the clock was set back, so its age is unknown.
+        // An entry from the future was read before the clock was set back. Its age is unknown.
         let counts = |(read_at, _): &(Timestamp, V)| (0..KEPT_MS).contains(&now.since_ms(*read_at));
         if let Some((_, kept)) = self.0.get(&key).filter(counts) {
             return Ok(Some(kept));
@@ -116,7 +116,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
 }
 
 impl<V: Clone> Recent<KeyHash, V> {
-    /// The share of a key, which is its own if its row was ever found and is still cached, however old it is.
+    /// The share of a key: its own if its row was found and is still cached, at any age.
     pub(crate) fn share(&self, key: KeyHash) -> AdmissionShare {
         AdmissionShare(self.0.contains_key(&key).then_some(key))
     }

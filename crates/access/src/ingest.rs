@@ -1,7 +1,7 @@
-//! The check of an ingest key that a request presents.
+//! Checks the ingest key of a request.
 //!
-//! [`PresentedIngestKey::of_header`] needs no look-up; [`IngestDirectory::check`] looks the key up and yields the
-//! [`IngestGrant`] that a report is stored on behalf of. Uploads are limited by [`IngestGrant::budget_id`].
+//! [`PresentedIngestKey::of_header`] needs no look-up. [`IngestDirectory::check`] looks up the key and returns the
+//! [`IngestGrant`] for storing a report. [`IngestGrant::budget_id`] is the id for the rate limit of uploads.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::{
     key,
 };
 
-/// How many uploads a minute one key may send unless configured otherwise.
+/// Default limit of uploads per minute and key.
 pub const DEFAULT_UPLOAD_LIMIT: u32 = 600;
 
-/// The hash of an ingest key that a request presented: of the right shape, not yet looked up.
+/// The hash of an ingest key in a request. The key is well-formed but not looked up yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PresentedIngestKey(KeyHash);
 
@@ -44,23 +44,23 @@ impl PresentedIngestKey {
     }
 }
 
-/// What a checked ingest key grants.
+/// The rights of a checked ingest key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestGrant {
     /// The key's public id.
     pub key: KeyId,
-    /// The project that reports are stored in.
+    /// The project that the reports are stored in.
     pub project: ProjectId,
     /// That project's name.
     pub project_name: String,
     /// That project's stable branch.
     pub stable_branch: String,
-    /// What the key may send, and until when.
+    /// The key's permissions and expiry.
     pub terms: IngestTerms,
 }
 
 impl IngestGrant {
-    /// What a stored key grants at `now`, if anything.
+    /// The rights of a stored key at `now`, if any.
     fn of(stored: StoredIngestKey, now: Timestamp) -> Result<Self, IngestRefusal> {
         if stored.revoked_at.is_some() {
             return Err(IngestRefusal::KeyRevoked);
@@ -77,19 +77,19 @@ impl IngestGrant {
         })
     }
 
-    /// What the rate limit counts an upload by. No `Authorization` header has this value, so that requests to the read API do
-    /// not share the budget.
+    /// The id under which the rate limit counts an upload. No `Authorization` header has this value, so that uploads
+    /// and requests to the read API have separate budgets.
     pub fn budget_id(&self) -> Vec<u8> {
         [b"upload\n".as_slice(), self.key.0.as_bytes()].concat()
     }
 
-    /// Which recordings the key may send.
+    /// The rules for recordings of this key.
     pub const fn rules(&self) -> RecordingRules {
         RecordingRules::of_key(&self.terms)
     }
 }
 
-/// Why a request is not served.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IngestRefusal {
     /// No bearer token.
@@ -109,25 +109,25 @@ pub enum IngestRefusal {
     KeyExpired,
 }
 
-/// Why the check of an ingest key granted nothing.
+/// The reason why the check of an ingest key failed.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestCheckError {
     /// The request is refused.
     #[error(transparent)]
     Refused(#[from] IngestRefusal),
-    /// The key could not be looked up, which says nothing of the key.
+    /// The look-up failed, so the key's validity is unknown.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Ingest keys, as they were read at most half a second ago: a revocation counts within a second.
+/// Caches ingest keys for half a second, so that a revocation takes effect within a second.
 pub struct IngestDirectory {
     store: Arc<dyn IngestKeys>,
     keys: Recent<KeyHash, StoredIngestKey>,
 }
 
 impl IngestDirectory {
-    /// The ingest keys of `store`.
+    /// Creates a cache over `store`.
     pub fn new(store: Arc<dyn IngestKeys>) -> Self {
         Self {
             store,
@@ -135,7 +135,7 @@ impl IngestDirectory {
         }
     }
 
-    /// Looks a key up and grants what it grants at `now`.
+    /// Looks up a key and returns its rights at `now`.
     ///
     /// Refuses, in this order, with [`IngestRefusal::InvalidKey`] (unknown), [`IngestRefusal::KeyRevoked`] or
     /// [`IngestRefusal::KeyExpired`]. Blocks on the store.
@@ -145,7 +145,7 @@ impl IngestDirectory {
         Ok(IngestGrant::of(stored.ok_or(IngestRefusal::InvalidKey)?, now)?)
     }
 
-    /// Whose share of threads and queue the look-up of this key takes. Does not block.
+    /// The admission share for the look-up of this key. Does not block.
     pub fn share(&self, key: &PresentedIngestKey) -> AdmissionShare {
         self.keys.share(key.0)
     }

@@ -23,7 +23,7 @@ pub const INGEST_PREFIX: &str = "svc_";
 
 const RANDOM_CHARS: usize = 32;
 const CHECK_CHARS: usize = 6;
-/// How much of a key's text is stored for recognition.
+/// Characters of a key's text that are stored to recognize it.
 const RECOGNISED_CHARS: usize = 12;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -31,7 +31,7 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 pub struct SecretKey(String);
 
 impl SecretKey {
-    /// The text, for the one place that shows it.
+    /// The text. Only the command that creates a key may show it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -78,8 +78,8 @@ pub fn has_shape(kind: KeyKind, text: &[u8]) -> bool {
         .is_some_and(|(before, check)| *check == check_chars(before))
 }
 
-/// Whether `text` contains a key, with or without its prefix. Used where a key that was entered by mistake must not
-/// be shown.
+/// Whether `text` contains a key, with or without its prefix. Such a text must not be shown, since a key may have been
+/// entered by mistake.
 pub fn is_in(text: &[u8]) -> bool {
     text.windows(RANDOM_CHARS + CHECK_CHARS).any(|rest| {
         rest.iter().all(u8::is_ascii_alphanumeric)
@@ -161,7 +161,7 @@ mod tests {
             }
             assert!(!is_in(&rest.as_bytes()[1..]) && !is_in(rest.to_uppercase().as_bytes()));
         }
-        // Ids that clients do send: a UUID, a trace, a SHA-256.
+        // Ids that clients really send: a UUID, a trace, a SHA-256.
         for text in [
             "019aa3f4-5b1c-7def-8a3b-0123456789ab",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
@@ -178,7 +178,7 @@ mod tests {
         assert!(!shown.contains(&secret.reveal()[12..]), "{shown}");
     }
 
-    /// Keys are older than the program that reads them, so the check characters must not change.
+    /// Stored keys are older than the program, so the check characters must not change.
     #[test]
     fn the_check_characters_stay_what_they_are() {
         let check = check_chars(b"svc_ro_00000000000000000000000000000000");

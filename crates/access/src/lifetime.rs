@@ -1,4 +1,4 @@
-//! How long a read key works.
+//! The lifetime of a read key.
 
 use std::{fmt, str::FromStr};
 
@@ -31,7 +31,7 @@ impl Lifetime {
         }
     }
 
-    /// When a key made at `created` ceases to work.
+    /// The expiry of a key created at `created`.
     pub const fn expiry(self, created: Timestamp) -> Timestamp {
         created.plus_days(self.days())
     }
@@ -43,7 +43,7 @@ impl fmt::Display for Lifetime {
     }
 }
 
-/// A number of days that is no lifetime of a key.
+/// The error of a number of days that is not a permitted lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of 30, 60, 90, 180")]
 pub struct NotALifetime;
@@ -51,7 +51,7 @@ pub struct NotALifetime;
 impl FromStr for Lifetime {
     type Err = NotALifetime;
 
-    /// Reads the number of days.
+    /// Parses the number of days.
     fn from_str(days: &str) -> Result<Self, Self::Err> {
         match days {
             "30" => Ok(Self::Thirty),

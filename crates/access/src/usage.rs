@@ -11,18 +11,19 @@ use assay_domain::{
     timestamp::{DAY_MS, Timestamp},
 };
 
-/// How long after a failure the day is noted again.
+/// The pause after a failure.
 const RETRY_MS: i64 = 60_000;
 
-/// Records a key's use once a day and process, so that a request is rarely also a write.
+/// Records a key's use once per day and process, so that few requests also write.
 #[derive(Debug, Default)]
 pub struct KeyUsage {
-    /// When the next use of a key is recorded. Only existing keys are inserted, which bounds the map.
+    /// The time of each key's next record. Only existing keys are inserted, which bounds the map.
     due: Mutex<HashMap<KeyId, Timestamp>>,
 }
 
 impl KeyUsage {
-    /// Records a use of `key` at `now`. A failure is logged and repeated later; it does not fail the request. Blocks.
+    /// Records a use of `key` at `now`. A failure is logged and tried again later; it does not fail the request.
+    /// Blocks.
     pub fn note(&self, store: &dyn Store, key: KeyId, now: Timestamp) {
         if !self.claim(key, now) {
             return;
@@ -33,7 +34,7 @@ impl KeyUsage {
         }
     }
 
-    /// Whether this use is to be recorded. Further uses of the day are not.
+    /// Whether to record this use. Further uses of the day are skipped.
     fn claim(&self, key: KeyId, now: Timestamp) -> bool {
         let next_day = (now.unix_ms().div_euclid(DAY_MS) + 1) * DAY_MS;
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);

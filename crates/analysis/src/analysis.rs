@@ -27,7 +27,7 @@ use crate::{
     interner,
 };
 
-/// The verdicts on every test of a history's window: broken and flaky ones first, then those that fail now.
+/// The verdicts on every test of a history's window: broken and flaky ones first, then currently failing ones.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
@@ -39,27 +39,27 @@ pub struct Analysis {
     pub window_days: i64,
     /// Runs that started in the window.
     pub runs: usize,
-    /// Runs that were read, those outside of the window included.
+    /// Runs that were read, including those outside of the window.
     pub runs_read: usize,
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: Arc<str>,
-    /// Runs that name no branch and are judged as on the stable one, while other runs name a branch.
+    /// Runs without a branch that are judged as runs of the stable one, because other runs have a branch.
     pub runs_assumed_stable: usize,
-    /// The tests with a result in the window: broken and flaky ones first, then those that fail now, then the others. Each
-    /// group is in the order of the flaky list by time lost.
+    /// The tests with a result in the window: broken and flaky ones first, then currently failing ones, then the
+    /// others. Each group is in the order of the flaky list by time lost.
     pub tests: Vec<Judged>,
-    /// Whose failures those of the window are, where that was asked for.
+    /// The causes of the window's failures, if requested.
     #[serde(flatten)]
     pub causes: Option<Causes>,
     #[serde(skip)]
     history: History,
-    /// The place of each entry of the history among the runs.
+    /// The index of each history entry's run.
     #[serde(skip)]
     run_places: Vec<usize>,
-    /// The pages of the CI runs, by the runs' numbers.
+    /// The pages of the CI runs by run number.
     #[serde(skip)]
     urls: HashMap<i32, Arc<str>>,
-    /// The tests that first failed in the last days.
+    /// The newly failing tests of the last days.
     #[serde(skip)]
     newly_failing: Bitmap,
 }
@@ -86,9 +86,9 @@ pub struct ErrorCount {
     pub fingerprint: String,
     /// One line.
     pub title: String,
-    /// What kind of failure it is.
+    /// Its kind.
     pub category: Category,
-    /// How many attempts ended with it.
+    /// The number of attempts that ended with it.
     pub occurrences: u64,
     /// The beginning of one occurrence's text.
     #[serde(skip)]
@@ -100,29 +100,29 @@ pub struct ErrorCount {
 pub struct RunBar {
     /// Its name.
     pub run: Arc<str>,
-    /// When it started.
+    /// Its start.
     pub started_at: Timestamp,
-    /// Its branch, where known.
+    /// Its branch, if known.
     pub branch: Option<Arc<str>>,
-    /// The code that it tested, where known.
+    /// The tested revision, if known.
     pub revision: Option<Arc<str>>,
     /// Tests that were not skipped.
     pub tests: u32,
-    /// Those that finally failed.
+    /// Tests with a failed final attempt.
     pub failed: u32,
-    /// Those that passed after a failed attempt.
+    /// Tests that passed after a failed attempt.
     pub recovered: u32,
-    /// The page of the CI run, where known.
+    /// The page of the CI run, if known.
     pub url: Option<Arc<str>>,
 }
 
-/// There is no run, or none in the window.
+/// There is no run in the window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NothingToJudge {
-    /// Nothing was read.
+    /// No run was read.
     #[error("no run was read")]
     NoRuns,
-    /// All runs lie outside of the window.
+    /// All runs are outside of the window.
     #[error(
         "none of the {read} runs started in the {ENGINE_WINDOW_DAYS} days before {now}; the newest started at {newest}"
     )]
@@ -131,16 +131,16 @@ pub enum NothingToJudge {
         read: usize,
         /// The end of the window.
         now: Timestamp,
-        /// The newest run's start.
+        /// The start of the newest run.
         newest: Timestamp,
     },
 }
 
 impl Collector {
-    /// Judges what was collected as of `now`; without it, as of the newest run's start.
+    /// Judges the collected results as of `now`, or as of the newest run's start.
     ///
     /// # Errors
-    /// [`NothingToJudge`] where no run lies in the window.
+    /// [`NothingToJudge`] if no run is in the window.
     pub fn judge(&self, now: Option<Timestamp>) -> Result<Analysis, NothingToJudge> {
         let newest = self.newest().ok_or(NothingToJudge::NoRuns)?;
         let now = now.unwrap_or(newest);
@@ -234,7 +234,7 @@ impl Collector {
     }
 }
 
-/// Final results of the newest runs, whose plain passes' starts are looked up once a run and shard.
+/// Final results of the newest runs. The starts of passed tests are looked up once per run and shard.
 struct LastResults<'a> {
     runs: &'a [RunResults<'a>],
     starts: HashMap<(usize, u32), HashMap<TestOrdinal, Timestamp>>,
@@ -264,7 +264,7 @@ impl LastResults<'_> {
     }
 }
 
-/// By group; within it the flaky list's order by time lost, which is total.
+/// Orders by group; within a group by time lost, as in the flaky list. The order is total.
 fn rank(a: &VerdictEntry, b: &VerdictEntry) -> Ordering {
     let key = |entry: &VerdictEntry| (Group::of(entry), Reverse(entry.figures.time_lost_ms));
     key(a)
@@ -273,12 +273,12 @@ fn rank(a: &VerdictEntry, b: &VerdictEntry) -> Ordering {
         .then_with(|| (&a.test_name, &a.file_path).cmp(&(&b.test_name, &b.file_path)))
 }
 
-/// The groups of the list, in their order.
+/// The groups of the list, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     /// Broken or flaky.
     Reported,
-    /// Failing now, without being broken or flaky.
+    /// Currently failing, but neither broken nor flaky.
     Failing,
     /// Healthy, or with too few runs.
     Other,
@@ -310,7 +310,7 @@ impl Analysis {
         self.group(Group::Other)
     }
 
-    /// The tests of a group; [`rank`] has put them side by side.
+    /// The tests of a group. [`rank`] has made them adjacent.
     fn group(&self, group: Group) -> &[Judged] {
         let start = self
             .tests
@@ -321,7 +321,7 @@ impl Analysis {
         self.tests.get(start..end).unwrap_or_default()
     }
 
-    /// How many tests have this verdict.
+    /// The number of tests with this verdict.
     pub fn count(&self, status: VerdictStatus) -> usize {
         self.tests
             .iter()
@@ -329,7 +329,7 @@ impl Analysis {
             .count()
     }
 
-    /// How a test ended in run after run: by branch, the stable one first, and in variants in which it failed.
+    /// The outcomes of a test by branch, the stable one first, and by variant with a failure.
     pub fn strips(&self, judged: &Judged) -> Vec<Strip> {
         history::strips(&self.history, &self.run_places, judged.test)
     }
@@ -339,20 +339,20 @@ impl Analysis {
         history::failing_variants(&self.history, judged.test)
     }
 
-    /// Whether the test first failed in the last week, and ran without a failure before.
+    /// Whether the test first failed in the last week and ran without a failure before.
     pub fn is_new(&self, judged: &Judged) -> bool {
         self.newly_failing.contains(judged.test)
     }
 
-    /// How a test ended in its newest runs, whatever the branch, oldest first: the worst of each run, with the run's place
-    /// among [`Self::bars`].
+    /// The outcomes of a test in its newest runs on any branch, oldest first: the worst of each run, with the run's
+    /// index in [`Self::bars`].
     pub fn recent(&self, judged: &Judged, most: usize) -> Vec<(usize, Outcome)> {
         let mut cells = history::worst(&self.history, &self.run_places, judged.test);
         cells.drain(..cells.len().saturating_sub(most));
         cells
     }
 
-    /// The runs of the window, oldest first; the variants of a run are one.
+    /// The runs of the window, oldest first. The variants of a run are one entry.
     pub fn bars(&self) -> Vec<RunBar> {
         let mut bars: Vec<RunBar> = Vec::new();
         let mut results: Vec<(Bitmap, Bitmap, Bitmap)> = Vec::new();

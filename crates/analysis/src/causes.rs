@@ -1,4 +1,4 @@
-//! Whose failures those of a collected history are, and what to do about its runs.
+//! The causes of a collected history's failures, and the gates of its runs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,9 +24,9 @@ use crate::{
 /// The cause of every failure of a window, and the gate of every run with failures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Causes {
-    /// One entry for every failed or recovered result: by run, then by test, then by variant.
+    /// One entry per failed or recovered result: by run, then by test, then by variant.
     pub causes: Vec<CausedFailure>,
-    /// One entry for every run with such a result, oldest first.
+    /// One entry per run with such a result, oldest first.
     pub gates: Vec<RunGate>,
 }
 
@@ -36,39 +36,39 @@ pub struct Causes {
 pub struct CausedFailure {
     /// The run's name.
     pub run: Arc<str>,
-    /// The run's number, from 1 in the order of the starts, by which sentences name it.
+    /// The run's number, from 1 in the order of the starts. Sentences use it.
     pub run_number: i32,
     /// The full name of the test.
     pub test_name: String,
     /// Its file.
     pub file_path: Option<String>,
-    /// The variant of the run; empty where there is only one.
+    /// The variant of the run; empty if there is only one.
     pub variant: Arc<str>,
     /// Whether a retry passed.
     pub recovered: bool,
-    /// The likeliest cause, or `unclear`.
+    /// The most probable cause, or `unclear`.
     pub cause: Cause,
     /// The probability of each cause.
     pub probabilities: CauseProbabilities,
     /// P(this branch broke it).
     pub mine: f64,
-    /// What to do about this failure alone.
+    /// The action for this failure alone.
     pub action: Action,
     /// One sentence with the counts behind the cause.
     pub explanation: String,
-    /// How the test stands on the stable branch, as far as was known.
+    /// The state of the test on the stable branch at that time.
     pub stable: StableState,
-    /// Runs off this branch in which the test ran before, as far as was known.
+    /// The number of earlier runs on other branches in which the test ran.
     pub runs_elsewhere: u32,
     /// Other tests of the run that failed with the same error.
     #[serde(skip)]
     pub same_error_in_run: u32,
-    /// When the test's first known failure was.
+    /// The time of the test's first known failure.
     #[serde(skip)]
     pub first_failed_at: Option<Timestamp>,
 }
 
-/// What to do about a run with failures.
+/// The action for a run with failures.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunGate {
@@ -76,26 +76,26 @@ pub struct RunGate {
     pub run: Arc<str>,
     /// Its number.
     pub run_number: i32,
-    /// Its branch, where known.
+    /// Its branch, if known.
     pub branch: Option<Arc<str>>,
     /// P(this branch broke at least one of the failed tests).
     pub mine: f64,
-    /// What to do.
+    /// The action.
     pub action: Action,
     /// The failed tests by cause.
     pub by_cause: ByCause,
 }
 
-/// Which failures are wanted.
+/// Selects failures.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
-    /// Those of every run of the window.
+    /// The failures of every run of the window.
     All,
-    /// Those of the run of this name: its whole name, or the end of it after a slash.
+    /// The failures of the run with this name: its whole name, or the end of it after a slash.
     Run(&'a str),
 }
 
-/// There is no such run, or the name fits several.
+/// There is no such run, or several runs match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchRun {
     /// No run of the history has the name.
@@ -106,9 +106,9 @@ pub enum NoSuchRun {
     /// Several runs end with the name.
     #[error("{count} runs are called {name:?}, for instance {first:?} and {second:?}; give the whole name")]
     Ambiguous {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// How many runs there are.
+        /// The number of runs.
         count: usize,
         /// One of them.
         first: String,
@@ -121,14 +121,14 @@ impl Collector {
     /// The causes of the failures of the window that ends at `now`.
     ///
     /// # Errors
-    /// [`NoSuchRun`] where one run was wanted and it is not there.
+    /// [`NoSuchRun`] if one run was requested and it is missing.
     pub fn causes(
         &self,
         wanted: Wanted<'_>,
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Result<Causes, NoSuchRun> {
-        // A run at the beginning of the window is judged by the window before it.
+        // The window before a run judges it, also at the beginning of the history's window.
         let runs = self.window(now.plus_days(-2 * ENGINE_WINDOW_DAYS), now);
         let history = self.history(&runs);
         let texts = texts(&history, &runs);
@@ -195,7 +195,7 @@ impl Collector {
     }
 }
 
-/// When each test that failed did so first.
+/// The time of each failed test's first failure.
 fn first_failures(history: &History) -> HashMap<TestOrdinal, Timestamp> {
     let mut first: HashMap<TestOrdinal, Timestamp> = HashMap::new();
     for observed in &history.runs {
@@ -207,7 +207,7 @@ fn first_failures(history: &History) -> HashMap<TestOrdinal, Timestamp> {
     first
 }
 
-/// The number of the run that a name means.
+/// The number of the run with a name.
 fn run_number(history: &History, name: &str) -> Result<i32, NoSuchRun> {
     let exact = history.runs.iter().find(|observed| &*observed.run.id == name);
     if let Some(observed) = exact {

@@ -1,4 +1,4 @@
-//! Results as they come, kept run by run.
+//! Collects results by run.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -19,10 +19,10 @@ use crate::{
     part::{self, Attempt, Part},
 };
 
-/// Takes results run by run and keeps what the engine and the page need of them.
+/// Collects results by run, reduced to the data that the engine and the page need.
 ///
-/// Runs are numbered by their start, those that start together in the order of the reports, as an import of the reports
-/// one after the other numbers them.
+/// Runs are numbered by their start. Runs with the same start are numbered in the order of the reports, as if the
+/// reports were imported in that order.
 #[derive(Debug)]
 pub struct Collector {
     stable_branch: Arc<str>,
@@ -30,9 +30,9 @@ pub struct Collector {
     pub(crate) signatures: Signatures,
     runs: Vec<Run>,
     keys: HashMap<String, usize>,
-    /// The runs themselves, whose variants `runs` holds: each by its key.
+    /// The index of each run by its key. `runs` has the variants of these runs.
     identities: HashMap<String, usize>,
-    /// How many runs were put on the stable branch.
+    /// The number of runs that were assigned to the stable branch.
     pub(crate) assumed_stable: usize,
 }
 
@@ -40,23 +40,23 @@ pub struct Collector {
 #[derive(Debug)]
 struct Run {
     id: Arc<str>,
-    /// Which run this is a variant of.
+    /// The index of the run that this is a variant of.
     identity: usize,
-    /// The place of its report among the reports; 0 for a history's, whose rows may come in any order.
+    /// The index of its report; 0 for a CSV history, whose rows may have any order.
     place: usize,
     branch: Option<Arc<str>>,
     revision: Option<Arc<str>>,
     variant: Arc<str>,
     /// The page of the CI run.
     url: Option<Arc<str>>,
-    /// Its shards by index; 0 for the only part of a run that has none.
+    /// Its shards by index; 0 for the only part of an unsharded run.
     parts: BTreeMap<u32, Part>,
 }
 
-/// What a row of a CSV history says of its run.
+/// The run's values in a row of a CSV history.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowRun<'a> {
-    /// The file, so that two files' runs of one name stay two.
+    /// The file, so that runs of the same name in two files stay distinct.
     pub(crate) file: &'a str,
     pub(crate) id: &'a str,
     pub(crate) branch: Option<&'a str>,
@@ -65,7 +65,7 @@ pub(crate) struct RowRun<'a> {
 }
 
 impl Collector {
-    /// Nothing yet; releases are made from `stable_branch`.
+    /// Creates an empty collector.
     pub fn new(stable_branch: &str) -> Self {
         Self {
             stable_branch: stable_branch.into(),
@@ -78,17 +78,17 @@ impl Collector {
         }
     }
 
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub fn stable_branch(&self) -> &str {
         &self.stable_branch
     }
 
-    /// How many runs there are; the variants of a run are one.
+    /// The number of runs. The variants of a run count once.
     pub fn runs(&self) -> usize {
         self.identities.len()
     }
 
-    /// The branches that runs name, each once, by code point.
+    /// The branches of the runs, each once, by code point.
     pub fn branches(&self) -> Vec<&str> {
         let mut branches: Vec<&str> = self.runs.iter().filter_map(|run| run.branch.as_deref()).collect();
         branches.sort_unstable();
@@ -96,8 +96,8 @@ impl Collector {
         branches
     }
 
-    /// Puts the runs that name no branch on the stable one, where other runs name one; returns how many there are. Where no run
-    /// names a branch, the engine judges all of them as on the stable one anyway.
+    /// Assigns the runs without a branch to the stable one if other runs have a branch, and returns their number. If no
+    /// run has a branch, the engine judges all of them as runs of the stable one.
     pub fn assume_stable(&mut self) -> usize {
         if self.runs.iter().all(|run| run.branch.is_none()) {
             return 0;
@@ -111,9 +111,8 @@ impl Collector {
         self.assumed_stable
     }
 
-    /// Adds a report, which evidence calls `name`. A shard of a run that is already there joins it; the same shard, or
-    /// the same unsharded run, again replaces the earlier, as an import would. Returns the run's name, which is an earlier
-    /// report's where that one was of the same run.
+    /// Adds a report. Evidence refers to it by `name`. A shard joins its run. The same shard or unsharded run again
+    /// replaces the earlier one, as in an import. Returns the run's name: that of its first report.
     pub fn record(&mut self, name: &str, recording: Recording) -> Arc<str> {
         let Recording {
             run_key,
@@ -164,7 +163,7 @@ impl Collector {
         Arc::clone(&run.id)
     }
 
-    /// The number of the signature of an error's message; none where nothing can be recognised by it.
+    /// The number of the signature of an error's message; none if the message identifies no error.
     pub(crate) fn signature(&mut self, message: &str) -> Option<u32> {
         let error = ErrorDetail {
             message: Some(message.to_owned()),
@@ -174,7 +173,7 @@ impl Collector {
         Some(self.signatures.number(&class, &[error]))
     }
 
-    /// Adds one attempt of a CSV history. An error says how the run was known before, where the row contradicts it.
+    /// Adds one attempt of a CSV history. The error has the earlier value if the row contradicts it.
     pub(crate) fn row(
         &mut self,
         run: RowRun<'_>,
@@ -222,7 +221,7 @@ impl Collector {
         Ok(())
     }
 
-    /// The place of the run of this key; `identity` is what its variants have in common.
+    /// The index of the run with this key. `identity` is the key that its variants share.
     fn entry(&mut self, key: &str, identity: &str, id: &str, place: usize) -> usize {
         if let Some(index) = self.keys.get(key) {
             return *index;
@@ -244,8 +243,8 @@ impl Collector {
         index
     }
 
-    /// The runs that started within `from..=to`, oldest first, each with its results. A run starts with the first of
-    /// its shards or variants.
+    /// The runs that started within `from..=to`, oldest first, each with its results. The start of a run is that of its
+    /// first shard or variant.
     pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<RunResults<'_>> {
         let mut starts: HashMap<usize, Timestamp> = HashMap::new();
         for run in &self.runs {
@@ -285,7 +284,7 @@ impl Collector {
         everything.last().map(|run| run.started_at)
     }
 
-    /// What the engine judges by.
+    /// The engine's input.
     pub(crate) fn history(&self, runs: &[RunResults<'_>]) -> History {
         History {
             stable_branch: Arc::clone(&self.stable_branch),
@@ -304,7 +303,7 @@ pub(crate) struct RunResults<'a> {
 }
 
 impl RunResults<'_> {
-    /// The run's number, and the page of its CI run where that is known.
+    /// The run's number, and the page of its CI run if known.
     pub(crate) fn page(self) -> Option<(i32, Arc<str>)> {
         Some((self.number, self.run.url.clone()?))
     }
@@ -350,7 +349,7 @@ impl RunResults<'_> {
         executions.flat_map(|(_, attempts)| attempts)
     }
 
-    /// A test's final attempt and the shard that it ran in.
+    /// A test's final attempt and its shard.
     pub(crate) fn last(self, test: TestOrdinal) -> Option<(u32, Attempt)> {
         let outcome = self.outcome(test)?;
         let executions = self.executions(test);
@@ -363,7 +362,7 @@ impl RunResults<'_> {
         part::outcome(executions.iter().map(|(_, attempts)| attempts.as_slice()))
     }
 
-    /// A test's executions in each shard that ran it: those that ended well first, as the store orders them.
+    /// A test's executions in each shard, in the store's order: the worst outcome last.
     fn executions(self, test: TestOrdinal) -> Vec<(u32, Vec<Attempt>)> {
         let parts = self.run.parts.iter();
         let mut executions: Vec<_> = parts
@@ -378,7 +377,7 @@ impl RunResults<'_> {
         executions
     }
 
-    /// When the plain passes of a shard started.
+    /// The starts of the passed tests of a shard.
     pub(crate) fn starts(self, shard: u32) -> HashMap<TestOrdinal, Timestamp> {
         self.run.parts.get(&shard).map(Part::starts).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A history as CSV: one attempt a row.
+//! Reads a history as CSV with one attempt per row.
 
 use std::io::Read;
 
@@ -15,7 +15,7 @@ const LONGEST_VALUE: usize = 16_384;
 /// Highest number of a retry.
 const MOST_RETRIES: u32 = 100_000;
 
-/// Why a CSV history was not read. Every message names the file, the line and what was expected.
+/// The error of a CSV history. Every message names the file, the line and what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// The header lacks a column.
@@ -29,7 +29,7 @@ pub enum CsvError {
         /// The column.
         column: &'static str,
     },
-    /// The header names a column twice.
+    /// The header has a column twice.
     #[error("{file}:1: the header names the column {column:?} twice")]
     ColumnTwice {
         /// The file.
@@ -37,14 +37,14 @@ pub enum CsvError {
         /// The column.
         column: &'static str,
     },
-    /// A row does not say what it should.
+    /// A row is not valid.
     #[error("{file}:{line}: {problem}")]
     Row {
         /// The file.
         file: String,
         /// The line on which the row begins, from 1.
         line: u64,
-        /// What is wrong and what was expected.
+        /// The problem and what was expected.
         problem: String,
     },
     /// The file cannot be read.
@@ -58,7 +58,7 @@ pub enum CsvError {
     },
 }
 
-/// Columns of a history; where each stands in the file at hand.
+/// The columns of a history, with their indexes in the current file.
 struct Columns {
     test: usize,
     run: usize,
@@ -74,11 +74,11 @@ struct Columns {
     error: Option<usize>,
 }
 
-/// Adds every row of a CSV history; `name` is the file's, for messages. Without a column for branches all runs are on
-/// the stable one. Returns the number of rows.
+/// Adds every row of a CSV history. `name` is the file's name in messages. Without a branch column, all runs are of the
+/// stable branch. Returns the number of rows.
 ///
 /// # Errors
-/// The first row that does not say what it should; the rows before it have been added.
+/// The first invalid row. The rows before it have been added.
 pub fn read_csv(collector: &mut Collector, name: &str, input: impl Read) -> Result<u64, CsvError> {
     let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(input);
     let header = reader.byte_headers().map_err(|error| broken(name, error))?;
@@ -144,7 +144,7 @@ impl Columns {
     }
 }
 
-/// Adds one row; an error says what is wrong with it.
+/// Adds one row. The error describes the problem.
 fn add(
     collector: &mut Collector,
     file: &str,
@@ -222,7 +222,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
         return Ok(at);
     }
     if let Ok(number) = text.parse::<i64>() {
-        // Seconds reach this only in the year 5138; milliseconds passed it in March 1973.
+        // Seconds reach this value in the year 5138; milliseconds passed it in March 1973.
         let ms = if number.abs() < 100_000_000_000 {
             number.saturating_mul(1_000)
         } else {
@@ -237,7 +237,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
         .map_err(|_| wrong())
 }
 
-/// The place of an execution or a retry.
+/// The number of an execution or a retry.
 fn place(column: &str, text: &str) -> Result<u32, String> {
     text.parse()
         .ok()

@@ -1,4 +1,4 @@
-//! Tests and error signatures, each held once and named by a number.
+//! Interns tests and error signatures: each is stored once and has a number.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -8,7 +8,7 @@ use assay_domain::{
     test::{TestName, TestOrdinal},
 };
 
-/// How much of an error's text is kept, in characters.
+/// Stored characters of an error's text.
 const SAMPLE_CHARS: usize = 1_200;
 
 /// Values by number, dense from 0.
@@ -52,7 +52,7 @@ impl<T: Eq + Hash + Clone> Interner<T> {
 /// The tests of a history.
 pub(crate) type Tests = Interner<TestName>;
 
-/// The name of a test; only ordinals that `tests` gave out are asked for.
+/// The name of a test. The ordinal must come from `tests`.
 pub(crate) fn name(tests: &Tests, test: TestOrdinal) -> TestName {
     tests.get(test).cloned().unwrap_or(TestName {
         name: String::new(),

@@ -1,11 +1,11 @@
-//! Judgement of a test history without a database: reports or CSV in, verdicts out.
+//! Judges a test history without a database: reads reports or CSV, returns verdicts.
 //!
-//! A [`Collector`] takes recordings of reports and rows of CSV as they come and keeps of each run only what the
-//! engine and the page need: bitmaps, and the few results that are no plain pass. [`Collector::judge`] makes an
-//! [`Analysis`] of it, which serializes to JSON and renders to one self-contained page ([`page()`]).
+//! A [`Collector`] accepts recordings of reports and rows of CSV in any order. Of each run it stores only the data that
+//! the engine and the page need: bitmaps, and the few results that are not plain passes. [`Collector::judge`] returns
+//! an [`Analysis`], which serializes to JSON and renders to one self-contained page ([`page()`]).
 //!
-//! The observations are built by the same function as the store's, so that an offline verdict equals a stored one
-//! of the same results and time.
+//! The same function as in the store builds the observations, so that an offline verdict equals a stored one of the
+//! same results and time.
 
 mod analysis;
 mod causes;

@@ -1,5 +1,5 @@
-//! The analysis as one self-contained page: no request to anywhere, readable in light and dark, on a phone and
-//! without scripts.
+//! The analysis as one self-contained page. It loads no external resources and is readable in light and dark mode, on a
+//! phone and without scripts.
 
 mod card;
 
@@ -15,7 +15,7 @@ use crate::analysis::{Analysis, Judged, RunBar};
 
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// How many runs the overview draws.
+/// Most runs in the overview.
 const MOST_BARS: usize = 240;
 
 /// The page.
@@ -38,10 +38,10 @@ pub fn page(analysis: &Analysis) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content="Assay";
-                // Nothing is loaded from anywhere, even if a report's text found a way into the page.
+                // The policy blocks all loading, even if markup from a report's text reached the page.
                 meta http-equiv="Content-Security-Policy" content=(policy());
                 title { (title(analysis)) }
-                // A browser would otherwise ask the page's server for an icon.
+                // Without this, a browser requests an icon from the page's server.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
@@ -63,7 +63,7 @@ pub fn page(analysis: &Analysis) -> String {
     .into_string()
 }
 
-/// The page's content security policy. Its own script and style are the only ones that count, known by their hashes.
+/// The page's content security policy. It permits only the page's own script and style, by their hashes.
 fn policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -143,7 +143,7 @@ fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
     }
 }
 
-/// The runs of the window: how many tests failed, and how many only at first.
+/// The runs of the window, with the numbers of failed and of recovered tests.
 fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
     let shown = bars
         .get(bars.len().saturating_sub(MOST_BARS)..)
@@ -203,7 +203,7 @@ fn short<'a>(run: &'a str, folder: &str) -> &'a str {
     run.strip_prefix(folder).unwrap_or(run)
 }
 
-/// The folder in which all runs' files lie, with its slash; empty where there is none.
+/// The common folder of all runs' files, with its slash; may be empty.
 fn folder(bars: &[RunBar]) -> &str {
     let Some(first) = bars.first() else { return "" };
     let mut folder = first.run.rsplit_once('/').map_or("", |(folder, _)| {
@@ -219,7 +219,7 @@ fn folder(bars: &[RunBar]) -> &str {
     folder
 }
 
-/// A run as the script shows it: name, branch, start, revision.
+/// A run for the script: name, branch, start, revision.
 #[derive(Serialize)]
 struct ShownRun<'a>(&'a str, Option<&'a str>, String, Option<&'a str>);
 
@@ -235,16 +235,16 @@ fn runs<'a>(bars: &'a [RunBar], folder: &str) -> Vec<ShownRun<'a>> {
     shown.collect()
 }
 
-/// Data for the script. A browser does not run it.
+/// Data for the script. A browser does not execute it.
 fn data(id: &str, value: &impl Serialize) -> Markup {
-    // Texts, numbers and lists of them always serialize. No `<` is left by which a text could end the element.
+    // Texts, numbers and lists of them always serialize. No `<` remains, so that a text cannot end the element.
     let json = serde_json::to_string(value)
         .unwrap_or_default()
         .replace('<', "\\u003c");
     html! { script type="application/json" id=(id) { (PreEscaped(json)) } }
 }
 
-/// Search, order and filters. The script shows them, as they do nothing without it.
+/// Search, order and filters. They need the script, which makes them visible.
 fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
     let statuses = [
         VerdictStatus::Broken,
@@ -281,8 +281,8 @@ fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
     }
 }
 
-/// A choice of one text, where there are several. The options are in the order of the alphabet; `data-n` is the number by
-/// which rows name the text.
+/// A select list of texts, if there are several. The options are in alphabetical order. `data-n` is the number of the
+/// text in the rows.
 fn filter<'a>(
     field: &str,
     label: &str,
@@ -315,7 +315,7 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
         .iter()
         .map(|judged| (judged.entry.test_name.as_str(), judged.entry.file_path.as_deref()))
         .collect();
-    // One list for all groups: two tests of different groups must not look the same either.
+    // One list for all groups, so that names of different tests also differ across groups.
     let short = name::short_names(&names);
     let mut named = analysis.tests.iter().zip(&short);
     let mut next = |rows: &mut Rows<'_>, tests: &[Judged]| -> Markup {
@@ -358,7 +358,7 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
     }
 }
 
-/// The names of the columns.
+/// The column headings.
 fn columns() -> Markup {
     html! {
         p.columns aria-hidden="true" {

@@ -1,4 +1,4 @@
-//! One shard's results, or an unsharded run's: bitmaps for plain passes, and every other attempt as it was.
+//! The results of one shard or of an unsharded run: bitmaps for plain passes, and all other attempts in full.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,12 +7,12 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-/// An attempt, as far as anything here asks.
+/// The facts of an attempt that the analysis needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attempt {
     /// Its execution in the part, from 0.
     pub(crate) execution: u32,
-    /// Its place among the attempts of the execution; equal places follow each other as they came.
+    /// Its index among the attempts of the execution. Attempts with equal indexes keep their order of arrival.
     pub(crate) retry: u32,
     pub(crate) status: AttemptStatus,
     pub(crate) duration_ms: Option<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Part {
     plain: Bitmap,
     /// Those of them without a duration.
     untimed: Bitmap,
-    /// When those of them started, as milliseconds after `base`: eight bytes a result.
+    /// The starts of those tests as milliseconds after `base`, which takes eight bytes per result.
     starts: Vec<(TestOrdinal, i32)>,
     base: Timestamp,
     /// All attempts of every other test.
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// How many attempts of a test there are.
+    /// The number of a test's attempts.
     pub(crate) fn attempts_of(&self, test: TestOrdinal) -> usize {
         if self.plain.contains(test) {
             1
@@ -96,14 +96,14 @@ impl Part {
         (&self.plain, &self.untimed)
     }
 
-    /// Every other test with how it ended.
+    /// Every other test with its outcome.
     pub(crate) fn other(&self) -> impl Iterator<Item = (TestOrdinal, TestOutcome)> {
         self.other
             .iter()
             .filter_map(|(test, attempts)| Some((*test, outcome(executions(attempts))?)))
     }
 
-    /// The attempts of each execution of a test. When a plain pass started is in `starts`.
+    /// The attempts of each execution of a test. `starts` has the starts of plain passes.
     pub(crate) fn executions(&self, test: TestOrdinal) -> Vec<Vec<Attempt>> {
         if self.plain.contains(test) {
             return vec![vec![self.plain_attempt(test, None)]];
@@ -112,7 +112,7 @@ impl Part {
         executions(attempts).map(<[Attempt]>::to_vec).collect()
     }
 
-    /// When the plain passes started.
+    /// The starts of the plain passes.
     pub(crate) fn starts(&self) -> HashMap<TestOrdinal, Timestamp> {
         self.starts
             .iter()
@@ -125,7 +125,7 @@ impl Part {
         Some(self.base.plus_ms(i64::from(*offset)))
     }
 
-    /// What is known of a plain pass. Its duration counts nowhere, only whether there was one.
+    /// The attempt of a plain pass. The value of its duration is never used, only its presence.
     fn plain_attempt(&self, test: TestOrdinal, started_at: Option<Timestamp>) -> Attempt {
         Attempt {
             execution: 0,
@@ -143,7 +143,7 @@ fn executions(attempts: &[Attempt]) -> impl Iterator<Item = &[Attempt]> {
     attempts.chunk_by(|one, next| one.execution == next.execution)
 }
 
-/// How a test with these executions ended.
+/// The outcome of a test with these executions.
 pub(crate) fn outcome<'a>(executions: impl IntoIterator<Item = &'a [Attempt]>) -> Option<TestOutcome> {
     TestOutcome::of(executions.into_iter().map(|execution| {
         execution

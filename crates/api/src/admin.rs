@@ -1,4 +1,4 @@
-//! The second listener, for the platform that runs the server and not for clients.
+//! The second listener, for the platform that runs the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,14 +12,14 @@ use assay_listener::{AdmissionControl, TimeLimits};
 
 use crate::{app::App, error::ApiError, exposition::Exposition, reference};
 
-/// Time limits of the readiness check, for which a platform waits a few seconds at most.
+/// Time limits of the readiness check. A platform waits a few seconds for it.
 const READINESS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(1),
     answering: Duration::from_secs(3),
 };
 
-/// Mounts `/healthz` (the process answers), `/readyz` (the database answers too), `/metrics`, and the description of
-/// the API: `/openapi.json` and, for people, `/docs`, to which `/` redirects.
+/// Mounts `/healthz` (the process answers), `/readyz` (the database answers, too), `/metrics`, and the description of
+/// the API: `/openapi.json` and, for people, `/docs`. `/` redirects to `/docs`.
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         let ready = app.clone();

@@ -1,4 +1,4 @@
-//! A handler's answer on its way to a response: bytes, entity tag, content coding.
+//! Converts a handler's answer to a response: bytes, entity tag, content coding.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::{
     request::Ask,
 };
 
-/// Bodies up to this many bytes are not compressed: it would cost more than it saves.
+/// Bodies up to this size are not compressed, because compression would cost more than it saves.
 const COMPRESSED_ABOVE: usize = 16 * 1024;
 
 /// The answer of a handler.
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
     rest: Option<Rest>,
 }
 
-/// The entries of an answer's last list that are yet to be read. Its JSON ends before them.
+/// The entries of the last list that are still to be read. The JSON ends before them.
 pub(crate) struct Rest {
     entries: Box<dyn NextEntries>,
     /// The version of the state of all entries, if the answer has a tag.
@@ -33,11 +33,11 @@ pub(crate) struct Rest {
 
 /// Reads the entries of a list in parts.
 pub(crate) trait NextEntries: Send {
-    /// The JSON of the next entries, with commas in between; none after the last.
+    /// The JSON of the next entries, separated by commas; none after the last entry.
     fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<u8>>, ApiError>;
 }
 
-/// How an answer ends that is built in parts: its list is the last field.
+/// The end of an answer in parts: its list is the last field.
 const ENDING: &[u8] = b"]}";
 
 /// Whether a client may cache an answer.
@@ -59,12 +59,12 @@ impl Caching {
 }
 
 impl Answer {
-    /// An answer that holds only now.
+    /// An answer that must not be cached.
     pub(crate) fn of(body: &impl Serialize) -> Result<Self, ApiError> {
         Self::with(body, Caching::None)
     }
 
-    /// An answer with an entity tag, by which a client can revalidate it.
+    /// An answer with an entity tag for revalidation.
     pub(crate) fn tagged(body: &impl Serialize) -> Result<Self, ApiError> {
         Self::with(body, Caching::Revalidate)
     }
@@ -91,8 +91,8 @@ impl Answer {
         })
     }
 
-    /// Chooses the content coding, compares the tag and compresses. Each coding has its own tag, because a strong tag
-    /// means equal bytes.
+    /// Chooses the content coding, compares the tag and compresses. Each coding has its own tag, because equal strong
+    /// tags mean equal bytes.
     pub(crate) fn into_reply(
         self,
         ask: &Ask,
@@ -130,7 +130,7 @@ impl Answer {
                 }
             }
         };
-        memory.resize(body.held())?;
+        memory.resize(body.bytes_in_memory())?;
         Ok(Reply {
             body,
             memory,
@@ -141,10 +141,10 @@ impl Answer {
     }
 }
 
-/// Everything that a successful response is made of.
+/// The parts of a successful response.
 pub(crate) struct Reply {
     pub(crate) body: Body,
-    /// The room that the body takes.
+    /// The memory reservation of the body.
     pub(crate) memory: Reservation,
     pub(crate) tag: Option<String>,
     pub(crate) caching: Caching,
@@ -153,11 +153,11 @@ pub(crate) struct Reply {
 
 /// The body of a successful response.
 pub(crate) enum Body {
-    /// The client has it already.
+    /// The client has it already: the status is 304.
     NotModified,
     /// JSON, perhaps compressed.
     Json { bytes: Vec<u8>, coding: Coding },
-    /// JSON of which the rest is built when the client has taken the first part.
+    /// JSON whose further parts are built after the client has received the first.
     Parts {
         first: Vec<u8>,
         coding: Coding,
@@ -165,18 +165,18 @@ pub(crate) enum Body {
     },
 }
 
-/// The parts of a body that are yet to be built.
+/// The parts of a body that are still to be built.
 pub(crate) struct RestOfBody {
     entries: Box<dyn NextEntries>,
     encoder: Encoder,
 }
 
 impl RestOfBody {
-    /// The next part as it is sent, and the rest. Blocks on the store.
+    /// The next part in the response's coding, and the rest. Blocks on the store.
     pub(crate) fn next(mut self, store: &dyn Store) -> Result<(Vec<u8>, Option<Self>), ApiError> {
         let mut json = vec![b','];
         while let Some(mut entries) = self.entries.next(store)? {
-            // Some may have been deleted meanwhile.
+            // Some entries may have been deleted in the meantime.
             if !entries.is_empty() {
                 json.append(&mut entries);
                 let piece = self.encoder.piece(json).map_err(ApiError::Encoding)?;
@@ -188,7 +188,7 @@ impl RestOfBody {
     }
 }
 
-/// The JSON of some entries with commas in between.
+/// The JSON of some entries, separated by commas.
 pub(crate) fn entries<T: Serialize>(entries: &[T]) -> Result<Vec<u8>, ApiError> {
     let mut json = serde_json::to_vec(entries)?;
     json.pop();
@@ -199,8 +199,8 @@ pub(crate) fn entries<T: Serialize>(entries: &[T]) -> Result<Vec<u8>, ApiError> 
 }
 
 impl Body {
-    /// How many bytes it uses until the client has received it.
-    fn held(&self) -> usize {
+    /// The bytes that it occupies until the client has received it.
+    fn bytes_in_memory(&self) -> usize {
         match self {
             Self::NotModified => 0,
             Self::Json { bytes, .. } => bytes.len(),
@@ -221,7 +221,7 @@ fn tag(json: &[u8], version: &[u8], coding: Coding) -> String {
     let hash = Sha256::new().chain_update(json).chain_update(version).finalize();
     let mut tag = String::with_capacity(40);
     for byte in hash.iter().take(16) {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(tag, "{byte:02x}");
     }
     tag.push_str(coding.tag_suffix());

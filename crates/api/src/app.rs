@@ -15,13 +15,13 @@ use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
 
 /// Default number of blocking threads.
 const THREADS: usize = 512;
-/// Longer than the slowest answer, and short enough for a client to wait.
+/// Time limit of a request: no answer needs this long, and clients wait this long.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
 
-/// Default limit of the bytes of answers in memory.
+/// Default limit of the answers in memory, in bytes.
 const ANSWER_BYTES: usize = 256 << 20;
 
 /// Returns the time of a request.
@@ -43,8 +43,8 @@ pub struct App {
 }
 
 impl App {
-    /// An application that reads from `store`, judges with `engine`, counts requests with `limiter` and takes the time of
-    /// each request from `clock`. The stored verdicts must be of the same engine.
+    /// Creates an application that reads from `store`, judges with `engine`, counts requests with `limiter` and reads
+    /// the time of each request from `clock`. The stored verdicts must be of the same engine.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
@@ -65,7 +65,7 @@ impl App {
         }
     }
 
-    /// Limits the bytes of answers that are being built or sent, with a quarter for each key. Earlier clones are not
+    /// Limits the bytes of answers that are being built or sent. Each key may use a quarter. Earlier clones are not
     /// changed.
     #[must_use]
     pub fn with_answer_bytes(self, bytes: usize) -> Self {
@@ -75,18 +75,18 @@ impl App {
         }
     }
 
-    /// With web pages of these origins allowed to read the API.
+    /// Allows web pages of these origins to read the API.
     #[must_use]
     pub fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
     }
 
-    /// The registry that `/metrics` shows, for those of other listeners.
+    /// The registry of `/metrics`, for the metrics of other listeners.
     pub fn metrics_registry(&self) -> MetricsRegistry {
         self.metrics.registry.clone()
     }
 
-    /// Sets the number of blocking threads, which all workers share. Earlier clones are not changed.
+    /// Sets the number of blocking threads for all workers together. Earlier clones are not changed.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The body of a response, which reserves memory of answers until the client has received it.
+//! Bodies of responses. A body reserves memory until the client has received it.
 
 use std::{
     convert::Infallible,
@@ -14,8 +14,8 @@ use actix_web::{
 
 use crate::{answer::RestOfBody, error::ApiError, memory::Reservation};
 
-/// Bytes that are passed to the connection at a time. The reservation ends with the last piece, so that only this and
-/// the connection's buffer are not counted.
+/// Bytes that are passed to the connection at a time. The reservation ends with the last piece, so only this and the
+/// connection's buffer are not counted.
 const PIECE: usize = 32 << 10;
 
 /// A whole body.
@@ -50,10 +50,10 @@ impl MessageBody for WholeBody {
 }
 
 /// A built part of a body, and the rest.
-pub(crate) type Built = Result<(Vec<u8>, Option<RestOfBody>), ApiError>;
+pub(crate) type BuiltPart = Result<(Vec<u8>, Option<RestOfBody>), ApiError>;
 
-/// A body that is built in parts, each when the client has received the one before. If a part cannot be built, it
-/// ends the connection, so that no client mistakes half an answer for a whole one.
+/// A body that is built in parts, each after the client has received the previous one. If building a part fails, the
+/// connection closes, so that a client cannot mistake half an answer for a whole one.
 pub(crate) struct BodyInParts<F> {
     piece: Bytes,
     state: State,
@@ -64,12 +64,12 @@ pub(crate) struct BodyInParts<F> {
 enum State {
     /// No part was requested yet.
     Waiting(RestOfBody),
-    Building(Pin<Box<dyn Future<Output = Built>>>),
+    Building(Pin<Box<dyn Future<Output = BuiltPart>>>),
     Over,
 }
 
-impl<F: Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>>> BodyInParts<F> {
-    /// A body with this first part, whose rest `build` builds.
+impl<F: Fn(RestOfBody) -> Pin<Box<dyn Future<Output = BuiltPart>>>> BodyInParts<F> {
+    /// A body with this first part. `build` builds the rest.
     pub(crate) fn new(first: Vec<u8>, rest: Option<RestOfBody>, build: F, memory: Reservation) -> Self {
         Self {
             piece: first.into(),
@@ -80,7 +80,7 @@ impl<F: Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>>> BodyInParts<F> {
     }
 }
 
-impl<F: Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>> + Unpin> MessageBody for BodyInParts<F> {
+impl<F: Fn(RestOfBody) -> Pin<Box<dyn Future<Output = BuiltPart>>> + Unpin> MessageBody for BodyInParts<F> {
     type Error = ApiError;
 
     fn size(&self) -> BodySize {

@@ -41,7 +41,7 @@ impl Call<'_> {
         Query::new(self.pairs, self.caller.plan, self.now)
     }
 
-    /// The project of the path, if the caller may see it.
+    /// The project in the path, if the caller may read it.
     pub(crate) fn project(&self) -> Result<Project, ApiError> {
         let id: ProjectId = self.id("{projectId}").ok_or(ApiError::ProjectNotFound)?;
         self.directory
@@ -76,8 +76,8 @@ impl Call<'_> {
 
     /// The test in the path, with the file from the query.
     ///
-    /// A name that cannot be stored becomes one that no test has (no stored file is empty), so that the run's 404
-    /// still precedes.
+    /// A name that cannot be stored is replaced by an empty file, which no test has. A missing run's 404 then still
+    /// takes precedence.
     pub(crate) fn test(&self, file: FileSelector) -> TestSelector {
         match self.segment("{testName}") {
             Some(name) => TestSelector { name, file },
@@ -98,9 +98,9 @@ impl Call<'_> {
 }
 
 /// The single test of a look-up.
-pub(crate) fn found<T>(lookup: TestLookup<T>) -> Result<T, ApiError> {
+pub(crate) fn single_test<T>(lookup: TestLookup<T>) -> Result<T, ApiError> {
     match lookup {
-        TestLookup::Found(found) => Ok(found),
+        TestLookup::Found(test) => Ok(test),
         TestLookup::Missing => Err(ApiError::TestNotFound),
         TestLookup::Ambiguous(files) => Err(ApiError::AmbiguousTest(files)),
     }

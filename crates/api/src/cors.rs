@@ -1,4 +1,4 @@
-//! Cross-origin requests: which web pages may read the API from a browser.
+//! Cross-origin requests: controls which web pages may read the API from a browser.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ const MAX_AGE: &str = "7200";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origins(Vec<HeaderValue>);
 
-/// A list of origins is not valid.
+/// An invalid list of origins.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not an origin as browsers send it; expected SCHEME://HOST or SCHEME://HOST:PORT in lower case, \
@@ -33,7 +33,7 @@ pub struct BadOrigin(String);
 impl FromStr for Origins {
     type Err = BadOrigin;
 
-    /// Reads origins that are separated by commas; an empty list names none.
+    /// Parses origins that are separated by commas. An empty list has no origin.
     fn from_str(text: &str) -> Result<Self, BadOrigin> {
         let origins = text.split(',').map(str::trim).filter(|origin| !origin.is_empty());
         origins
@@ -43,7 +43,7 @@ impl FromStr for Origins {
     }
 }
 
-/// The origin, if it is written exactly as a browser writes it, because it is compared byte for byte.
+/// The origin, if it is written exactly as a browser writes it. Origins are compared byte for byte.
 fn parse(text: &str) -> Option<HeaderValue> {
     let uri: Uri = text.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
@@ -74,8 +74,7 @@ impl Origins {
         })
     }
 
-    /// Allows a page of a listed origin to read the response. If any origin is listed, every response varies by
-    /// origin.
+    /// Allows a page of a listed origin to read the response. If any origin is listed, every response varies by origin.
     pub(crate) fn mark(&self, request: &HttpRequest, response: &mut HeaderMap) {
         if self.0.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The way of every request, from the rate limit to the response.
+//! Processes every request, from the rate limit to the response.
 
 use std::{
     pin::Pin,
@@ -25,7 +25,7 @@ use assay_listener::{Outcome, RATE_LIMITED, Rejected, RequestId, SUCCESS, observ
 use crate::{
     answer::{Answer, Body, Reply, RestOfBody},
     app::App,
-    body::{BodyInParts, Built, WholeBody},
+    body::{BodyInParts, BuiltPart, WholeBody},
     call::Call,
     error::ApiError,
     memory::BUILDING,
@@ -36,7 +36,7 @@ use crate::{
 /// Answers a request with a valid key. Runs on a blocking thread.
 pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, ApiError>;
 
-/// Announces the key's expiry in the last days before it.
+/// The header that announces a key's expiry in the last days before it.
 const EXPIRES_AT: HeaderName = HeaderName::from_static("service-key-expires-at");
 const LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -59,7 +59,7 @@ pub(crate) async fn dispatch(app: Arc<App>, route: &'static Route, request: Http
     observe(&app.metrics.http, &request, respond).await
 }
 
-/// The response, and the code for the log.
+/// The response, with the code for the log.
 async fn respond(
     app: &Arc<App>,
     route: &'static Route,
@@ -101,8 +101,8 @@ async fn respond(
     }
 }
 
-/// Reads the answer on a thread that may block, in the key's share of the threads. A key that is not known is looked up
-/// first, in the share of all such keys.
+/// Computes the answer on a blocking thread, in the key's share of the threads. An unknown key is looked up first, in
+/// the share of all unknown keys.
 async fn admitted(
     app: &Arc<App>,
     route: &'static Route,
@@ -148,13 +148,13 @@ fn read(
     answer.into_reply(ask, grant.expiry_notice(now), memory)
 }
 
-/// Only a success has the budget headers. The remaining budget changes with each request, and would make two errors
+/// Adds the budget headers to successes only. The remaining budget changes with each request and would make errors
 /// differ that must be equal.
 fn success(
     reply: Reply,
     budget: Option<Budget>,
     is_head: bool,
-    build: impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>> + Unpin + 'static,
+    build: impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = BuiltPart>>> + Unpin + 'static,
 ) -> HttpResponse {
     let mut response = HttpResponseBuilder::new(reply.body.status());
     response
@@ -204,7 +204,7 @@ fn builder(
     key: Option<PresentedKey>,
     route: &'static Route,
     id: &RequestId,
-) -> impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = Built>>> + Unpin + 'static {
+) -> impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = BuiltPart>>> + Unpin + 'static {
     let (app, id) = (Arc::clone(app), id.clone());
     move |rest| {
         let (app, id) = (Arc::clone(&app), id.clone());
@@ -221,8 +221,8 @@ fn builder(
     }
 }
 
-async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built {
-    // Taken by the work that is done, and left there by work that was rejected.
+async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> BuiltPart {
+    // The job takes it; a rejected job leaves it.
     let rest = Arc::new(Mutex::new(Some(rest)));
     let mut tries = 1;
     loop {
@@ -242,7 +242,7 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
     }
 }
 
-/// Tries of a further part to get a thread, and the pause between them.
+/// Attempts of a further part to get a thread, and the pause between them.
 const PART_TRIES: u32 = 10;
 const PART_PAUSE: Duration = Duration::from_secs(1);
 
@@ -251,12 +251,12 @@ fn policy(budget: &Budget) -> String {
     format!("\"default\";q={};w={}", budget.limit, WINDOW_MS / 1_000)
 }
 
-/// How many more requests the present window admits, and for how many seconds.
+/// The remaining requests of the current window, and the seconds until it ends.
 fn left(budget: &Budget) -> String {
     format!("\"default\";r={};t={}", budget.remaining, budget.reset_s)
 }
 
-/// The value of the header. Several are joined as by a proxy, which gives no key.
+/// The value of the header. Several values are joined as a proxy would join them, which is not a valid key.
 fn authorization(request: &HttpRequest) -> Option<Vec<u8>> {
     request
         .headers()

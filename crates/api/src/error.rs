@@ -19,7 +19,7 @@ use crate::{answer::Caching, memory::NoRoom};
 /// Seconds after which a client may retry a temporary failure.
 const RETRY_AFTER_S: &str = "1";
 
-/// Why a request failed. Not-found variants have no fields, so that no two such answers can differ.
+/// The reason why a request failed. Not-found variants have no fields, so that such answers cannot differ.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     #[error(transparent)]
@@ -31,7 +31,7 @@ pub(crate) enum ApiError {
     #[error("{name} is not valid")]
     BadParameter {
         name: &'static str,
-        /// The fault or the allowed values, as the end of a sentence that begins with the name.
+        /// The problem or the allowed values, as the end of a sentence that begins with the name.
         rule: String,
     },
     #[error("the period is not valid")]
@@ -54,13 +54,13 @@ pub(crate) enum ApiError {
     Encoding(#[source] io::Error),
     #[error("the handler panicked")]
     Aborted,
-    #[error("it took too long; its thread is still held")]
+    #[error("the request took too long; its thread is still busy")]
     TookTooLong,
-    #[error("more requests came than can be answered")]
+    #[error("the queue of requests is full")]
     Overloaded,
     #[error("the run changed while its tests were read")]
     Changed,
-    #[error("answers that clients have not taken fill the memory for answers")]
+    #[error("the memory for answers is full of answers that clients have not read")]
     NoRoom,
 }
 
@@ -93,9 +93,9 @@ impl From<NoRoom> for ApiError {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ErrorBody {
-    /// The fault, in a sentence that may be reworded.
+    /// The problem, in a sentence that may be reworded.
     error: String,
-    /// The fault, in a stable word.
+    /// The problem, in a stable word.
     code: &'static str,
 }
 
@@ -131,8 +131,8 @@ impl ApiError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of the server with its causes. Errors of the client are not logged. Rejections under overload
-    /// are not logged one by one, which would cost more than the rejection; the admission control logs their number.
+    /// Logs a failure of the server with its causes. Errors of the client are not logged. Rejections under overload are
+    /// not logged one by one, because that would cost more than the rejection. The admission control logs their number.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded | Self::NoRoom) {
             return;
@@ -140,7 +140,7 @@ impl ApiError {
         let mut causes = self.to_string();
         let mut error: &dyn Error = self;
         while let Some(source) = error.source() {
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             let _ = write!(causes, ": {source}");
             error = source;
         }
@@ -199,14 +199,17 @@ impl ApiError {
             Self::BadPeriod(plan) => bad_period(*plan),
             Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
             Self::RunNotFound => "No run of this project has this id.".to_owned(),
-            Self::TestNotFound => "No test has this name (and file, where filePath was given).".to_owned(),
+            Self::TestNotFound => "No test has this name (and file, if the request has filePath).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(files) => ambiguous(files),
-            Self::Store(_) | Self::Json(_) | Self::Encoding(_) | Self::Aborted | Self::TookTooLong | Self::Changed => {
-                "The server failed to answer; try again later.".to_owned()
-            }
+            Self::Store(_)
+            | Self::Json(_)
+            | Self::Encoding(_)
+            | Self::Aborted
+            | Self::TookTooLong
+            | Self::Changed => "The server failed to answer; try again later.".to_owned(),
             Self::NoRoom => {
-                "Answers that were not read yet fill the memory for answers; read those under way, then try again."
+                "The memory for answers is full; read the answers that the server is sending, then try again."
                     .to_owned()
             }
             Self::Overloaded => {
@@ -225,7 +228,7 @@ fn bad_period(plan: Plan) -> String {
     )
 }
 
-/// The files are quoted as JSON strings, so that a client reads back the stored text.
+/// The files are quoted as JSON strings, so that a client can restore the stored text.
 fn ambiguous(files: &CandidateFiles) -> String {
     let named: Vec<_> = files
         .named
@@ -237,7 +240,7 @@ fn ambiguous(files: &CandidateFiles) -> String {
         named.join(", ")
     );
     if files.others > 0 {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(sentence, "; and {} others", files.others);
     }
     sentence

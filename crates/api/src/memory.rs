@@ -15,15 +15,15 @@ use assay_domain::id::KeyId;
 
 /// The reservation of a route with large answers before it begins.
 pub(crate) const BUILDING: usize = 4 << 20;
-/// The reservation of an answer in parts: a part from the store and as JSON, the list of the other parts and the
-/// coder.
+/// The reservation of an answer in parts: one part in the store's form and as JSON, the list of the other parts, and
+/// the encoder.
 pub(crate) const IN_PARTS: usize = 8 << 20;
 /// Answers of up to this many bytes are not counted.
 const UNCOUNTED: usize = 64 << 10;
-/// How often refusals are logged.
+/// The interval between log lines about refusals.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// The memory that all answers of the process share.
+/// The memory for all answers of the process.
 pub(crate) struct AnswerMemory {
     total: usize,
     of_key: usize,
@@ -38,12 +38,12 @@ struct State {
     logged_at: Option<Instant>,
 }
 
-/// There is no room for an answer.
+/// No memory is free for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
 impl AnswerMemory {
-    /// Room for this many bytes, a quarter of it for each key.
+    /// Memory of this many bytes. Each key may use a quarter.
     pub(crate) fn new(total: usize) -> Self {
         Self {
             total,
@@ -68,7 +68,7 @@ impl AnswerMemory {
     }
 }
 
-/// Room for one answer, given back on drop.
+/// Memory for one answer, released on drop.
 pub(crate) struct Reservation {
     memory: Arc<AnswerMemory>,
     key: KeyId,
@@ -99,7 +99,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // Less is always granted.
+        // A smaller reservation is always granted.
         let _ = self.resize(0);
     }
 }
@@ -110,7 +110,7 @@ impl State {
         if self.logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
             let whose = if of_key { "one key's share" } else { "all" };
             log::warn!(
-                "answers that clients have not taken fill {whose} of the memory for answers: {} requests were refused",
+                "answers that clients have not read fill {whose} of the memory for answers: {} requests were refused",
                 self.refusals
             );
             self.refusals = 0;

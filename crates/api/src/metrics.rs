@@ -11,7 +11,7 @@ use prometheus_client::{
     registry::Unit,
 };
 
-/// Upper bounds in seconds: from a project of a few runs to a large one.
+/// Histogram bounds in seconds: from a project of a few runs to a large one.
 const BUCKETS: [f64; 13] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
@@ -19,17 +19,17 @@ const BUCKETS: [f64; 13] = [
 /// Counters of this process.
 pub(crate) struct Metrics {
     pub(crate) registry: MetricsRegistry,
-    /// Those of all requests.
+    /// The metrics of all requests.
     pub(crate) http: HttpMetrics,
-    admissions: Family<Decided, Counter>,
+    admissions: Family<AdmissionLabels, Counter>,
     engine_seconds: Histogram,
     observations: Counter,
-    connections: Family<Connected, Gauge>,
+    connections: Family<ConnectionLabels, Gauge>,
     connections_max: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Decided {
+struct AdmissionLabels {
     decision: Decision,
 }
 
@@ -42,7 +42,7 @@ enum Decision {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Connected {
+struct ConnectionLabels {
     state: ConnectionState,
 }
 
@@ -78,7 +78,7 @@ impl Metrics {
             Admission::Admitted(_) => Decision::admitted,
             Admission::Refused => Decision::refused,
         };
-        self.admissions.get_or_create(&Decided { decision }).inc();
+        self.admissions.get_or_create(&AdmissionLabels { decision }).inc();
     }
 
     /// Counts one judgement of `observations` results.
@@ -94,7 +94,7 @@ impl Metrics {
             (ConnectionState::idle, connections.idle),
         ] {
             self.connections
-                .get_or_create(&Connected { state })
+                .get_or_create(&ConnectionLabels { state })
                 .set(i64::from(count));
         }
         self.connections_max.set(i64::from(connections.most));

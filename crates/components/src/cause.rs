@@ -1,4 +1,4 @@
-//! Whose failure it is, in words and as a bar.
+//! Causes of failures, in words and as a bar.
 
 use assay_domain::cause::{Action, Cause, EvidenceWord, band};
 use maud::{Markup, html};
@@ -22,7 +22,7 @@ pub fn chip(of: Cause) -> Markup {
     html! { span class={ "chip cause " (of.as_str()) } { (cause(of)) } }
 }
 
-/// What to do about one failure.
+/// The action for one failure.
 pub const fn action(action: Action) -> &'static str {
     match action {
         Action::Pass => "go on",
@@ -31,7 +31,7 @@ pub const fn action(action: Action) -> &'static str {
     }
 }
 
-/// What to do about a run: a word for a chip, and a sentence.
+/// The action for a run: a word for a chip, and a sentence.
 pub const fn gate(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Pass => ("Pass", "These failures are hardly this branch's own: go on."),
@@ -46,7 +46,7 @@ pub const fn gate(action: Action) -> (&'static str, &'static str) {
     }
 }
 
-/// What a run of the evidence says.
+/// The contribution of an evidence run, in words.
 pub const fn evidence(word: EvidenceWord) -> &'static str {
     match word {
         EvidenceWord::PassedOnStable => "passed on the stable branch in",
@@ -58,7 +58,7 @@ pub const fn evidence(word: EvidenceWord) -> &'static str {
     }
 }
 
-/// The probabilities of the causes, as one bar that says them in words.
+/// The probabilities of the causes as one bar, with a text alternative.
 pub fn bar(probabilities: &[(Cause, f64)]) -> Markup {
     let mut largest_first = probabilities.to_vec();
     largest_first.sort_by(|(_, left), (_, right)| right.total_cmp(left));
@@ -69,7 +69,7 @@ pub fn bar(probabilities: &[(Cause, f64)]) -> Markup {
         .collect();
     let parts: Vec<(&str, u64)> = probabilities
         .iter()
-        // Less than a hundredth is not drawn: every drawn part has a width that can be seen.
+        // Parts below one percent are not drawn, so that every drawn part is visible.
         .filter(|(_, probability)| *probability >= 0.01)
         .map(|(of, probability)| (of.as_str(), thousandths(*probability)))
         .collect();

@@ -1,32 +1,32 @@
-//! Charts: a bar a run, and a bar a period.
+//! Charts: one bar per run, or one bar per period.
 
 use maud::{Markup, html};
 
 /// A run in a chart of runs.
 #[derive(Debug, Clone)]
 pub struct RunBar {
-    /// What the bar says when it is pointed at.
+    /// The tooltip of the bar.
     pub about: String,
-    /// The page of the run, on this site or on the CI service's.
+    /// The page of the run, on this site or at the CI service.
     pub link: Option<String>,
-    /// Tests that finally failed.
+    /// Tests with a failed final attempt.
     pub failed: u32,
     /// Tests that passed after a failed attempt.
     pub recovered: u32,
-    /// Whether the run ended red: also a run in which no test failed may.
+    /// Whether the run failed. A run without a failed test may fail, too.
     pub red: bool,
 }
 
 const HEIGHT: f64 = 66.0;
 const STEP: usize = 10;
-/// How many pixels a bar and its gap take at most, so that a few bars stay bars.
+/// The widest bar with its gap, in pixels, so that a chart of few bars keeps narrow ones.
 const MOST_PIXELS: usize = 34;
-/// For how many bars a chart has room at least, so that the names of its ends fit below it.
+/// The least number of slots, so that the labels of both ends fit below the chart.
 const FEWEST: usize = 6;
 
-/// Where the bars of a chart lie: the newest at its right end.
+/// The positions of the bars: the newest at the right end.
 struct Places {
-    /// For how many bars there is room.
+    /// The number of slots.
     slots: usize,
     bars: usize,
 }
@@ -39,7 +39,7 @@ impl Places {
         }
     }
 
-    /// The left end of a bar's place.
+    /// The left end of a bar's slot.
     const fn x(&self, place: usize) -> usize {
         (self.slots - self.bars + place) * STEP
     }
@@ -53,7 +53,7 @@ impl Places {
     }
 }
 
-/// The names of the first and the last place of a chart, as wide as the chart.
+/// The labels of the first and the last slot, as wide as the chart.
 fn framed(chart: &Markup, [first, last]: [&str; 2]) -> Markup {
     html! {
         div.framed {
@@ -63,8 +63,8 @@ fn framed(chart: &Markup, [first, last]: [&str; 2]) -> Markup {
     }
 }
 
-/// The runs, oldest first: how many tests failed, and how many only at first. `label` says it in words, `ends` name the first and
-/// the last run's day.
+/// The runs, oldest first, with the numbers of failed and of recovered tests. `label` is the text alternative. `ends`
+/// name the days of the first and the last run.
 pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
     let most = bars
         .iter()
@@ -72,7 +72,7 @@ pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
         .max()
         .unwrap_or(0);
     let height = |tests: u32| {
-        // By the root, so that one failing test still shows beside an outage.
+        // The square root keeps one failing test visible beside an outage.
         if tests == 0 {
             0.0
         } else {
@@ -113,13 +113,14 @@ fn column(x: usize, top: f64, tall: f64, class: &str) -> Markup {
 /// A bar of a period.
 #[derive(Debug, Clone)]
 pub struct PeriodBar {
-    /// What the bar says when it is pointed at.
+    /// The tooltip of the bar.
     pub about: String,
     /// The figure.
     pub value: f64,
 }
 
-/// One bar a period, oldest first, in the colour of `class`. `label` says it in words, `ends` name the first and the last period.
+/// One bar per period, oldest first, in the colour of `class`. `label` is the text alternative. `ends` name the first
+/// and the last period.
 pub fn periods(bars: &[PeriodBar], class: &str, label: &str, ends: [&str; 2]) -> Markup {
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
     let places = Places::of(bars.len());
@@ -139,7 +140,7 @@ pub fn periods(bars: &[PeriodBar], class: &str, label: &str, ends: [&str; 2]) ->
     framed(&chart, ends)
 }
 
-/// The same within a line of a list: one path, so that a list of many stays small.
+/// The same inside a table row: one path, so that long lists stay small.
 pub fn line_of_periods(values: &[u64], class: &str, label: &str) -> Markup {
     let most = values.iter().copied().max().unwrap_or(0).max(1);
     let width = values.len() * 4;
@@ -158,7 +159,7 @@ pub fn line_of_periods(values: &[u64], class: &str, label: &str) -> Markup {
     }
 }
 
-/// The share of each part of a whole, as one flat bar: a class and a count each.
+/// The share of each part of a whole as one flat bar. Each part has a class and a count.
 pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
     let all: u64 = parts.iter().map(|(_, count)| count).sum();
     let mut x = 0;
@@ -167,7 +168,7 @@ pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
         .filter(|(_, count)| *count > 0)
         .map(|(class, count)| {
             let start = x;
-            // In thousandths; a part that is there is never invisible.
+            // In thousandths. A part that is not zero is always visible.
             x += (count * 1_000 / all.max(1)).max(12);
             (*class, start, x - start)
         })

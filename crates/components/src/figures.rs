@@ -1,4 +1,4 @@
-//! Figures of a verdict, and words for it.
+//! Figures of a verdict, and its status in words.
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -25,7 +25,7 @@ pub fn chip(verdict: VerdictStatus) -> Markup {
     html! { span class={ "chip " (verdict.as_str()) } { (status(verdict)) } }
 }
 
-/// How an attempt ended, in words.
+/// The status of an attempt in words.
 pub const fn ended(status: AttemptStatus) -> &'static str {
     match status {
         AttemptStatus::Passed => "passed",
@@ -36,12 +36,12 @@ pub const fn ended(status: AttemptStatus) -> &'static str {
     }
 }
 
-/// How an attempt ended, as a chip.
+/// The status of an attempt as a chip.
 pub fn ended_chip(status: AttemptStatus) -> Markup {
     html! { span class={ "chip " (status.as_str()) } { (ended(status)) } }
 }
 
-/// The figures of a verdict, and `last`: how the newest run ended, and when it started.
+/// The figures of a verdict. `last` is the outcome and the start of the newest run.
 pub fn metrics(figures: &Figures, last: Option<(AttemptStatus, Timestamp)>) -> Markup {
     let lost_hint = if figures.time_lost_ms.is_some() {
         "in failed attempts"
@@ -87,7 +87,7 @@ fn metric(label: &str, value: &str, hint: &str) -> Markup {
     html! { div.metric { dt { (label) } dd { b { (value) } span { (hint) } } } }
 }
 
-/// The signals of a verdict as a table. `run` shows one of the runs that a signal rests on.
+/// The signals of a verdict as a table. `run` renders one of the runs behind a signal.
 pub fn evidence(evidence: &Evidence, run: &dyn Fn(&str) -> Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="group" aria-label="Signals" {
@@ -118,7 +118,7 @@ pub fn evidence(evidence: &Evidence, run: &dyn Fn(&str) -> Markup) -> Markup {
     }
 }
 
-/// A count as it is, anything else with three digits.
+/// An integer as it is, any other number with three digits.
 fn figure(value: f64) -> String {
     if value.fract() == 0.0 {
         format!("{value:.0}")

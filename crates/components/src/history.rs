@@ -1,4 +1,4 @@
-//! How a test ended in run after run: the worst of each run, whatever was tried again and in how many variants.
+//! The outcomes of a test, one per run: the worst over all attempts and variants.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,10 +13,10 @@ use assay_domain::{
 
 use crate::strip::Outcome;
 
-/// How many days a test may be known to fail and still be new.
+/// A test counts as newly failing if its first failure is at most this many days old.
 pub const NEW_DAYS: i64 = 7;
 
-/// What a variant is called.
+/// The display name of a variant.
 pub const fn variant_name(variant: &str) -> &str {
     if variant.is_empty() { "(default)" } else { variant }
 }
@@ -24,20 +24,20 @@ pub const fn variant_name(variant: &str) -> &str {
 /// A test in the runs of one branch or variant, oldest first.
 #[derive(Debug, Clone)]
 pub struct Strip {
-    /// What the strip shows.
+    /// The branch or variant of the strip.
     pub of: Of,
-    /// The place of each run among the history's runs, as [`run_places`] counts them, and how the test ended in it.
+    /// The index of each run, from [`run_places`], and the test's outcome in it.
     pub cells: Vec<(usize, Outcome)>,
 }
 
-/// What a strip shows.
+/// The branch or variant of a strip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Of {
-    /// The runs of a branch; none for runs that name no branch.
+    /// The runs of a branch; `None` for runs without a branch.
     Branch {
         /// Its name.
         name: Option<Arc<str>>,
-        /// Whether releases are made from it.
+        /// Whether it is the stable branch.
         stable: bool,
     },
     /// The runs of one variant of several, on all branches.
@@ -51,7 +51,7 @@ impl Strip {
     }
 }
 
-/// Places of the history's entries among its runs, oldest first: the variants of a run are one.
+/// The index of each history entry's run, oldest first. The variants of a run share one index.
 pub fn run_places(history: &History) -> Vec<usize> {
     let position = |run: &RunObservations| (run.run.started_at, run.run.number);
     let runs: BTreeSet<(Timestamp, i32)> = history.runs.iter().map(position).collect();
@@ -64,7 +64,7 @@ pub fn run_places(history: &History) -> Vec<usize> {
     history.runs.iter().map(place).collect()
 }
 
-/// How the test ended in a run; none where it took no part.
+/// The outcome of the test in a run; none if the test has no result there.
 fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     if !run.present.contains(test) {
         return None;
@@ -80,7 +80,7 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     })
 }
 
-/// The worst outcome of each run, whatever the branch and variant.
+/// The worst outcome in each run over all branches and variants.
 pub fn worst(history: &History, places: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
     let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
     for (run, place) in history.runs.iter().zip(places) {
@@ -101,7 +101,7 @@ pub fn failing_variants(history: &History, test: TestOrdinal) -> BTreeSet<Arc<st
     failing.map(|run| Arc::clone(&run.run.variant)).collect()
 }
 
-/// The tests that failed or recovered in a run that `is_meant`.
+/// The tests that failed or recovered in a run that `is_meant` accepts.
 pub fn failing(history: &History, is_meant: impl Fn(&RunObservations) -> bool) -> Bitmap {
     let runs = history.runs.iter().filter(|run| is_meant(run));
     runs.flat_map(|run| &run.failures)
@@ -109,7 +109,7 @@ pub fn failing(history: &History, is_meant: impl Fn(&RunObservations) -> bool) -
         .collect()
 }
 
-/// The tests that first failed after `since`, and ran without a failure before.
+/// The tests that first failed after `since` and ran without a failure before.
 pub fn newly_failing(history: &History, since: Timestamp) -> Bitmap {
     let (mut earlier, mut later) = (Bitmap::default(), Bitmap::default());
     let mut ran_before: Vec<u64> = Vec::new();
@@ -132,8 +132,8 @@ pub fn newly_failing(history: &History, since: Timestamp) -> Bitmap {
     later.iter().filter(is_new).collect()
 }
 
-/// The strips of a test. First branches: the stable one, then where it failed, then the most recent. Then, where there are
-/// several variants, those in which it failed.
+/// The strips of a test. Branches come first: the stable one, then those with a failure, then the most recent ones. If
+/// there are several variants, those with a failure follow.
 pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {
     let no_branches = history.runs.iter().all(|run| run.run.branch.is_none());
     let mut branches: BTreeMap<Option<Arc<str>>, BTreeMap<usize, Outcome>> = BTreeMap::new();
@@ -182,12 +182,12 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 
-    /// A run so many days before now, in a variant, with tests and whether each passed.
-    type Ran<'a> = (i64, &'a str, &'a [(TestOrdinal, bool)]);
+    /// A run: its age in days, its variant, and its tests with whether each passed.
+    type TestRun<'a> = (i64, &'a str, &'a [(TestOrdinal, bool)]);
 
     /// A history of these runs on `main`.
-    fn history(runs: &[Ran<'_>]) -> History {
-        let run = |(number, (days_ago, variant, tests)): (i32, &Ran<'_>)| {
+    fn history(runs: &[TestRun<'_>]) -> History {
+        let run = |(number, (days_ago, variant, tests)): (i32, &TestRun<'_>)| {
             let mut run = RunObservations::of(RunFacts {
                 id: number.to_string().into(),
                 number,
@@ -224,7 +224,7 @@ mod tests {
             (3, "", &[(0, false), (1, false), (2, true), (200, false)]),
         ]);
         let new: Vec<TestOrdinal> = newly_failing(&history, NOW.plus_days(-7)).iter().collect();
-        // 1 failed before, 2 never failed, 200 is itself new.
+        // Test 1 failed before, 2 never failed, 200 is new itself.
         assert_eq!(new, [0]);
     }
 

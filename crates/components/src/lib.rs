@@ -1,6 +1,6 @@
-//! The parts that all pages for people share, as markup: strips, charts, rows, words and the style.
+//! The parts that all pages share, as markup: strips, charts, rows, words and the style.
 //!
-//! No part uses a `style` attribute or an inline script, so that a page can forbid both by its content security policy.
+//! No part uses a `style` attribute or an inline script, so that a page's content security policy can forbid both.
 
 pub mod cause;
 pub mod chart;
@@ -16,7 +16,7 @@ use maud::{Markup, html};
 /// The style sheet of all pages.
 pub const STYLE: &str = include_str!("style.css");
 
-/// The mark of the product: a scale's beam between a full and a half bar.
+/// The logo of the product: a scale's beam between a full and a half bar.
 pub fn mark() -> Markup {
     html! {
         svg.mark viewBox="0 0 20 20" aria-hidden="true" {
@@ -30,7 +30,7 @@ pub fn mark() -> Markup {
 /// One figure of a summary.
 pub fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
     html! {
-        // No alarming colour for nothing.
+        // A count of zero has no warning colour.
         div class={ "tile " (class) @if figure == "0" { " zero" } } {
             span.figure { (figure) }
             span.label { (label) }

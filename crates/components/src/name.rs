@@ -1,4 +1,4 @@
-//! Names of tests in a list: short, and never cut where they differ.
+//! Short names of tests in a list, distinct for distinct tests.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use maud::{Markup, html};
 
 /// Separates the parts of a test's name.
 const SEPARATOR: &str = " > ";
-/// Stands for parts that names have in common.
+/// Replaces the parts that names have in common.
 const ELLIPSIS: &str = "…";
-/// How many characters the last part of a name may have before its middle is cut.
+/// The longest last part of a name, in characters. The middle of a longer one is cut.
 const LONGEST: usize = 120;
 
-/// A name in a list: what it is called, and what sets it apart from others that are called the same.
+/// The name of a test in a list, with a context that distinguishes it from tests of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShortName {
     /// The last part of the name.
     pub leaf: String,
-    /// The parts before it, without those that all names with this last part share; empty where nothing is left.
+    /// The parts before it that distinguish names with this last part; may be empty.
     pub context: String,
 }
 
@@ -31,7 +31,7 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
     for (place, parts) in parts.iter().enumerate() {
         groups.entry(leaf(parts)).or_default().push(place);
     }
-    // A long last part loses its middle where the rest of it is still like no other's.
+    // A long last part is cut in the middle if the rest is still unique.
     let mut cut: HashMap<String, usize> = HashMap::new();
     for leaf in groups.keys() {
         *cut.entry(without_middle(leaf)).or_default() += 1;
@@ -60,7 +60,7 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
             let kept: Vec<&str> = kept.iter().map(|part| named(part)).collect();
             let mut context = kept.join(" › ");
             if places.len() == 1 {
-                // Nothing else is called so: the part before says where it belongs.
+                // The last part is unique. The part before it gives the context.
                 context = parts
                     .len()
                     .checked_sub(2)
@@ -94,7 +94,7 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
     short
 }
 
-/// How many parts all of these names share at the beginning, and how many at the end. The last is always one of them.
+/// The number of parts that all of these names share at the beginning and at the end. The last part is always shared.
 fn shared(names: &[&[&str]]) -> (usize, usize) {
     let Some((first, others)) = names.split_first() else {
         return (0, 1);
@@ -118,12 +118,12 @@ fn shares_a_name(names: &[&[&str]]) -> bool {
     sorted.windows(2).any(|pair| pair.first() == pair.last())
 }
 
-/// A part of a name, or what stands for one that is blank.
+/// A part of a name, or a placeholder for a blank one.
 fn named(part: &str) -> &str {
     if part.trim().is_empty() { "(no name)" } else { part }
 }
 
-/// The text without its middle, where it is long.
+/// The text without its middle, if it is long.
 fn without_middle(text: &str) -> String {
     let length = text.chars().count();
     if length <= LONGEST {
@@ -135,7 +135,7 @@ fn without_middle(text: &str) -> String {
     format!("{head}{ELLIPSIS}{tail}")
 }
 
-/// A name within a list. The full name is its title.
+/// A name in a list. The tooltip is the full name.
 pub fn in_list(short: &ShortName, full: &str) -> Markup {
     html! {
         span.name title=(full) {
@@ -145,7 +145,7 @@ pub fn in_list(short: &ShortName, full: &str) -> Markup {
     }
 }
 
-/// A full name as a heading, its last part in front of the others, with the file where that says more.
+/// A full name as a heading, the last part first, with the file unless the name contains it.
 pub fn heading(name: &str, file: Option<&str>) -> Markup {
     let (path, leaf) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
     html! {
@@ -154,7 +154,7 @@ pub fn heading(name: &str, file: Option<&str>) -> Markup {
     }
 }
 
-/// Everything of a name but its last part.
+/// All parts of a name except the last.
 pub fn path(name: &str, file: Option<&str>) -> Markup {
     let (path, _) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
     path_and_file(name, path, file)

@@ -1,9 +1,9 @@
-//! Pages of the repository that a CI run belongs to, as far as the address of the run's own page says where they are.
+//! Links to the repository of a CI run. The address of the run's page determines the repository.
 
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stays as it is in a path.
+/// Characters that a path does not escape.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -11,10 +11,10 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
-/// A repository at a host whose addresses are known.
+/// A repository on a host with a known address scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The address of its first page.
+    /// The address of its start page.
     base: String,
     host: Host,
 }
@@ -23,12 +23,12 @@ pub struct Repository {
 enum Host {
     GitHub,
     GitLab,
-    /// A host with GitHub's addresses of runs and commits, such as Gitea. Its other addresses differ.
+    /// A host with GitHub's addresses for runs and commits only, such as Gitea.
     LikeGitHub,
 }
 
 impl Repository {
-    /// The repository of the CI run that this page shows; none where the address has no known form.
+    /// The repository of the CI run at this address; none if the address has no known form.
     pub fn of_run(run_url: &str) -> Option<Self> {
         if let Some((base, _)) = run_url.split_once("/-/") {
             return Some(Self {
@@ -90,7 +90,7 @@ pub fn host(address: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// `content` as a link to a page of another site, where there is one.
+/// `content` as a link to another site, if there is one.
 pub fn link(address: Option<&str>, content: &Markup) -> Markup {
     html! {
         @match address {

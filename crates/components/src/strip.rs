@@ -1,19 +1,19 @@
-//! A strip: how a test ended in run after run, one bar a run.
+//! A strip: the outcomes of a test, one bar per run.
 
 use maud::{Markup, html};
 
 use crate::words;
 
-/// How a test ended in a run, from the least to the worst.
+/// The outcome of a test in a run, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Skipped or interrupted.
     Skipped,
-    /// Passed at once.
+    /// Passed on the first attempt.
     Passed,
     /// Passed after a failed attempt.
     Recovered,
-    /// Failed together with many other tests, which is not counted.
+    /// Failed in a mass failure, which does not count.
     MassFailure,
     /// Failed or timed out.
     Failed,
@@ -51,7 +51,7 @@ impl Outcome {
         }
     }
 
-    /// The letter that a script reads.
+    /// The letter that the script reads.
     const fn letter(self) -> char {
         match self {
             Self::Skipped => 's',
@@ -62,7 +62,7 @@ impl Outcome {
         }
     }
 
-    /// The share of the strip's height that its bar takes, so that shapes differ beside colours.
+    /// The height of its bar as a share of the strip, so that shapes differ as well as colours.
     const fn tenths(self) -> usize {
         match self {
             Self::Skipped => 1,
@@ -73,17 +73,17 @@ impl Outcome {
     }
 }
 
-/// The size of a strip's bars in pixels.
+/// The dimensions of a strip's bars in pixels.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
-    /// From one bar to the next.
+    /// The distance between two bars.
     pub step: usize,
     /// The height of the strip.
     pub height: usize,
 }
 
 impl Scale {
-    /// A strip within one line of a list.
+    /// A strip inside a table row.
     pub const LINE: Self = Self { step: 5, height: 20 };
 
     const fn bar(self) -> usize {
@@ -95,9 +95,9 @@ impl Scale {
     }
 }
 
-/// Draws a strip. A place without an outcome is a run in which the test took no part. `of` names what the strip shows.
+/// Draws a strip. A cell without an outcome is a run without a result of the test. `of` names the branch or variant.
 ///
-/// The outcomes are repeated as letters in `data-o`, by which a script shows what is under the pointer.
+/// The attribute `data-o` repeats the outcomes as letters. The script uses it to show the outcome under the pointer.
 pub fn draw(cells: &[Option<Outcome>], scale: Scale, of: &str) -> Markup {
     let Scale { step, height } = scale;
     let (width, bar) = (cells.len() * step, scale.bar());
@@ -117,7 +117,7 @@ pub fn draw(cells: &[Option<Outcome>], scale: Scale, of: &str) -> Markup {
     }
 }
 
-/// The bars of one outcome as one path of vertical lines.
+/// The bars of one outcome, as one path of vertical lines.
 fn bars(cells: &[Option<Outcome>], outcome: Outcome, scale: Scale) -> String {
     let tall = (scale.height * outcome.tenths() / 10).max(2);
     let at = |place: usize| place * scale.step * 2 + scale.bar();
@@ -134,7 +134,7 @@ fn bars(cells: &[Option<Outcome>], outcome: Outcome, scale: Scale) -> String {
     path
 }
 
-/// What a strip shows, in words.
+/// The text alternative of a strip.
 pub fn in_words(cells: &[Option<Outcome>]) -> String {
     let ran = cells.iter().flatten().count();
     let parts: Vec<String> = Outcome::ALL
@@ -147,7 +147,7 @@ pub fn in_words(cells: &[Option<Outcome>]) -> String {
     format!("newest {}: {}", words::count(ran, "run"), parts.join(", "))
 }
 
-/// What the bars of a strip mean.
+/// The legend of a strip.
 pub fn legend() -> Markup {
     html! {
         ul.legend {

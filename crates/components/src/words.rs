@@ -1,4 +1,4 @@
-//! Figures in words.
+//! Formats figures as text.
 
 use assay_domain::timestamp::Timestamp;
 use maud::{Markup, html};
@@ -78,12 +78,12 @@ pub fn date_time(at: Timestamp) -> String {
     format!("{}, {:02}:{:02}", date(at), moment.hour(), moment.minute())
 }
 
-/// A moment as an element, in UTC.
+/// A time as an element, in UTC.
 pub fn time(at: Timestamp) -> Markup {
     html! { time datetime=(at) { (date_time(at)) } }
 }
 
-/// How long ago: `just now`, `5 min ago`, `3 h ago`, `2 days ago`.
+/// An age: `just now`, `5 min ago`, `3 h ago`, `2 days ago`.
 pub fn age(at: Timestamp, now: Timestamp) -> String {
     let minutes = now.since_ms(at) / 60_000;
     match minutes {
@@ -98,7 +98,7 @@ fn month(at: OffsetDateTime) -> String {
     at.month().to_string().chars().take(3).collect()
 }
 
-/// How far a flake score may be relied on.
+/// The confidence of a flake score, in words.
 pub const fn band(score: f64) -> &'static str {
     if score < 0.5 {
         "low"

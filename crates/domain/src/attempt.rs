@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{id::RunId, timestamp::Timestamp, vocabulary::vocabulary};
 
 vocabulary!(
-    /// How an attempt ended; a test's status in a run is that of its final attempt.
+    /// The status of an attempt. A test's status in a run is that of its final attempt.
     AttemptStatus {
         /// It passed, or failed as it was expected to.
         Passed = "passed",
@@ -15,7 +15,7 @@ vocabulary!(
         TimedOut = "timedOut",
         /// It did not run.
         Skipped = "skipped",
-        /// It was cut short from outside: no evidence for or against the test.
+        /// It was interrupted from outside: no evidence for or against the test.
         Interrupted = "interrupted",
     }
 );
@@ -29,8 +29,8 @@ impl AttemptStatus {
         }
     }
 
-    /// Orders executions by how much their end says about the test. The execution with the highest severity is last,
-    /// so that it has the test's final attempt.
+    /// Orders executions by the severity of their final status. The execution with the highest severity comes last, so
+    /// that it has the test's final attempt.
     pub const fn severity(self) -> u8 {
         match self {
             Self::Skipped => 0,
@@ -53,7 +53,7 @@ impl AttemptStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
-    /// What went wrong, in the framework's words.
+    /// The error message of the framework.
     pub message: Option<String>,
     /// The stack trace.
     pub stack: Option<String>,
@@ -64,7 +64,7 @@ pub struct ErrorDetail {
 }
 
 impl ErrorDetail {
-    /// Whether the error has any text by which it could be recognised.
+    /// Whether the error has any text to recognize it by.
     pub fn has_text(&self) -> bool {
         [&self.message, &self.stack]
             .into_iter()
@@ -76,10 +76,10 @@ impl ErrorDetail {
 /// A place in a source file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-// Generated clients for browsers have a `Location` already.
+// Generated clients for browsers already have a `Location`.
 #[cfg_attr(feature = "openapi", schema(as = SourceLocation))]
 pub struct Location {
-    /// The file, relative to the checkout where that is known.
+    /// The file, relative to the checkout if it is known.
     pub file: String,
     /// The line, from 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
@@ -89,22 +89,22 @@ pub struct Location {
     pub column: Option<u32>,
 }
 
-/// One attempt, as a report has it.
+/// One attempt of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// How it ended.
+    /// Its status.
     pub status: AttemptStatus,
-    /// How long it took in milliseconds, where the report says.
+    /// Its duration in milliseconds, if the report has it.
     pub duration_ms: Option<u64>,
-    /// When it started, where the report says.
+    /// Its start, if the report has it.
     pub started_at: Option<Timestamp>,
     /// The browser or Playwright project that it ran in.
     pub browser: Option<String>,
-    /// What went wrong, the first error first.
+    /// Its errors, the first error first.
     pub errors: Vec<ErrorDetail>,
 }
 
-/// The attempts of one test in one run, as a route answers them.
+/// The attempts of one test in one run, in the form of the route's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestAttempts {
     /// The run: id, number, branch.
@@ -115,12 +115,12 @@ pub struct TestAttempts {
     pub tested_revision: Option<String>,
     /// The test.
     pub test: crate::test::TestName,
-    /// Its stored verdict, if there is one and an attempt failed, for the prompt.
+    /// Its stored verdict for the prompt, if there is one and an attempt failed.
     pub verdict: Option<crate::verdict::StoredVerdict>,
     /// Grouped by execution, the worst outcome last; within an execution oldest first. Never empty.
     pub attempts: Vec<StoredAttempt>,
-    /// Number of attempts between the oldest and the newest that are left out, because their errors are too long for
-    /// one answer.
+    /// Number of omitted attempts between the oldest and the newest. Attempts are omitted if their errors are too long
+    /// for one answer.
     pub omitted: u32,
 }
 
@@ -129,21 +129,21 @@ pub struct TestAttempts {
 pub struct StoredAttempt {
     /// Its execution, from 0.
     pub execution: u32,
-    /// Its place among the attempts of its execution, from 0.
+    /// Its index among the attempts of its execution, from 0.
     pub retry: u32,
-    /// How it ended.
+    /// Its status.
     pub status: AttemptStatus,
-    /// How long it took in milliseconds, where the report says.
+    /// Its duration in milliseconds, if the report has it.
     pub duration_ms: Option<u64>,
     /// The browser or Playwright project that it ran in.
     pub browser_name: Option<String>,
-    /// What went wrong, the first error first.
+    /// Its errors, the first error first.
     pub errors: Vec<ErrorDetail>,
     /// The shard that ran it; none in a run without shards.
     pub shard: Option<ShardTag>,
 }
 
-/// Names the shard that ran a test.
+/// The shard that ran a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -5,6 +5,6 @@
 pub struct Branches {
     /// Their names, in the order of the API.
     pub names: Vec<String>,
-    /// Whether there are more: the names are then those with the newest runs.
+    /// Whether there are more branches. The names are then those with the newest runs.
     pub truncated: bool,
 }

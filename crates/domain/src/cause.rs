@@ -1,4 +1,4 @@
-//! Whose failure it is: causes, what to do, and what a store says of a run's failures.
+//! Causes of failures, the actions for them, and the store's data about a run's failures.
 
 use serde::Serialize;
 
@@ -14,9 +14,9 @@ use crate::{
 };
 
 vocabulary!(
-    /// Why a test failed in a run.
+    /// The cause of a test's failure in a run.
     Cause {
-        /// The test failed of itself, on good code.
+        /// The test is flaky: it failed on good code.
         Flake = "flake",
         /// Many tests failed together, or something outside of the code changed.
         Environment = "environment",
@@ -26,17 +26,17 @@ vocabulary!(
         EarlierOnBranch = "earlier_on_branch",
         /// This revision broke it.
         ThisChange = "this_change",
-        /// No cause is likely enough.
+        /// No cause is probable enough.
         Unclear = "unclear",
     }
 );
 
 vocabulary!(
-    /// What to do about a failure, or about a run with failures.
+    /// The action for a failure, or for a run with failures.
     Action {
-        /// It is hardly this branch's: go on.
+        /// This branch hardly caused it: continue.
         Pass = "pass",
-        /// Run the same revision again, and judge with that result.
+        /// Run the same revision again, and judge with the new result.
         Rerun = "rerun",
         /// This branch broke it: stop.
         Block = "block",
@@ -44,9 +44,9 @@ vocabulary!(
 );
 
 vocabulary!(
-    /// What is known when a failure is judged.
+    /// The knowledge for judging a failure.
     Knowledge {
-        /// The runs that started until the failure's run.
+        /// The runs that started before the failure's run or with it.
         AtTheTime = "at_the_time",
         /// Later runs as well.
         Hindsight = "hindsight",
@@ -54,24 +54,24 @@ vocabulary!(
 );
 
 vocabulary!(
-    /// What a run of the evidence says.
+    /// The contribution of an evidence run.
     EvidenceWord {
-        /// The test passed there, on the stable branch.
+        /// The test passed in it, on the stable branch.
         PassedOnStable = "passed_on_stable",
-        /// The test failed there, on good code.
+        /// The test failed in it, on good code.
         FailedOnGoodCode = "failed_on_good_code",
-        /// The test passed there, on the same revision.
+        /// The test passed in it, on the same revision.
         PassedOnRevision = "passed_on_revision",
-        /// The failures of this branch began there.
+        /// The failures of this branch began with it.
         FailingSince = "failing_since",
-        /// The failures of the stable branch began there.
+        /// The failures of the stable branch began with it.
         FailingOnStableSince = "failing_on_stable_since",
-        /// The test failed there, on another branch.
+        /// The test failed in it, on another branch.
         FailedElsewhere = "failed_elsewhere",
     }
 );
 
-/// The band of a probability. People read it instead of the number.
+/// The band of a probability, for people to read instead of the number.
 pub const fn band(probability: f64) -> &'static str {
     match probability {
         ..0.1 => "unlikely",
@@ -81,7 +81,7 @@ pub const fn band(probability: f64) -> &'static str {
     }
 }
 
-/// A run whose failures are explained.
+/// A run with explained failures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -95,47 +95,47 @@ pub struct FailedRun {
     pub branch: Option<String>,
     /// The commit that CI checked out.
     pub commit_sha: Option<String>,
-    /// How it ended.
+    /// Its outcome.
     pub status: RunStatus,
     /// The earliest start of its shards.
     #[serde(skip)]
     pub started_at: Timestamp,
 }
 
-/// How a test ended in a run.
+/// The final result of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinalStatus {
     /// The final attempt's status.
     pub status: AttemptStatus,
-    /// How many attempts there were.
+    /// The number of attempts.
     pub attempts: u32,
 }
 
-/// The stored verdict on a test, in short.
+/// A short form of a test's stored verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictTag {
-    /// What the engine said.
+    /// The status.
     pub status: VerdictStatus,
-    /// The signal that decided.
+    /// The primary signal.
     pub status_reason: Option<Signal>,
-    /// When it was judged.
+    /// The time of the judgement.
     pub evaluated_at: Timestamp,
 }
 
-/// The error signatures of a window, as far as a run's failures need them. A text is a signature's number.
+/// The error signatures of a window that a run's failures need. Each text is represented by a signature's number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WindowErrors {
-    /// The text of the last failed attempt of each failure of the tests asked for: run number, test and text.
+    /// The text of the last failed attempt of each failure of the requested tests: run number, test and text.
     pub failures: Vec<(i32, TestOrdinal, u32)>,
-    /// How many tests showed each text of the window.
+    /// The number of tests per text in the window.
     pub tests: Vec<(u32, u32)>,
-    /// Fingerprint and title of the texts that occurred in the run asked for.
+    /// Fingerprint and title of the texts in the requested run.
     pub names: Vec<(u32, ErrorName)>,
 }
 
-/// What an error signature is called.
+/// The fingerprint and title of an error signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorName {
     /// Its fingerprint.

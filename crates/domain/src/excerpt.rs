@@ -6,9 +6,9 @@ pub const EXCERPT_CHARS: usize = 2_000;
 /// Most entries of a list within a signature: tests, runs, names.
 pub const MOST_ENTRIES: usize = 1_000;
 
-/// The text, or its beginning with `…` as the last of [`EXCERPT_CHARS`] characters where it is longer.
+/// The text, or its first [`EXCERPT_CHARS`] characters with `…` as the last one if it is longer.
 ///
-/// A store may have cut the text before, to no fewer than one character more than that.
+/// A store may pass a text that is already cut, but not to less than one more character than that.
 pub fn excerpt(mut text: String) -> String {
     if text.chars().nth(EXCERPT_CHARS).is_some() {
         let end = text.char_indices().nth(EXCERPT_CHARS - 1);

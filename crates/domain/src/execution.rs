@@ -1,8 +1,8 @@
 //! Executions of a test in a run, and the test's outcome there.
 //!
 //! An execution is the attempts of a test in one shard and repetition. A test has several executions if several
-//! shards ran it or if it was repeated on purpose. A retry is an attempt within an execution, so a second execution
-//! is no retry.
+//! shards ran it or if it was repeated on purpose. A retry is an attempt within an execution, so a second execution is
+//! not a retry.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,7 +12,7 @@ use crate::attempt::AttemptStatus;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Executions<A> {
     attempts: Vec<A>,
-    /// Where each execution except the first begins, ascending. Empty for almost every test, so that it needs no
+    /// The start of each execution except the first, ascending. It is empty for almost every test and then needs no
     /// allocation.
     begins: Vec<usize>,
 }
@@ -26,7 +26,7 @@ impl<A> Executions<A> {
         }
     }
 
-    /// Adds an execution; one without attempts is none.
+    /// Adds an execution. One without attempts is ignored.
     pub fn push(&mut self, execution: impl IntoIterator<Item = A>) {
         let begin = self.attempts.len();
         self.attempts.extend(execution);
@@ -55,7 +55,7 @@ impl<A> Executions<A> {
         executions.filter(|execution| !execution.is_empty())
     }
 
-    /// The same executions of other attempts.
+    /// The same executions with other attempts.
     pub fn map<B>(self, attempt: impl FnMut(A) -> B) -> Executions<B> {
         Executions {
             attempts: self.attempts.into_iter().map(attempt).collect(),
@@ -63,7 +63,7 @@ impl<A> Executions<A> {
         }
     }
 
-    /// Drops the first attempts where there are more than `limit`.
+    /// Drops the first attempts if there are more than `limit`.
     pub fn keep_last(&mut self, limit: usize) {
         let excess = self.attempts.len().saturating_sub(limit);
         self.attempts.drain(..excess);
@@ -146,11 +146,11 @@ pub struct TestOutcome {
     pub final_execution: usize,
     /// The final attempt's place in its execution, from 0.
     pub final_retry: usize,
-    /// The largest number of attempts of one execution: 1 where nothing was retried.
+    /// The largest number of attempts of one execution: 1 without a retry.
     pub attempts: u32,
     /// The largest number of attempts of one execution that failed or timed out.
     pub failed_attempts: u32,
-    /// Whether an execution passed after a failed attempt, and none failed in the end.
+    /// Whether an execution passed after a failed attempt, and none has failed as its outcome.
     pub recovered: bool,
     /// Whether any attempt reported a duration.
     pub timed: bool,
@@ -161,8 +161,8 @@ pub struct TestOutcome {
 }
 
 impl TestOutcome {
-    /// The outcome of executions, each of which lists its attempts' statuses and measured milliseconds, oldest first.
-    /// None where there is no attempt.
+    /// The outcome of executions, each with its attempts' statuses and measured milliseconds, oldest first. None
+    /// without an attempt.
     pub fn of<E>(executions: impl IntoIterator<Item = E>) -> Option<Self>
     where
         E: IntoIterator<Item = (AttemptStatus, Option<u64>)>,

@@ -2,16 +2,16 @@
 
 use icu_casemap::CaseMapper;
 
-/// The text with each character replaced by its simple case folding, as Unicode defines it.
+/// The text with each character replaced by its simple case folding, as defined by Unicode.
 ///
-/// Simple folding depends on the character alone, so the fold of a part is a part of the fold of the whole. Lower
-/// case does not: it writes a sigma at the end of a word differently.
+/// Simple folding depends on the character alone, so the folded text contains the fold of each of its parts. Lower case
+/// does not have this property: it writes a sigma at the end of a word differently.
 pub fn fold(text: &str) -> String {
     let mapper = CaseMapper::new();
     text.chars().map(|char| mapper.simple_fold(char)).collect()
 }
 
-/// Whether the text contains another one, which is folded already.
+/// Whether the text contains another one that is already folded.
 pub fn contains_folded(text: &str, folded: &str) -> bool {
     fold(text).contains(folded)
 }

@@ -1,4 +1,4 @@
-//! Stack frames that are no code of a project.
+//! Recognizes stack frames outside of a project's own code.
 
 /// Packages of the JVM, its languages and its test libraries.
 const JVM_LIBRARIES: [&str; 22] = [

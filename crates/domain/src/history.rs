@@ -1,4 +1,4 @@
-//! A test's history: how it ended in each run of a period.
+//! A test's history: its results in the runs of a period.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,11 @@ use crate::{attempt::AttemptStatus, id::RunId, test::TestName, timestamp::Timest
 pub struct TestHistory {
     /// The test.
     pub test: TestName,
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: String,
-    /// One a run, newest first by (startedAt, runNumber).
+    /// One entry per run, newest first by (startedAt, runNumber).
     pub occurrences: Vec<Occurrence>,
-    /// The occurrences that are still to be read, if there are too many for one read.
+    /// The occurrences still to be read, if there are too many for one read.
     pub rest: Option<HistoryRest>,
 }
 
@@ -26,15 +26,15 @@ pub struct HistoryRest {
     pub test: i32,
     /// The period.
     pub window: Window,
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: String,
     /// Start and number of the last run that was read.
     pub after: (Timestamp, i32),
-    /// The runs that were read, each of which may have moved in time since.
+    /// The runs that were read. Each may have a different start by now.
     pub runs: HashSet<i32>,
 }
 
-/// How a test ended in one run.
+/// The result of a test in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -50,30 +50,30 @@ pub struct Occurrence {
     pub tested_revision: Option<String>,
     /// Its commit.
     pub commit_sha: Option<String>,
-    /// Its suite, which separates variants.
+    /// Its suite. Suites separate variants.
     pub suite: Option<String>,
-    /// When it started.
+    /// Its start.
     pub started_at: Timestamp,
     /// The final attempt's status.
     pub status: AttemptStatus,
     /// The final attempt's duration in milliseconds.
     pub duration_ms: Option<u64>,
-    /// The largest number of attempts of one execution: 1 where nothing was retried.
+    /// The largest number of attempts of one execution: 1 without a retry.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// Milliseconds of the attempts before the final one of each execution.
     pub wasted_ms: u64,
-    /// Milliseconds of the attempts that failed or timed out; none where no attempt reported a duration.
+    /// Milliseconds of the attempts that failed or timed out; none if no attempt reported a duration.
     pub lost_ms: Option<u64>,
     /// Whether any attempt failed or timed out.
     pub any_failed_attempt: bool,
-    /// Where the engine counts the run's revision; none outside of its window.
+    /// The branch and time under which the engine counts the run's revision; none outside of its window.
     #[serde(flatten)]
     pub revision: RevisionSeen,
 }
 
-/// The branch and the time by which the engine orders a revision. Runs without the test may decide them, because a
-/// chain belongs to a branch and orders its revisions by when they were first seen.
+/// The branch and the time by which the engine orders a revision. Runs without the test may determine them: a chain
+/// belongs to a branch and orders its revisions by their first run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -31,7 +31,7 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = NotAnId;
 
-            /// Accepts only the text that `Display` writes: lower case, hyphenated.
+            /// Accepts only the text of `Display`: lower case, hyphenated.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let id = Uuid::try_parse(text).map_err(|_| NotAnId)?;
                 let mut canonical = Uuid::encode_buffer();
@@ -58,7 +58,7 @@ id!(
     KeyId
 );
 
-/// Text that is not an identifier in canonical form, so it identifies nothing.
+/// The error of text that is not an identifier in canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an id as the API writes it")]
 pub struct NotAnId;

@@ -1,4 +1,4 @@
-//! Reports over HTTP: what the ingest listener asks of the store about keys, and what it records of each upload.
+//! Reports over HTTP: the ingest listener's queries about keys, and its records of uploads.
 
 use crate::{
     id::{KeyId, ProjectId, RunId},
@@ -11,39 +11,39 @@ use crate::{
 
 /// The port of the ingest listener beside [`Recorder`](crate::store::Recorder).
 pub trait IngestKeys: Send + Sync {
-    /// The ingest key of this hash, whatever its state. Read keys are not found, nor are keys of deleted projects.
+    /// The ingest key of this hash in any state. It finds neither read keys nor keys of deleted projects.
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError>;
 
-    /// The project of an ingest key as its organization sees it at `now`; none where it was deleted.
+    /// The project of an ingest key at `now`, as its organization sees it; none if it was deleted.
     fn project_of_key(&self, project: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
 
-    /// Records which key stored what, and that the key was used on that day.
+    /// Records an upload with its key, and the key's use on that day.
     fn record_upload(&self, upload: &Upload) -> Result<(), StoreError>;
 }
 
-/// A stored ingest key with its project, as one look-up finds them.
+/// A stored ingest key with its project, from one look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredIngestKey {
     /// The key's public id.
     pub id: KeyId,
-    /// The project that it sends to.
+    /// The project of the key.
     pub project: ProjectId,
     /// That project's name.
     pub project_name: String,
     /// That project's stable branch.
     pub stable_branch: String,
-    /// What it may send, and until when.
+    /// Its permissions and expiry.
     pub terms: IngestTerms,
-    /// When it was revoked, if it was.
+    /// The time of its revocation, if any.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What an ingest key may send, and until when.
+/// The permissions and expiry of an ingest key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IngestTerms {
-    /// What people call the key, at most 100 characters.
+    /// The name of the key for people, at most 100 characters.
     pub name: Option<String>,
-    /// When it ceases to work; none for a key that works until it is revoked.
+    /// Its expiry; none for a key that is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
     /// Whether it may send runs that started long ago.
     pub backfill: bool,
@@ -58,19 +58,19 @@ pub struct Upload {
     pub key: KeyId,
     /// Its project.
     pub project: ProjectId,
-    /// When the report was stored.
+    /// The time of storing.
     pub at: Timestamp,
-    /// The logical run's id.
+    /// The run's id.
     pub run_id: RunId,
     /// The run's number.
     pub run_number: i32,
-    /// What the report changed.
+    /// The effect of the report.
     pub effect: Effect,
-    /// How many bytes the request's body had on the wire.
+    /// The bytes of the request's body before unpacking.
     pub bytes: u64,
-    /// How many report files it had.
+    /// The number of report files.
     pub files: u32,
-    /// What the client calls itself. The store keeps the first 200 characters.
+    /// The client's own name. The store keeps its first 200 characters.
     pub client: Option<String>,
 }
 
@@ -78,24 +78,24 @@ pub struct Upload {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadEntry {
-    /// When the report was stored.
+    /// The time of storing.
     pub at: Timestamp,
     /// The key's id.
     pub key_id: KeyId,
-    /// The key's first twelve characters; none where the key was deleted.
+    /// The key's first twelve characters; none if the key was deleted.
     pub key_prefix: Option<String>,
-    /// What people call the key.
+    /// The name of the key for people.
     pub key_name: Option<String>,
-    /// The logical run's id.
+    /// The run's id.
     pub run_id: RunId,
     /// The run's number.
     pub run_number: i32,
-    /// What the report changed.
+    /// The effect of the report.
     pub effect: Effect,
-    /// How many bytes the request's body had on the wire.
+    /// The bytes of the request's body before unpacking.
     pub bytes: u64,
-    /// How many report files it had.
+    /// The number of report files.
     pub files: u32,
-    /// What the client called itself.
+    /// The client's own name.
     pub client: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Stored keys. The store has a key's hash, never its text.
+//! Stored keys. The store has only a key's hash, never its text.
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ use crate::{
 };
 
 vocabulary!(
-    /// What a key is for.
+    /// The kind of a key.
     KeyKind {
-        /// Reads everything of its organization.
+        /// Reads all data of its organization.
         Read = "read",
-        /// Sends reports to one project; refused by the read API.
+        /// Sends reports to one project. The read API refuses it.
         Ingest = "ingest",
     }
 );
@@ -24,7 +24,7 @@ vocabulary!(
 pub struct KeyHash(pub [u8; 32]);
 
 impl std::fmt::Debug for KeyHash {
-    /// Hides the value: a hash in a log would let its reader confirm a guess.
+    /// Hides the value: a reader of a log could confirm a guess with the hash.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("KeyHash(..)")
     }
@@ -37,11 +37,11 @@ pub struct StoredKey {
     pub id: KeyId,
     /// The organization that it reads.
     pub organization: OrganizationId,
-    /// That organization's present plan.
+    /// The organization's current plan.
     pub plan: Plan,
-    /// When it ceases to work.
+    /// Its expiry.
     pub expires_at: Timestamp,
-    /// When it was revoked, if it was.
+    /// The time of its revocation, if any.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -52,9 +52,9 @@ pub struct NewKey {
     pub id: KeyId,
     /// The SHA-256 of its text.
     pub hash: KeyHash,
-    /// Its first twelve characters, for recognition.
+    /// Its first twelve characters, to recognize it.
     pub prefix: String,
-    /// When it was made.
+    /// Its creation time.
     pub created_at: Timestamp,
 }
 
@@ -62,15 +62,15 @@ pub struct NewKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyEntry {
-    /// The key's public id, which `assay key revoke` takes.
+    /// The key's public id, the argument of `assay key revoke`.
     pub id: KeyId,
-    /// What it is for.
+    /// Its kind.
     pub kind: KeyKind,
     /// Its first twelve characters.
     pub prefix: String,
-    /// The project that an ingest key sends to.
+    /// The project of an ingest key.
     pub project_id: Option<crate::id::ProjectId>,
-    /// When it was made.
+    /// Its creation time.
     pub created_at: Timestamp,
     /// The name of an ingest key.
     pub name: Option<String>,
@@ -78,9 +78,9 @@ pub struct KeyEntry {
     pub backfill: bool,
     /// Whether an ingest key may send runs of pull requests only.
     pub pull_requests_only: bool,
-    /// When it ceases to work; none for a key that works until it is revoked.
+    /// Its expiry; none for a key that is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked, if it was.
+    /// The time of its revocation, if any.
     pub revoked_at: Option<Timestamp>,
     /// The day of its latest use, as `2026-11-20`.
     pub last_used_on: Option<String>,

@@ -1,4 +1,4 @@
-//! The input of the flakiness engine: for each run the tests that ran, and the few that did not simply pass.
+//! The input of the flakiness engine: for each run its tests, with details only for those that did not simply pass.
 //!
 //! Almost every result is a clean pass, so a run is two or three bitmaps over the project's test ordinals and a short
 //! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
@@ -54,7 +54,7 @@ impl Bitmap {
         self.word(index) & bit != 0
     }
 
-    /// How many tests are in the set.
+    /// The number of tests in the set.
     pub fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
@@ -97,15 +97,15 @@ impl FromIterator<TestOrdinal> for Bitmap {
 /// The facts of a run that the engine uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFacts {
-    /// The run's name in evidence: its id, or what a history file calls it.
+    /// The run's name in evidence: its id, or its name in a history file.
     pub id: Arc<str>,
     /// The run's number; with `started_at` it orders the runs.
     pub number: i32,
-    /// When it started.
+    /// Its start.
     pub started_at: Timestamp,
-    /// Its branch, where known. Where no run of a history names a branch, all are judged as on the stable branch.
+    /// Its branch, if known. If no run of a history has a branch, all count as runs of the stable branch.
     pub branch: Option<Arc<str>>,
-    /// The code that it tested: the tested revision, else the commit. Where unknown, the run is a revision of its own.
+    /// The tested revision, else the commit. If both are unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
     /// The suite, job or browser, which separates executions of the same test. Empty for the default one.
     pub variant: Arc<str>,
@@ -161,7 +161,7 @@ impl RunObservations {
 pub struct Failure {
     /// The test.
     pub test: TestOrdinal,
-    /// Whether it passed in the end.
+    /// Whether its final attempt passed.
     pub recovered: bool,
     /// The largest number of attempts of one execution that failed or timed out, at least 1.
     pub failed_attempts: u32,
@@ -170,7 +170,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The failure of a test that ended so; none without a failed attempt.
+    /// The failure of a test with this outcome; none without a failed attempt.
     pub fn of(test: TestOrdinal, outcome: &TestOutcome) -> Option<Self> {
         (outcome.failed_attempts > 0).then_some(Self {
             test,
@@ -184,7 +184,7 @@ impl Failure {
 /// The whole input of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: Arc<str>,
     /// Number of test ordinals; every bit and failure is below it.
     pub tests: u32,
@@ -193,7 +193,7 @@ pub struct History {
 }
 
 impl History {
-    /// How many results there are, skipped ones included.
+    /// The number of results, including skipped ones.
     pub fn results(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.present.len())).sum()
     }

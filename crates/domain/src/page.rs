@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::timestamp::Timestamp;
 
-/// How many entries a page holds.
+/// The number of entries per page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PerPage {
     /// The default.
@@ -17,7 +17,7 @@ pub enum PerPage {
 }
 
 impl PerPage {
-    /// The page size `count`, or nothing where it is not one of 10, 25 and 50.
+    /// The page size `count`; none unless it is 10, 25 or 50.
     pub const fn of(count: i64) -> Option<Self> {
         match count {
             10 => Some(Self::Ten),
@@ -37,7 +37,7 @@ impl PerPage {
     }
 }
 
-/// The place of a page in a list that is computed as a whole.
+/// The position of a page in a list that is computed as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -45,7 +45,7 @@ pub struct Page {
     /// This page's number, from 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub page: u64,
-    /// Entries a page.
+    /// Entries per page.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub per_page: u32,
     /// Entries of the whole list.
@@ -56,12 +56,13 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page `asked` (from 1) of a list of `total` entries; past the end it is the last page.
+    /// The page `asked` (from 1) of a list of `total` entries. A page past the end becomes the last page.
     pub fn of(asked: u64, per_page: PerPage, total: u64) -> Self {
         Self::of_size(asked, per_page.count(), total)
     }
 
-    /// The page `asked` (from 1) of a list of `total` entries, of so many entries a page; past the end it is the last page.
+    /// The page `asked` (from 1) of a list of `total` entries with this page size. A page past the end becomes the last
+    /// page.
     pub fn of_size(asked: u64, per_page: u32, total: u64) -> Self {
         let page_count = total.div_ceil(u64::from(per_page.max(1))).max(1);
         Self {
@@ -72,7 +73,7 @@ impl Page {
         }
     }
 
-    /// How many entries lie before this page.
+    /// The number of entries before this page.
     pub fn offset(&self) -> u64 {
         (self.page - 1) * u64::from(self.per_page)
     }

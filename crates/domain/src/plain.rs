@@ -1,4 +1,4 @@
-//! Text of reports without escape sequences and control characters.
+//! Removes escape sequences and control characters from texts of reports.
 
 use std::{borrow::Cow, iter::Peekable, str::Chars};
 
@@ -26,14 +26,14 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 
 /// Whether a text has no control characters other than line breaks and tabs.
 fn is_plain(text: &str) -> bool {
-    // Every control character begins with one of these bytes; 0xC2 begins others too.
+    // Every control character begins with one of these bytes. 0xC2 also begins other characters.
     let is_suspect = |byte: u8| matches!(byte, 0..=8 | 11..=31 | 127 | 0xc2);
-    // Without an early exit, so that the compiler checks many bytes at once. Most texts are plain.
+    // The loop has no early exit, so that the compiler can check many bytes at once. Most texts are plain.
     let is_suspicious = text.bytes().fold(false, |any, byte| any | is_suspect(byte));
     !is_suspicious || !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// Skips what follows an escape character: a control sequence, an operating system command, or one character.
+/// Skips the rest of an escape sequence: a control sequence, an operating system command, or one character.
 fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
     match rest.peek() {
         Some('[') => {
@@ -41,7 +41,7 @@ fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
             skip_control_sequence(rest);
         }
         Some(']') => {
-            // Ends with a bell or with escape and backslash; a line break means that it never was one.
+            // It ends with a bell or with escape and backslash. A line break means that it is not a command.
             while let Some(c) = rest.next_if(|c| *c != '\n') {
                 if c == '\u{7}' || c == '\u{9c}' || (c == '\u{1b}' && rest.next_if_eq(&'\\').is_some()) {
                     break;

@@ -15,7 +15,7 @@ vocabulary!(
 );
 
 impl Plan {
-    /// How many days of results the plan shows. No route shows older ones.
+    /// The days of results that the plan shows. No route shows older ones.
     pub const fn retention_days(self) -> i64 {
         match self {
             Self::Free | Self::Standard => 60,

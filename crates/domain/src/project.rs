@@ -21,7 +21,7 @@ pub struct Organization {
     pub name: String,
     /// Its plan.
     pub plan: Plan,
-    /// When it was made.
+    /// Its creation time.
     pub created_at: Timestamp,
 }
 
@@ -34,9 +34,9 @@ pub struct ProjectEntry {
     pub id: ProjectId,
     /// Its name.
     pub name: String,
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: String,
-    /// When it was made.
+    /// Its creation time.
     pub created_at: Timestamp,
 }
 
@@ -45,11 +45,11 @@ pub struct ProjectEntry {
 pub struct Caller {
     /// The organization.
     pub organization: OrganizationId,
-    /// Its present plan.
+    /// The organization's current plan.
     pub plan: Plan,
 }
 
-/// A project that the caller may see.
+/// A project that the caller may read.
 ///
 /// Every read below the project list takes one, and only a look-up within an organization returns one. A read is
 /// therefore always limited to the caller's data. The type has no configuration, such as the stable branch:

@@ -1,4 +1,4 @@
-//! A report on its way into the store.
+//! A report in the form for storing.
 
 use serde::Serialize;
 
@@ -33,14 +33,14 @@ pub struct RunContext {
     pub pull_request_title: Option<String>,
     /// The CI service.
     pub ci_provider: Option<CiProvider>,
-    /// The suite or job, where several share one CI run.
+    /// The suite or job, if several share one CI run.
     pub suite: Option<String>,
     /// The page of the CI run, an address of http or https.
     pub run_url: Option<String>,
 }
 
 impl RunContext {
-    /// This context, with missing values from another one of the same run.
+    /// This context, with missing values filled from another one of the same run.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -57,22 +57,22 @@ impl RunContext {
         }
     }
 
-    /// The revision of the code that the run tested, where one is known.
+    /// The revision of the tested code, if one is known.
     pub fn revision(&self) -> Option<&str> {
         self.tested_revision.as_deref().or(self.commit_sha.as_deref())
     }
 }
 
-/// A shard's place among its siblings.
+/// A shard's index among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardIndex {
     /// From 1.
     pub index: u32,
-    /// How many there should be, where known; at least `index`.
+    /// The expected number, if known; at least `index`.
     pub total: Option<u32>,
 }
 
-/// The CI job that sent a report; neither is known outside of CI.
+/// The CI job that sent a report; both fields are empty outside of CI.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sender {
     /// The job's name.
@@ -82,7 +82,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Whether both are known and not the same.
+    /// Whether both are known and differ.
     pub fn is_other_than(&self, other: &Self) -> bool {
         let is_known = |sender: &Self| sender.job.is_some() || sender.runner.is_some();
         is_known(self) && is_known(other) && self != other
@@ -100,29 +100,29 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// Says how [`Recording::content`] is computed. Stored before each hash.
+/// The version of the computation of [`Recording::content`]. It is stored before each hash.
 pub const CONTENT_VERSION: u8 = 2;
 
-/// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready to store.
+/// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready for storing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    /// The key that all shards of one logical run share, at most 1,000 characters.
+    /// The key that all shards of one run share, at most 1,000 characters.
     pub run_key: String,
-    /// Hash of the content. Importing the same content again changes nothing. Of [`CONTENT_VERSION`].
+    /// Hash of the content in the version [`CONTENT_VERSION`]. Importing the same content again changes nothing.
     pub content: [u8; 32],
-    /// What programs before [`CONTENT_VERSION`] 2 would have stored in its place.
+    /// The hash as programs before [`CONTENT_VERSION`] 2 would have stored it.
     pub former_content: [u8; 32],
-    /// The shard's place; none for a run that is not sharded.
+    /// The shard's index; none for a run that is not sharded.
     pub shard: Option<ShardIndex>,
     /// The run's context.
     pub context: RunContext,
-    /// The job that sends it.
+    /// The job that sent it.
     pub sender: Sender,
-    /// When the shard started.
+    /// The shard's start.
     pub started_at: Timestamp,
-    /// When it ended, where known.
+    /// Its end, if known.
     pub finished_at: Option<Timestamp>,
-    /// Whether the report is whole.
+    /// Whether the report is complete.
     pub state: RunState,
     /// Errors that belong to no test.
     pub report_errors: Vec<ErrorDetail>,
@@ -131,7 +131,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Why the report may lack results, in words; none where it is whole.
+    /// The reason why the report may lack results; none if it is complete.
     pub fn why_incomplete(&self) -> Option<String> {
         let is_interrupted = |test: &&RecordedTest| {
             let outcome = test.outcome();
@@ -169,7 +169,7 @@ pub struct RecordedTest {
 }
 
 impl RecordedTest {
-    /// How the test ended.
+    /// The outcome of the test.
     pub fn outcome(&self) -> Option<TestOutcome> {
         TestOutcome::of(self.attempts.executions().map(|execution| {
             execution
@@ -184,24 +184,24 @@ impl RecordedTest {
 pub struct RecordedAttempt {
     /// The attempt.
     pub attempt: Attempt,
-    /// The class of its first error with text; none without a failure or without text.
+    /// The class of its first error with text; none without such an error.
     pub class: Option<ErrorClass>,
 }
 
 /// The result of importing a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// The logical run's id.
+    /// The run's id.
     pub run_id: RunId,
     /// Its number within the project.
     pub run_number: i32,
     /// The shard's own id.
     pub shard_id: RunId,
-    /// How the logical run ended, as far as is known.
+    /// The run's outcome so far.
     pub status: Option<Outcome>,
-    /// How its tests ended.
+    /// The counts of its tests.
     pub counts: Counts,
-    /// What it changed.
+    /// The effect of the import.
     pub effect: Effect,
     /// The verdicts that it changed.
     pub verdicts_changed: VerdictChanges,
@@ -210,14 +210,14 @@ pub struct Imported {
 /// The verdicts that an import changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerdictChanges {
-    /// How many there are.
+    /// The number of changes.
     pub total: u64,
     /// The first of them, at most [`Self::MOST_LISTED`]: the worst verdicts first, then by name and file.
     pub listed: Vec<VerdictChange>,
 }
 
 impl VerdictChanges {
-    /// Most changes that are listed.
+    /// Most changes in the list.
     pub const MOST_LISTED: usize = 1_000;
 }
 
@@ -237,13 +237,13 @@ pub struct VerdictChange {
 }
 
 vocabulary!(
-    /// What an import changed.
+    /// The effect of an import.
     Effect {
-        /// It stored a shard that was not there.
+        /// It stored a new shard.
         Added = "added",
         /// It replaced the stored content of the shard.
         Replaced = "replaced",
-        /// Nothing: the same content was already stored.
+        /// None: the same content was already stored.
         Unchanged = "unchanged",
     }
 );

@@ -1,7 +1,7 @@
-//! Which recordings a way into the store accepts.
+//! Rules for accepting recordings.
 //!
-//! `assay import` accepts all. A report over HTTP is bound by its key: so a key that leaks, or one that is public, can
-//! neither rewrite the past nor change a verdict that it must not.
+//! `assay import` accepts all recordings. A report over HTTP is bound by its key. A key that leaks or is public can
+//! therefore neither rewrite the past nor change verdicts outside of its permission.
 
 use crate::{
     intake::IngestTerms,
@@ -9,26 +9,26 @@ use crate::{
     timestamp::{DAY_MS, Timestamp},
 };
 
-/// How long after its first shard a run can be replaced over HTTP, in hours.
+/// Hours after the first shard during which a run can be replaced over HTTP.
 pub const OPEN_HOURS: i64 = 24;
-/// How many days ago a run may have started, unless its key may backfill.
+/// Most days since a run's start, unless its key may backfill.
 pub const OLDEST_DAYS: i64 = 7;
-/// How many minutes ahead a run may start: clocks differ.
+/// Minutes that a run's start may lie in the future, since clocks differ.
 pub const AHEAD_MINUTES: i64 = 10;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 
-/// Which recordings are accepted.
+/// The rules for accepting recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingRules {
-    /// All of them, as `assay import` does.
+    /// Accepts all, as `assay import` does.
     Unrestricted,
-    /// What an ingest key may send.
+    /// The rules of an ingest key.
     IngestKey {
         /// Whether runs may have started long ago.
         backfill: bool,
-        /// Whether runs must be of pull requests. They do not count in verdicts.
+        /// Whether only runs of pull requests are accepted. Such runs do not count in verdicts.
         pull_requests_only: bool,
     },
 }
@@ -42,7 +42,7 @@ impl RecordingRules {
         }
     }
 
-    /// Whether the engine judges by what is recorded under these rules.
+    /// Whether recordings under these rules count in the engine's verdicts.
     pub const fn counts_in_verdicts(self) -> bool {
         match self {
             Self::Unrestricted => true,
@@ -52,8 +52,8 @@ impl RecordingRules {
         }
     }
 
-    /// Checks a recording for a project with this stable branch, by itself. The store checks it again, and
-    /// [`Self::check_open`], when it records it.
+    /// Checks a recording for a project with this stable branch. The store repeats the check together with
+    /// [`Self::check_open`] when it records.
     pub fn check(
         self,
         recording: &Recording,
@@ -113,7 +113,7 @@ fn check_pull_request(recording: &Recording, stable_branch: &str) -> Result<(), 
     Ok(())
 }
 
-/// Why a recording is not accepted.
+/// The reason why a recording is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleViolation {
     /// The run's first shard arrived too long ago.
@@ -124,7 +124,7 @@ pub enum RuleViolation {
     RunClosed {
         /// The run's number.
         run_number: i32,
-        /// When its first shard arrived.
+        /// The arrival of its first shard.
         first_shard_at: Timestamp,
     },
     /// The run started too long ago for this key.
@@ -133,7 +133,7 @@ pub enum RuleViolation {
          `assay key create-ingest --backfill` made"
     )]
     StartedTooLongAgo {
-        /// When it started.
+        /// The start of the run.
         started_at: Timestamp,
     },
     /// The run starts too far ahead.
@@ -142,16 +142,16 @@ pub enum RuleViolation {
          wrote the report, or the start that was given"
     )]
     StartsInTheFuture {
-        /// When it starts.
+        /// The start of the run.
         started_at: Timestamp,
     },
-    /// The key is for pull requests only, and this is none.
+    /// The key is for pull requests only, but the run has none.
     #[error(
         "this key accepts reports of pull requests only, and the report has no pull request's number; give the number, or \
          use another key"
     )]
     NotAPullRequest,
-    /// The key is for pull requests only, and this is the stable branch.
+    /// The key is for pull requests only, but the run is of the stable branch.
     #[error(
         "this key accepts reports of pull requests only, and {branch:?} is the stable branch; use another key"
     )]

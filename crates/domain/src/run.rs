@@ -1,4 +1,4 @@
-//! Runs: the logical run that all shards of one CI run make up.
+//! Runs: all shards of one CI run and suite.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 vocabulary!(
-    /// How a run ended, once that is known.
+    /// The outcome of a run, once it is known.
     Outcome {
         /// No test failed and no report-level error was recorded.
         Passed = "passed",
@@ -25,7 +25,7 @@ vocabulary!(
 );
 
 vocabulary!(
-    /// A run's status in its detail, where an unknown outcome has a word of its own.
+    /// The status in a run's detail, including unknown outcomes.
     RunStatus {
         /// No test failed and no report-level error was recorded.
         Passed = "passed",
@@ -47,17 +47,17 @@ impl From<Option<Outcome>> for RunStatus {
 }
 
 vocabulary!(
-    /// Whether a shard's report is whole.
+    /// Whether a shard's report is complete.
     RunState {
-        /// The report is whole.
+        /// The report is complete.
         Completed = "completed",
-        /// The run or its report was cut short.
+        /// The run was interrupted or its report is cut off.
         Interrupted = "interrupted",
     }
 );
 
 vocabulary!(
-    /// The CI service that a run came from.
+    /// The CI service of a run.
     CiProvider {
         /// GitHub Actions.
         GithubActions = "github-actions",
@@ -80,7 +80,7 @@ vocabulary!(
     }
 );
 
-/// How many tests ended how, each test once: `total = passed + failed + skipped`.
+/// The number of tests by outcome: `total = passed + failed + skipped`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Counts {
@@ -92,12 +92,12 @@ pub struct Counts {
     pub failed: u32,
     /// Those whose final attempt was skipped or interrupted.
     pub skipped: u32,
-    /// Those of the passed of which an execution passed after a failed attempt.
+    /// Those of `passed` with a failed attempt in some execution, passed on retry.
     pub recovered: u32,
 }
 
 impl Counts {
-    /// Counts a test that ended so.
+    /// Counts a test with this outcome.
     pub fn add(&mut self, outcome: &TestOutcome) {
         self.total += 1;
         if outcome.status.is_failure() {
@@ -111,7 +111,7 @@ impl Counts {
     }
 }
 
-/// Names a run.
+/// Identifies a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -143,7 +143,7 @@ pub struct RunRow {
     pub tested_revision: Option<String>,
     /// The pull request's number.
     pub pull_request_number: Option<i64>,
-    /// How it ended; none while that is unknown.
+    /// Its outcome; none while it is unknown.
     pub status: Option<Outcome>,
     /// The earliest start of its shards.
     pub started_at: Timestamp,
@@ -152,27 +152,27 @@ pub struct RunRow {
     /// From start to end.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub duration_ms: Option<i64>,
-    /// How its tests ended.
+    /// The counts of its tests.
     pub counts: Counts,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
-    /// The suite that it belongs to; none for the default one. The runs list of the API does not have it.
+    /// Its suite; none for the default one. The runs list of the API omits it.
     #[serde(skip)]
     pub suite: Option<String>,
 }
 
-/// How many shards of a run arrived.
+/// The number of shards that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShardCount {
     /// Those that arrived.
     pub received: u32,
-    /// The expected number, if a report or CI gives it.
+    /// The expected number, if a report or CI provides it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
 }
 
-/// Which runs to list.
+/// Filters and position of the runs list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunQuery {
     /// Only runs that started in this period.
@@ -183,9 +183,9 @@ pub struct RunQuery {
     pub sha: Option<String>,
     /// Only runs of this pull request.
     pub pull_request: Option<i64>,
-    /// Only runs that ended so.
+    /// Only runs with this outcome.
     pub status: Option<Outcome>,
-    /// Runs a page.
+    /// Runs per page.
     pub per_page: PerPage,
     /// Only runs beyond this position, in the direction.
     pub position: Option<RunPosition>,
@@ -196,7 +196,7 @@ pub struct RunQuery {
 /// One page of the runs list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPage {
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: String,
     /// The runs.
     pub runs: Vec<RunRow>,
@@ -214,16 +214,16 @@ pub struct RunPage {
 pub struct RunDetail {
     /// The run.
     pub run: Run,
-    /// How its tests ended.
+    /// The counts of its tests.
     pub counts: Counts,
-    /// One entry a test, ordered by file (none first), then name.
+    /// One entry per test, ordered by file (none first), then name.
     pub tests: Vec<TestEntry>,
-    /// The tests that are still to be read, if there are too many for one read.
+    /// The tests still to be read, if there are too many for one read.
     #[serde(skip)]
     pub rest: Option<RunRest>,
 }
 
-/// The tests of a run that are still to be read, part by part.
+/// The tests of a run that are still to be read, in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRest {
     /// The run.
@@ -236,12 +236,12 @@ pub struct RunRest {
     pub parts: VecDeque<RunPart>,
 }
 
-/// Some tests of a run.
+/// A part of a run's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPart {
     /// Their numbers.
     pub tests: Vec<i32>,
-    /// Which error signatures they have.
+    /// Their error signatures.
     pub signatures: [u8; 32],
 }
 
@@ -250,7 +250,7 @@ pub struct RunPart {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// Its id: that of its first shard.
+    /// Its id, which is that of its first shard.
     pub id: RunId,
     /// Its number within the project, from 1, in the order of arrival; `startedAt` gives the order in time.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
@@ -271,11 +271,11 @@ pub struct Run {
     pub pull_request_title: Option<String>,
     /// The CI service.
     pub ci_provider: Option<CiProvider>,
-    /// The suite or job that the run belongs to, where several share one CI run.
+    /// The suite or job of the run, if several share one CI run.
     pub suite: Option<String>,
     /// The page of the CI run, an address of http or https.
     pub run_url: Option<String>,
-    /// How it ended.
+    /// Its outcome.
     pub status: RunStatus,
     /// The earliest start of its shards.
     pub started_at: Timestamp,
@@ -288,7 +288,7 @@ pub struct Run {
     pub shards: Option<Shards>,
     /// Errors that belong to no test, such as a file that did not load.
     pub report_errors: Vec<ErrorDetail>,
-    /// How many more such errors there are: the list ends at about a megabyte.
+    /// The number of further such errors: the list ends at about a megabyte.
     pub omitted_report_errors: u32,
 }
 
@@ -296,7 +296,7 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Shards {
-    /// The expected number, if a report or CI gives it.
+    /// The expected number, if a report or CI provides it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub expected: Option<u32>,
     /// Those that arrived, by index.
@@ -313,13 +313,13 @@ pub struct Shard {
     /// Its index, from 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub index: u32,
-    /// Whether its report is whole.
+    /// Whether its report is complete.
     pub run_state: RunState,
     /// Its outcome; none if it was interrupted before a failure.
     pub status: Option<Outcome>,
 }
 
-/// A test of a run, as its final attempt shows it.
+/// A test of a run, with the facts of its final attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -330,13 +330,13 @@ pub struct TestEntry {
     pub file_path: Option<String>,
     /// The final attempt's status.
     pub status: AttemptStatus,
-    /// The largest number of attempts of one execution: 1 where nothing was retried.
+    /// The largest number of attempts of one execution: 1 without a retry.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// The final attempt's duration in milliseconds.
     pub duration_ms: Option<u64>,
-    /// The beginning of the final attempt's first error message: at most 2,000 characters. The attempts route has all
-    /// of it.
+    /// The beginning of the final attempt's first error message, at most 2,000 characters. The attempts route has the
+    /// whole message.
     pub error_message: Option<String>,
     /// The final attempt's error signature.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Za-z_-]{1,128}$"))]

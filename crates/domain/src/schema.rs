@@ -11,7 +11,7 @@ pub(crate) fn text(format: &str, example: &str) -> RefOr<Schema> {
         .into()
 }
 
-/// A closed set of words, each with what it means.
+/// A closed set of words, each with its meaning.
 pub(crate) fn words(meaning: &str, words: &[(&str, &str)]) -> RefOr<Schema> {
     let lines = words
         .iter()

@@ -1,4 +1,4 @@
-//! A project's configuration, as far as the API shows it.
+//! A project's configuration in the API.
 
 use serde::Serialize;
 
@@ -25,9 +25,9 @@ vocabulary!(
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// The branch that releases are made from.
+    /// The stable branch.
     pub stable_branch: String,
-    /// How many days of results the organization's plan shows.
+    /// The days of results that the organization's plan shows.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub retention_days: i64,
     /// The chat integration.
@@ -40,9 +40,9 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Chat {
-    /// Whether it is set up.
+    /// Whether it is configured.
     pub configured: bool,
-    /// The events that it reports; empty if it is not set up.
+    /// The events that it reports; empty if it is not configured.
     pub events: Vec<ChatEvent>,
 }
 

@@ -1,4 +1,4 @@
-//! Error signatures: failures with the same error, by the fingerprint of their text.
+//! Error signatures: failures with the same fingerprint of their error text.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::{
 };
 
 vocabulary!(
-    /// What kind of failure an error is.
+    /// The kind of an error.
     Category {
         /// An expectation was not met.
         Assertion = "assertion",
-        /// Something took too long.
+        /// A time limit was exceeded.
         Timeout = "timeout",
         /// A page's element was missing, hidden or not unique.
         Element = "element",
         /// A connection or a request failed.
         Network = "network",
-        /// The process died, or the code raised an error that is no assertion.
+        /// The process crashed, or the code raised an error that is not an assertion.
         Crash = "crash",
         /// A hook, fixture, import or compilation failed before the test itself.
         Setup = "setup",
@@ -53,11 +53,11 @@ vocabulary!(
 pub struct ErrorClass {
     /// 32 hexadecimal digits.
     pub fingerprint: String,
-    /// The version of the algorithm that made it.
+    /// The version of the algorithm that computed it.
     pub version: u16,
     /// One line of at most 120 characters.
     pub title: String,
-    /// What kind of failure it is.
+    /// Its kind.
     pub category: Category,
 }
 
@@ -79,50 +79,50 @@ pub struct Signature {
     pub title: String,
     /// The beginning of the latest occurrence's own text: at most 2,000 characters.
     pub message: Option<String>,
-    /// What kind of failure it is.
+    /// Its kind.
     pub category: Category,
-    /// The file of the test that it hits most.
+    /// The file of the test with the most occurrences.
     pub file_path: Option<String>,
-    /// How many files it hits.
+    /// The number of files with occurrences.
     pub file_count: u64,
-    /// How many tests it hits.
+    /// The number of tests with occurrences.
     pub test_count: u64,
     /// Their names, most occurrences first, each name once.
     pub test_names: Vec<String>,
-    /// Whether `testNames` shows only the names of the tests that it hits most.
+    /// Whether `testNames` contains only the names with the most occurrences.
     pub truncated: bool,
-    /// How many attempts ended with it.
+    /// The number of attempts that ended with it.
     pub occurrence_count: u64,
-    /// In how many runs.
+    /// The number of runs with occurrences.
     pub run_count: u64,
-    /// The earliest occurrence that is still visible, whatever the period.
+    /// The earliest visible occurrence, in or before the period.
     pub first_seen: Timestamp,
     /// The latest occurrence of the period.
     pub last_seen: Timestamp,
-    /// Whether the first visible occurrence is in the period. Always true of an error that occurred in a period as
-    /// long as the plan's retention (`days=90` on Pro); use a shorter period to separate new errors from old ones.
+    /// Whether the first visible occurrence is in the period. It is always true for an error in a period as long as the
+    /// plan's retention (`days=90` on Pro). Use a shorter period to separate new errors from old ones.
     pub is_new: bool,
 }
 
-/// A signature with the tests and runs that it hits.
+/// A signature with its tests and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureDetail {
     /// The signature.
     pub signature: Signature,
-    /// True when it did not occur in the period; the figures then cover everything visible.
+    /// Whether it did not occur in the period. The figures then cover all visible occurrences.
     pub window_empty: bool,
     /// The tests, most occurrences first.
     pub tests: Vec<SignatureTest>,
     /// The runs and tests, newest first.
     pub runs: Vec<SignatureRun>,
-    /// Whether `tests`, `runs` or `testNames` are cut to their first entries. The counts in `signature` are always
+    /// Whether `tests`, `runs` or `testNames` contain only their first entries. The counts in `signature` are always
     /// exact.
     pub truncated: bool,
 }
 
-/// The tests that a signature hit in a period.
+/// The tests with occurrences of a signature in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureHits {
     /// The signature's title.
@@ -131,7 +131,7 @@ pub struct SignatureHits {
     pub tests: Vec<TestOrdinal>,
 }
 
-/// A test that a signature hits.
+/// A test with occurrences of a signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -140,11 +140,11 @@ pub struct SignatureTest {
     pub test_name: String,
     /// The stored spec file.
     pub file_path: Option<String>,
-    /// How many of its attempts ended with the signature.
+    /// The number of its attempts that ended with the signature.
     pub occurrence_count: u64,
 }
 
-/// A test in a run that a signature hit.
+/// A test in a run with occurrences of a signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -156,7 +156,7 @@ pub struct SignatureRun {
     pub run_number: i32,
     /// Its branch.
     pub branch: Option<Arc<str>>,
-    /// When it started.
+    /// The run's start.
     pub started_at: Timestamp,
     /// The test's full stored name.
     pub test_name: Arc<str>,
@@ -165,39 +165,39 @@ pub struct SignatureRun {
     /// The largest number of attempts of one execution of the test in the run.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
-    /// How many attempts of all executions ended with the signature.
+    /// The number of attempts in all executions that ended with the signature.
     pub occurrences: u64,
-    /// How the test ended in the run.
+    /// The status of the test in the run.
     pub final_status: AttemptStatus,
 }
 
-/// An error signature as one test showed it in a period.
+/// An error signature of one test in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestSignature {
     /// Its fingerprint.
     pub fingerprint: String,
     /// One line of at most 120 characters.
     pub title: String,
-    /// What kind of failure it is.
+    /// Its kind.
     pub category: Category,
-    /// How many of the test's attempts ended with it.
+    /// The number of the test's attempts that ended with it.
     pub occurrences: u64,
-    /// In how many runs.
+    /// The number of runs with these attempts.
     pub runs: u64,
     /// The start of the newest of these runs.
     pub last_run: Timestamp,
 }
 
-/// How often an error signature occurred, day by day.
+/// The occurrences of an error signature, day by day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureDays {
     /// Its fingerprint.
     pub fingerprint: String,
-    /// Occurrences of each 24 hours of the period, the newest first.
+    /// Occurrences per 24 hours of the period, the newest first.
     pub days: Vec<u64>,
 }
 
-/// Which signatures to list.
+/// Filters, order and page of the signature list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureQuery {
     /// Only occurrences in runs that started in this period.
@@ -210,16 +210,16 @@ pub struct SignatureQuery {
     pub search: Option<String>,
     /// The order.
     pub sort: SignatureSort,
-    /// The page asked for, from 1.
+    /// The requested page, from 1.
     pub page: u64,
-    /// Signatures a page.
+    /// Signatures per page.
     pub per_page: PerPage,
 }
 
 /// One page of the signature list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignaturePage {
-    /// Where the page lies.
+    /// The position of the page in the list.
     pub page: Page,
     /// The signatures.
     pub signatures: Vec<Signature>,

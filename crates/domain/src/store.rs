@@ -16,13 +16,13 @@ pub use read::{
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
 
-/// The store failed. The cause is logged and never sent to a client.
+/// A failure of the store. The cause is logged and never sent to a client.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It could not be reached in time: no connection, or none free.
+    /// The store was not reachable in time: no connection, or none free.
     #[error("the database is unreachable")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It answered with an error.
+    /// The store returned an error.
     #[error("the database failed while {doing}")]
     Failed {
         /// The operation that failed.

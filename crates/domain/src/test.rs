@@ -18,14 +18,14 @@ pub struct TestName {
 pub struct TestSelector {
     /// The full stored name.
     pub name: String,
-    /// Which file: any, or exactly this one.
+    /// The file: any, or exactly this one.
     pub file: FileSelector,
 }
 
 /// The file part of a test selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSelector {
-    /// Whichever file has the name; ambiguous where several have.
+    /// Any file with a test of this name; ambiguous if several have one.
     Any,
     /// This file, or no file (an empty `filePath`).
     Exactly(Option<String>),
@@ -42,21 +42,20 @@ pub enum TestLookup<T> {
     Ambiguous(CandidateFiles),
 }
 
-/// The files of several tests that share a name. Only the first are named, so that the length of an answer is
-/// bounded.
+/// The files of several tests that share a name. Only the first are listed, so that the length of an answer is bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CandidateFiles {
     /// The first files by code point, no file before all others. At most [`Self::NAMED`].
     pub named: Vec<Option<String>>,
-    /// The number of the files that are not named.
+    /// The number of further files.
     pub others: u64,
 }
 
 impl CandidateFiles {
-    /// The number of files that are named at most.
+    /// Most files in the list.
     pub const NAMED: usize = 50;
 
-    /// Names the first of `files`, which are in order.
+    /// Lists the first of `files`, which are in order.
     pub fn first_of(files: impl ExactSizeIterator<Item = Option<String>>) -> Self {
         let others = files.len().saturating_sub(Self::NAMED);
         Self {

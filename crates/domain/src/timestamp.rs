@@ -10,7 +10,7 @@ pub const DAY_MS: i64 = 86_400_000;
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z, within the years 0 to 9999.
 ///
-/// Written as ISO 8601 with milliseconds and a trailing Z: `2026-11-20T18:46:03.120Z`.
+/// The text form is ISO 8601 with milliseconds and a trailing Z: `2026-11-20T18:46:03.120Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -83,7 +83,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Text that is not an RFC 3339 date-time.
+/// The error of text that is not an RFC 3339 date-time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a date-time such as 2026-11-20T18:46:03.120Z")]
 pub struct BadTimestamp;
@@ -91,7 +91,7 @@ pub struct BadTimestamp;
 impl FromStr for Timestamp {
     type Err = BadTimestamp;
 
-    /// Reads RFC 3339 with any offset; an error otherwise.
+    /// Parses RFC 3339 with any offset.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         OffsetDateTime::parse(text, &Rfc3339)
             .map(Self::from)

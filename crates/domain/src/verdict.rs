@@ -14,45 +14,45 @@ use crate::{
 pub const ENGINE_WINDOW_DAYS: i64 = 14;
 
 vocabulary!(
-    /// What the engine says of a test, over the runs of all branches in its window.
+    /// The engine's conclusion about a test, over the runs of all branches in its window.
     VerdictStatus {
-        /// Too few runs to say.
+        /// It has too few runs for a verdict.
         InsufficientData = "insufficient_data",
-        /// Nothing wrong, or no longer.
+        /// It has no problem, or no longer one.
         Healthy = "healthy",
-        /// Its newest runs failed, and they do not show yet whether the test or the code is at fault.
+        /// Its newest runs failed. They do not show yet whether the test or the code is the cause.
         Failing = "failing",
         /// It fails although the code is good.
         Flaky = "flaky",
-        /// The code that it tests is broken.
+        /// The code under test is broken.
         Broken = "broken",
     }
 );
 
 vocabulary!(
-    /// A signal that a verdict rests on. The order is the fixed order of `alsoActive`.
+    /// A reason for a verdict. The order is the fixed order of `alsoActive`.
     Signal {
-        /// It failed the last two or more runs of a stable chain.
+        /// It failed in the last two or more runs of a stable chain.
         ConsecutiveFailures = "consecutive_failures",
-        /// The code it tests is very probably broken there.
+        /// The code under test is very probably broken on a stable chain.
         FailureRateBroken = "failure_rate_broken",
         /// It both passed and failed on one revision.
         SameShaFlip = "same_sha_flip",
         /// It passed on retry.
         RetryRate = "retry_rate",
-        /// It fails in episodes that a break and its fix do not explain.
+        /// Its failures form episodes that a break and its fix do not explain.
         FailureRateFlaky = "failure_rate_flaky",
-        /// It changes between passing and failing.
+        /// It alternates between passing and failing.
         FlipRate = "flip_rate",
-        /// It failed once, with nothing that says why.
+        /// It failed once, and no other signal explains it.
         IsolatedFailure = "isolated_failure",
         /// It failed in runs in which many tests failed together.
         MassFailure = "mass_failure",
-        /// It fails on another branch than the stable one.
+        /// It fails on a branch other than the stable one.
         FailingOffStable = "failing_off_stable",
         /// All its failures are on one variant of several.
         VariantSpecific = "variant_specific",
-        /// It was flaky and has passed long enough since.
+        /// It was flaky and has passed long enough since then.
         Resolved = "resolved",
     }
 );
@@ -77,7 +77,7 @@ impl Signal {
 }
 
 vocabulary!(
-    /// A short label for a list.
+    /// Short labels in lists.
     Label {
         /// The flip rate is active.
         Flips = "flips",
@@ -93,19 +93,19 @@ pub struct Verdict {
     pub test: TestOrdinal,
     /// The status.
     pub status: VerdictStatus,
-    /// The signal that decided; none for a test without signals.
+    /// The primary signal; none for a test without signals.
     pub reason: Option<Signal>,
     /// One sentence with the counts behind the verdict.
     pub explanation: String,
-    /// Every active signal, in their fixed order, the deciding one included.
+    /// Every active signal, including the primary one, in their fixed order.
     pub signals: Vec<Signal>,
     /// Short labels for a list.
     pub labels: Vec<Label>,
-    /// The branches other than the stable one on which it fails now.
+    /// The branches other than the stable one on which it currently fails.
     pub failing_on: Vec<FailingOn>,
     /// The figures.
     pub figures: Figures,
-    /// The newest run of the window in which the test was not skipped: its place in [`History::runs`].
+    /// The newest run of the window in which the test was not skipped, as an index into [`History::runs`].
     pub last_run: Option<usize>,
 }
 
@@ -117,7 +117,7 @@ pub struct Verdict {
 pub struct FailingOn {
     /// The branch; null for runs that report none.
     pub branch: Option<String>,
-    /// How many of its newest runs failed, without mass failures.
+    /// The number of its newest runs that failed, without mass failures.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub streak: u32,
     /// The number of the first of these runs.
@@ -131,7 +131,7 @@ pub struct FailingOn {
 pub struct Figures {
     /// Milliseconds of failed attempts in the window; none where no attempt reported a duration.
     pub time_lost_ms: Option<u64>,
-    /// Probability-like score that the test itself is unreliable: low below 0.5, likely below 0.9, else near certain.
+    /// Score from 0 to 1 for an unreliable test: low below 0.5, likely below 0.9, else near certain.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub flake_score: f64,
     /// The expected rate at which it fails although the code is good.
@@ -140,7 +140,7 @@ pub struct Figures {
     /// Changes between neighbouring runs of a chain, as a share of the neighbours.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub flip_rate: f64,
-    /// Share of the considered runs with a failed attempt; none where no run was considered.
+    /// Share of the considered runs with a failed attempt; none if no run was considered.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub failure_rate: Option<f64>,
     /// Probability that the code is broken on the worst live stable chain; none without such a chain.
@@ -148,16 +148,16 @@ pub struct Figures {
     pub broken_probability: Option<f64>,
     /// Runs of the window that contain the test, without skips.
     pub runs_in_window: u32,
-    /// Those of them that were no mass failure.
+    /// Those of them that were not mass failures.
     pub runs_considered: u32,
-    /// Failed runs at the end of the stable branch's history (of all, where it never ran there).
+    /// Failed runs at the end of the stable branch's history, or of all branches' history if the test never ran there.
     pub failure_streak: u32,
-    /// Red runs of the stable branch owed to the test, by fair share.
+    /// Failed runs of the stable branch that the test caused, by fair share.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub impact: f64,
 }
 
-/// The numbers behind a verdict, so that a reader can redo the arithmetic from the test's history.
+/// The numbers behind a verdict. A reader can repeat the calculation from the test's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -173,27 +173,27 @@ pub struct Evidence {
     pub runs_seen: u32,
     /// Runs of the window in which it was skipped or interrupted.
     pub runs_skipped: u32,
-    /// Runs seen that were dropped as mass failures.
+    /// Runs that were excluded as mass failures.
     pub runs_dropped: u32,
-    /// The newest of the dropped runs, at most 20.
+    /// The newest of the excluded runs, at most 20.
     pub dropped: Vec<DroppedRun>,
     /// Every active signal, in their fixed order.
     pub signals: Vec<SignalEvidence>,
 }
 
-/// A run dropped as a mass failure.
+/// A run that was excluded as a mass failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DroppedRun {
     /// The run.
     pub run_id: String,
-    /// Probability that a test failed in it because many failed together; at least 0.1.
+    /// Probability that a test failed in it because of the mass failure; at least 0.1.
     #[cfg_attr(feature = "openapi", schema(minimum = 0.1, maximum = 1))]
     pub beta: f64,
 }
 
-/// What one active signal rests on.
+/// The evidence of one active signal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -204,17 +204,17 @@ pub struct SignalEvidence {
     pub label: String,
     /// Its value: a count, rate or probability.
     pub value: f64,
-    /// The value at or above which it is active.
+    /// Its threshold: it is active from this value on.
     pub threshold: f64,
     /// One sentence with the counts.
     pub detail: String,
-    /// The runs that it rests on, newest first, at most 20; of a flip the later run.
+    /// The runs behind it, newest first, at most 20. For a flip this is the later run.
     pub runs: Vec<String>,
-    /// How many such runs there are.
+    /// The total number of such runs.
     pub runs_total: u32,
 }
 
-/// A verdict with its evidence, as it is stored.
+/// A verdict with its evidence, in the stored form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The verdict.
@@ -225,7 +225,7 @@ pub struct Judgement {
 
 /// Port of the engine, so that a store can judge a history within its transaction.
 ///
-/// An engine may override the other methods to leave out work whose result they drop.
+/// An engine may override the other methods to skip work whose result they discard.
 pub trait Judge: Send + Sync {
     /// The verdicts on every test that has a result in the engine's window, ascending by test.
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement>;
@@ -253,19 +253,19 @@ pub trait Judge: Send + Sync {
     }
 }
 
-/// The tests of a window that somebody should look at.
+/// The tests of a window that need attention.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Suspects {
     /// The verdicts on the flaky and broken tests, ascending by test.
     pub verdicts: Vec<Verdict>,
-    /// How many tests fail now without being flaky or broken.
+    /// The number of tests that currently fail without being flaky or broken.
     pub failing: u64,
-    /// How many tests have too few runs for a verdict.
+    /// The number of tests with too few runs for a verdict.
     pub gathering: u64,
 }
 
 impl Suspects {
-    /// Counts a test with this status. `verdict` is called for a flaky or broken test alone.
+    /// Counts a test with this status. `verdict` is called only for a flaky or broken test.
     pub fn add(&mut self, status: VerdictStatus, verdict: impl FnOnce() -> Verdict) {
         match status {
             VerdictStatus::Flaky | VerdictStatus::Broken => self.verdicts.push(verdict()),
@@ -275,7 +275,7 @@ impl Suspects {
         }
     }
 
-    /// Both, those of the later tests last.
+    /// The sum of both. The tests of `more` come last.
     #[must_use]
     pub fn and(mut self, mut more: Self) -> Self {
         self.verdicts.append(&mut more.verdicts);
@@ -296,7 +296,7 @@ pub struct VerdictEntry {
     pub file_path: Option<String>,
     /// The verdict.
     pub status: VerdictStatus,
-    /// The signal that decided.
+    /// The primary signal.
     pub status_reason: Option<Signal>,
     /// One sentence with the counts behind the verdict.
     pub explanation: String,
@@ -304,7 +304,7 @@ pub struct VerdictEntry {
     pub also_active: Vec<Signal>,
     /// Short labels.
     pub labels: Vec<Label>,
-    /// The branches other than the stable one on which it fails now.
+    /// The branches other than the stable one on which it currently fails.
     pub failing_on: Vec<FailingOn>,
     /// The figures.
     #[serde(flatten)]
@@ -313,7 +313,7 @@ pub struct VerdictEntry {
     pub last_seen_at: Option<Timestamp>,
     /// That run.
     pub last_run: Option<LastRun>,
-    /// The numbers behind the verdict, if the caller asked for them.
+    /// The numbers behind the verdict, if the caller requested them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
@@ -346,7 +346,7 @@ impl VerdictEntry {
 }
 
 impl Verdict {
-    /// Every active signal but the deciding one, in their fixed order.
+    /// Every active signal except the primary one, in their fixed order.
     pub fn also_active(&self) -> Vec<Signal> {
         self.signals
             .iter()
@@ -368,7 +368,7 @@ pub struct LastRun {
     pub run_number: i32,
     /// The test's final status in it.
     pub status: AttemptStatus,
-    /// When the run started.
+    /// The run's start.
     pub started_at: Timestamp,
 }
 
@@ -377,7 +377,7 @@ pub struct LastRun {
 pub struct TestVerdict {
     /// The test.
     pub test: TestName,
-    /// The verdict as of the last import; none where none was ever stored.
+    /// The verdict as of the last import; none if none was ever stored.
     pub stored: Option<StoredVerdict>,
 }
 
@@ -386,7 +386,7 @@ pub struct TestVerdict {
 pub struct StoredVerdict {
     /// The status.
     pub status: VerdictStatus,
-    /// The signal that decided.
+    /// The primary signal.
     pub reason: Option<Signal>,
     /// One sentence with the counts.
     pub explanation: String,
@@ -398,7 +398,7 @@ pub struct StoredVerdict {
     pub failing_on: Vec<FailingOn>,
     /// The figures.
     pub figures: Figures,
-    /// When it was judged.
+    /// The time of the judgement.
     pub evaluated_at: Timestamp,
     /// The final attempt's start in the newest run that did not skip the test, and that run.
     pub last: Option<(Timestamp, LastRun)>,
@@ -407,7 +407,7 @@ pub struct StoredVerdict {
 }
 
 vocabulary!(
-    /// The order of the flaky list; the largest first, unknown last.
+    /// The order of the flaky list: largest first, unknown last.
     FlakySort {
         /// By time lost.
         TimeLost = "timeLost",

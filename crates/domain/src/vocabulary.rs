@@ -69,7 +69,7 @@ macro_rules! vocabulary {
 
 pub(crate) use vocabulary;
 
-/// A word that is not in a closed set; the message lists those that are.
+/// The error of a word outside of a closed set. The message lists the words of the set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of {}", allowed.join(", "))]
 pub struct UnknownWord {

@@ -26,7 +26,7 @@ impl Days {
         Self::ALL.into_iter().filter(move |days| days.count() <= kept)
     }
 
-    /// The period of `days` days, or nothing where that is not one of 7, 30 and 90 or exceeds the plan's retention.
+    /// The period of `days` days; none unless it is 7, 30 or 90 and within the plan's retention.
     pub fn within(plan: Plan, days: i64) -> Option<Self> {
         Self::of_plan(plan).find(|length| length.count() == days)
     }
@@ -41,10 +41,10 @@ impl Days {
     }
 }
 
-/// A period ending now. A run belongs to it when it started at or after `from` and at or before `to`.
+/// A period ending now. A run belongs to it if it started within `from..=to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-// Generated clients for browsers have a `Window` already.
+// Generated clients for browsers already have a `Window`.
 #[cfg_attr(feature = "openapi", schema(as = Period))]
 pub struct Window {
     /// Its length in days of 24 hours.

@@ -5,11 +5,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// The first byte of a cursor. A new format gets a new number, and older cursors then no longer decode.
 const VERSION: u8 = 1;
-/// Version, milliseconds of the start, number of the run.
+/// Version, start in milliseconds, number of the run.
 const POSITION_BYTES: usize = 1 + 8 + 4;
 const CHECK_BYTES: usize = 4;
 
-/// Writes a position as a cursor of 23 characters of `[0-9A-Za-z_-]`.
+/// Encodes a position as a cursor of 23 characters of `[0-9A-Za-z_-]`.
 pub fn encode(position: RunPosition) -> String {
     let mut bytes = Vec::with_capacity(POSITION_BYTES + CHECK_BYTES);
     bytes.push(VERSION);
@@ -20,7 +20,7 @@ pub fn encode(position: RunPosition) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads a cursor; nothing where it is not one that [`encode`] writes.
+/// Decodes a cursor; none if [`encode`] cannot have written it.
 pub fn decode(cursor: &str) -> Option<RunPosition> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (position, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
@@ -33,7 +33,7 @@ pub fn decode(cursor: &str) -> Option<RunPosition> {
         started_at: Timestamp::from_unix_ms(i64::from_be_bytes(*started_at)),
         number: i32::from_be_bytes(number.try_into().ok()?),
     };
-    // A time outside of the calendar was clamped above, so such a cursor was not written by `encode`.
+    // `encode` clamps times outside of the calendar, so it did not write such a cursor.
     (*version == VERSION && encode(position) == cursor).then_some(position)
 }
 

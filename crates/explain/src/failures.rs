@@ -26,13 +26,12 @@ use serde::Serialize;
 
 pub use evidence::runs_elsewhere;
 pub use gate::{ByCause, Gate, action, cause, combined, gate};
-pub use local::{LocalFailure, LocalRun, Looked, local_failures};
+pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailure, ReportFailures, report_failures};
 pub use sentence::explanation;
 
 /// The failures of a run as of one state of the project, the most probable breakages of the branch first. `None` if the
 /// project has no such run.
-/// has no such run.
 pub fn run_failures(
     store: &dyn Store,
     engine: &dyn Diagnose,
@@ -44,7 +43,7 @@ pub fn run_failures(
         let Some(run) = snapshot.failed_run(query.run)? else {
             return Ok(None);
         };
-        let explained = Explained::read(snapshot, engine, &run, query.knowledge, now)?;
+        let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
         let gate = gate(explained.causes());
         let (page, failures) = explained.entries(snapshot, query.knowledge, (query.page, query.per_page))?;
         Ok(Some(RunFailures {
@@ -77,7 +76,7 @@ pub fn failure_of(
         let Some(run) = snapshot.failed_run(attempts.run.id)? else {
             return Ok(None);
         };
-        let mut explained = Explained::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
+        let mut explained = UnpagedFailures::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
         explained.failures.retain(|(_, _, name)| *name == attempts.test);
         let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, 1))?;
         Ok(failures.into_iter().next())
@@ -93,7 +92,7 @@ pub struct FailuresQuery {
     pub knowledge: Knowledge,
     /// The requested page, from 1.
     pub page: u64,
-    /// Failures a page.
+    /// Failures per page.
     pub per_page: u32,
 }
 
@@ -109,9 +108,9 @@ pub struct RunFailures {
     pub mode: Knowledge,
     /// The action for the run.
     pub gate: Gate,
-    /// The place of this page in the list.
+    /// The position of this page in the list.
     pub page: Page,
-    /// The failed and recovered tests of this page, those most probably of this branch first.
+    /// The failed and recovered tests of this page. The failures that this branch most probably caused come first.
     pub failures: Vec<ExplainedFailure>,
 }
 
@@ -138,9 +137,9 @@ pub struct ExplainedFailure {
     pub mine: f64,
     /// The action for this failure alone.
     pub action: Action,
-    /// One sentence with the counts behind the cause.
+    /// One sentence with the counts that support the cause.
     pub explanation: String,
-    /// The runs that the sentence rests on.
+    /// The runs behind the sentence.
     pub evidence: CauseEvidence,
     /// Where the same error occurred in the window, besides this failure.
     pub same_error: SameErrors,
@@ -148,7 +147,7 @@ pub struct ExplainedFailure {
     pub verdict: Option<VerdictTag>,
     /// The state of the test on the stable branch, as far as it was known.
     pub stable: StableState,
-    /// The fingerprint of its error, where it has one.
+    /// The fingerprint of its error, if it has one.
     pub fingerprint: Option<String>,
     /// The title of its error.
     pub title: Option<String>,
@@ -188,7 +187,7 @@ impl ExplainedFailure {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CauseProbabilities {
-    /// The test failed of itself, on good code.
+    /// The test is flaky: it failed on good code.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub flake: f64,
     /// Many tests failed together, or something outside of the code changed.
@@ -218,7 +217,7 @@ impl From<assay_flakiness::Probabilities> for CauseProbabilities {
     }
 }
 
-/// The runs that a sentence rests on.
+/// The runs behind a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -226,12 +225,12 @@ pub struct CauseEvidence {
     /// The newest of them, at most 20.
     #[cfg_attr(feature = "openapi", schema(max_items = 20))]
     pub runs: Vec<EvidenceRun>,
-    /// How many there are.
+    /// The total number of them.
     pub runs_total: u32,
 }
 
 impl CauseEvidence {
-    /// Leaves out a run that has no id, because it is not stored.
+    /// Removes a run without an id, because it is not stored.
     fn leave_out(&mut self, run_id: &str) {
         let before = self.runs.len();
         self.runs.retain(|run| run.run_id != run_id);
@@ -298,7 +297,7 @@ pub struct StableState {
 }
 
 impl StableState {
-    /// How the test of a failure stood on the stable branch.
+    /// The state of a failure's test on the stable branch.
     pub fn of(failure: &FailureCause) -> Self {
         Self {
             last_status: failure.facts.stable_last_failed.map(|failed| match failed {
@@ -311,13 +310,13 @@ impl StableState {
 }
 
 /// The failures of a run before they are paged.
-struct Explained {
+struct UnpagedFailures {
     history: Arc<History>,
     failures: Vec<(FailureCause, FinalStatus, TestName)>,
     errors: WindowErrors,
 }
 
-impl Explained {
+impl UnpagedFailures {
     fn read(
         snapshot: &mut dyn Snapshot,
         engine: &dyn Diagnose,
@@ -350,7 +349,7 @@ impl Explained {
         Self::new(snapshot, history, errors, causes, statuses)
     }
 
-    /// `statuses` are those of the causes, in their order.
+    /// `statuses` has the same order as the causes.
     fn new(
         snapshot: &mut dyn Snapshot,
         history: Arc<History>,
@@ -408,7 +407,8 @@ impl Explained {
     }
 }
 
-/// The order of a list of failures: failed before recovered, then the most probable breakages of the branch first. The
+/// The order of failures in lists: failed before recovered, then the most probable breakages of the branch first. The
+/// caller orders the rest by name.
 /// caller orders the rest by name.
 fn listed_before(left: &FailureCause, right: &FailureCause) -> Ordering {
     let mine = |cause: &FailureCause| cause.probabilities.mine();
@@ -417,7 +417,7 @@ fn listed_before(left: &FailureCause, right: &FailureCause) -> Ordering {
         .then_with(|| mine(right).total_cmp(&mine(left)))
 }
 
-/// The numbers of error signatures. One that is not stored gets a number that no stored one has.
+/// The numbers of error signatures. A signature that is not stored gets an unused number.
 struct SignatureNumbers {
     numbers: HashMap<String, u32>,
     unused: u32,

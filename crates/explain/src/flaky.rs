@@ -18,7 +18,7 @@ use assay_domain::{
 use serde::Serialize;
 
 /// The flaky and broken tests of the last 14 days as of one state of the project, so that an import or a deletion in
-/// between does not mix two. `judge` calls the engine; a caller measures there how long it takes.
+/// between does not mix two states. `judge` calls the engine; the caller measures its duration there.
 pub fn flaky_list(
     store: &dyn Store,
     engine: &dyn Judge,
@@ -40,7 +40,7 @@ pub fn flaky_list(
         } else {
             HashMap::new()
         };
-        let entry = |((test, verdict), last): (Named, Option<Last>)| {
+        let entry = |((test, verdict), last): (NamedVerdict, Option<FinalResult>)| {
             let evidence = evidence.remove(&verdict.test);
             VerdictEntry::new(test, verdict, last, evidence)
         };
@@ -71,38 +71,38 @@ pub struct FlakyList {
     pub page: Page,
     /// The tests of this page.
     pub tests: Vec<VerdictEntry>,
-    /// Tests whose newest runs failed and that are neither flaky nor broken; the list leaves them out.
+    /// Tests whose newest runs failed but that are neither flaky nor broken. The list omits them.
     pub failing_count: u64,
     /// Tests of the window with too few runs for a verdict.
     pub gathering_data_count: u64,
 }
 
-/// Which tests of the window to list.
+/// Filters, order and page of the flaky list.
 #[derive(Debug, Clone)]
 pub struct FlakyQuery {
     /// Only tests with this verdict.
     pub status: Option<VerdictStatus>,
     /// The order of the list.
     pub sort: FlakySort,
-    /// Only tests whose name or file contains this, whatever the case.
+    /// Only tests whose name or file contains this, ignoring case.
     pub search: Option<String>,
-    /// The page asked for, from 1.
+    /// The requested page, from 1.
     pub page: u64,
-    /// Tests a page.
+    /// Tests per page.
     pub per_page: PerPage,
     /// Whether each entry has the numbers behind its verdict.
     pub explain: bool,
 }
 
-type Named = (TestName, Verdict);
+type NamedVerdict = (TestName, Verdict);
 /// The final attempt's start, and its run.
-type Last = (Timestamp, LastRun);
+type FinalResult = (Timestamp, LastRun);
 
 impl FlakyQuery {
     /// The tests that match, in a total order, so that pages never overlap.
-    fn rank(&self, tests: Vec<Named>) -> Vec<Named> {
+    fn rank(&self, tests: Vec<NamedVerdict>) -> Vec<NamedVerdict> {
         let search = self.search.as_deref().map(fold);
-        let matches = |test: &Named| self.matches(test, search.as_deref());
+        let matches = |test: &NamedVerdict| self.matches(test, search.as_deref());
         let mut matching: Vec<_> = tests.into_iter().filter(matches).collect();
         matching.sort_by(|(left_name, left), (right_name, right)| {
             self.compare(left, right)
@@ -112,7 +112,7 @@ impl FlakyQuery {
         matching
     }
 
-    fn matches(&self, (test, verdict): &Named, search: Option<&str>) -> bool {
+    fn matches(&self, (test, verdict): &NamedVerdict, search: Option<&str>) -> bool {
         let contains = |search: &str| {
             let holds = |text: &str| contains_folded(text, search);
             holds(&test.name) || test.file_path.as_deref().is_some_and(holds)
@@ -135,7 +135,7 @@ impl FlakyQuery {
 }
 
 /// The tests with their names.
-fn named(snapshot: &mut dyn Snapshot, listed: Vec<Verdict>) -> Result<Vec<Named>, StoreError> {
+fn named(snapshot: &mut dyn Snapshot, listed: Vec<Verdict>) -> Result<Vec<NamedVerdict>, StoreError> {
     let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
     let names = snapshot.test_names(&ordinals)?;
     same_length("test name", names.len(), listed.len())?;
@@ -146,7 +146,7 @@ fn evidence(
     engine: &dyn Judge,
     history: &History,
     now: Timestamp,
-    shown: &[Named],
+    shown: &[NamedVerdict],
 ) -> HashMap<TestOrdinal, Evidence> {
     let tests: Vec<_> = shown.iter().map(|(_, verdict)| verdict.test).collect();
     let judgements = engine.judge_tests(history, now, &tests);
@@ -160,8 +160,8 @@ fn evidence(
 fn last_runs(
     snapshot: &mut dyn Snapshot,
     history: &History,
-    shown: &[Named],
-) -> Result<Vec<Option<Last>>, StoreError> {
+    shown: &[NamedVerdict],
+) -> Result<Vec<Option<FinalResult>>, StoreError> {
     let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
     let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
     let asked: Vec<_> = shown
@@ -193,20 +193,20 @@ fn last_runs(
     Ok(runs.into_iter().map(last).collect())
 }
 
-fn slice(ranked: Vec<Named>, page: &Page) -> Vec<Named> {
+fn slice(ranked: Vec<NamedVerdict>, page: &Page) -> Vec<NamedVerdict> {
     let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
     let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
     ranked.into_iter().skip(offset).take(per_page).collect()
 }
 
-/// An answer in the same order has the same length; anything else would pair a test with another's facts.
-fn same_length(what: &'static str, got: usize, asked: usize) -> Result<(), StoreError> {
-    if got == asked {
+/// Lists in the same order must have the same length. Otherwise a test would be paired with another test's data.
+fn same_length(what: &'static str, got: usize, expected: usize) -> Result<(), StoreError> {
+    if got == expected {
         return Ok(());
     }
     Err(StoreError::Corrupt {
         what,
-        value: format!("{got} answers to {asked} questions"),
+        value: format!("{got} values for {expected} tests"),
     })
 }
 

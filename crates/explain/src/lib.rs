@@ -1,4 +1,4 @@
-//! What the API, the pages and the tools for agents say of tests and failures, in one place and without any HTTP.
+//! Answers about tests and failures for the API, the pages and the agents' tools, independent of HTTP.
 
 pub mod cursor;
 pub mod failures;

@@ -1,4 +1,4 @@
-//! Time of hostile and ordinary errors. It must not grow with the length of the text.
+//! Measures hostile and ordinary errors. The time per character must not grow with the length of the text.
 #![allow(missing_docs, clippy::expect_used)]
 
 use assay_domain::attempt::ErrorDetail;

@@ -9,7 +9,7 @@ use crate::normal::NormalForm;
 
 /// The rows in their order. Matched against `origin: text`, both masked.
 const ROWS: [(Category, &str); 23] = [
-    // Playwright's matchers report every failure as a time-out. The inspected property is more specific.
+    // Playwright's matchers report every failure as a time-out. The inspected property is more precise.
     (
         Category::Element,
         r"(?i)waiting for expect\(locator\)\.(?:not\.)?toBe(?:Visible|Hidden|Attached|Enabled|Disabled|Checked|Focused|Editable|Empty|InViewport)",
@@ -101,7 +101,7 @@ static TABLE: LazyLock<RegexSet> =
 
 /// The category of the first row that matches.
 pub(crate) fn of(form: &NormalForm) -> Category {
-    // A type without a message is the whole text.
+    // The whole text is a type without a message.
     let is_named = form.text.ends_with("Error") || form.text.ends_with("Exception");
     let subject = if form.origin.is_empty() && is_named && form.is_type() {
         format!("{}: ", form.text)

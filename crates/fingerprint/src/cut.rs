@@ -6,13 +6,13 @@ use regex::{Regex, RegexSet};
 
 use crate::{origin, text};
 
-/// How many characters of a text are kept for masking.
+/// Characters of a text that are masked.
 const KEPT_CHARS: usize = 8_000;
 
 /// A text after cutting.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
-    /// The lines kept, without those that are blank at either end.
+    /// The remaining lines, without blank ones at either end.
     pub(crate) lines: Vec<String>,
     /// The locator that a cut log waited for.
     pub(crate) locator: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Whether no line is left that distinguishes errors.
+    /// Whether no remaining line distinguishes errors.
     pub(crate) fn is_hollow(&self) -> bool {
         let mut lines = self
             .lines
@@ -117,7 +117,7 @@ static GO_PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\w[\w.-]*\.go:
 /// The header of a Rust panic; older ones hold the message itself.
 static PANIC: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*thread '[^']*'(?: \(\d+\))? panicked at (?:'(.*)', )?\S+:\d+:\d+:?$"));
-/// The first line of a dump of all threads. Such a dump is different every time.
+/// The first line of a dump of all threads. Each such dump is different.
 static DUMP: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r#"\bThread diagnostics:|\bFull thread dump\b|^"[^"]+" (?:#\d+ )?(?:daemon )?prio=\d"#)
 });

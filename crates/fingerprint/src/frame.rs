@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::{cut::pattern, text};
 
-/// Java and its kin: `at org.shop.OrderTest.total(OrderTest.java:3)`.
+/// Java and other JVM languages: `at org.shop.OrderTest.total(OrderTest.java:3)`.
 static JVM: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"^\s*at (?:[^\s()]*/)?([\w.$]+)\.([\w$<>]+)\([\w$-]+\.(?:java|kt|scala|groovy)(?::\d+)?\)")
 });
@@ -19,14 +19,14 @@ static JAVASCRIPT: LazyLock<Regex> =
 /// Python: `File "tests/a.py", line 3`, `tests/a.py:3: AssertionError`.
 static PYTHON: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"^\s*(?:File "([^"]+\.py)", line \d|(\S+\.py):\d+: )"#));
-/// Most others: a place that a line begins with.
+/// Most others: a location at the beginning of a line.
 static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\s*(?:# |from |#\d+ )?(\S+\.(?:rb|php|go|rs|cs|c|cc|cpp|h|hpp|swift|dart|exs?|t|robot|feature))[:(]\d",
     )
 });
 
-/// Namespaces of .NET that are no code of a project.
+/// Namespaces of .NET outside of a project's own code.
 const DOTNET_LIBRARIES: [&str; 6] = [
     "System.",
     "Microsoft.",
@@ -36,7 +36,7 @@ const DOTNET_LIBRARIES: [&str; 6] = [
     "Moq.",
 ];
 
-/// Parts of paths that are no code of a project.
+/// Parts of paths outside of a project's own code.
 const FOREIGN: [&str; 14] = [
     "node_modules/",
     "node:",
@@ -54,8 +54,8 @@ const FOREIGN: [&str; 14] = [
     "/vendor/",
 ];
 
-/// The frame of the project's own code that is nearest to the error: a class and its method, or a file's name. The
-/// line number is left out, because lines move with every edit.
+/// The frame of the project's own code that is nearest to the error: a class and its method, or a file's name. The line
+/// number is omitted, because lines move with every edit.
 pub(crate) fn own(stack: &str) -> Option<String> {
     let lines = text::lines(stack);
     // Python writes the newest frame last.

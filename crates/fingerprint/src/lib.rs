@@ -1,13 +1,13 @@
-//! Error text to normal form, fingerprint, title and category.
+//! Computes the normal form, fingerprint, title and category of an error text.
 //!
 //! Pure and versioned: the same error gives the same [`ErrorClass`] on every machine while [`VERSION`] is unchanged.
 //! The steps, which `docs/fingerprints.md` describes:
 //!
-//! 1. it is cleaned of colours and control characters, and code frames, stack lines and logs are cut (`cut`);
-//! 2. its exception type, matcher and locator are read (`origin`);
-//! 3. what came instead of the expectation is masked (`received`), then everything that carries no meaning (`mask`);
-//! 4. a text without a word of its own gets the first own frame of its stack (`frame`);
-//! 5. type or matcher, locator, masked text and frame together are hashed, and give category and title.
+//! 1. colours and control characters, then code frames, stack lines and logs are removed (`cut`);
+//! 2. exception type, matcher and locator are read (`origin`);
+//! 3. actual values are masked (`received`), then all other changing parts (`mask`);
+//! 4. a text without words of its own gets the first own frame of its stack (`frame`);
+//! 5. type or matcher, locator, masked text and frame together are hashed, and determine category and title.
 //!
 //! Time and memory are bounded for texts of any length, and no pattern backtracks.
 
@@ -31,13 +31,13 @@ use sha2::{Digest, Sha256};
 
 pub use normal::{NormalForm, normal_form};
 
-/// The version of the algorithm. It rises with every change that could give any text another fingerprint.
+/// The version of the algorithm. Every change that could give any text another fingerprint increases it.
 pub const VERSION: u16 = 2;
 
-/// What the text of an error is recognised as; nothing where it has no text.
+/// The class of an error text; none if it is empty.
 ///
-/// The message is what counts. The stack stands in for a message that says nothing ("Failed", a panic's location),
-/// and tells the exception type where the message does not.
+/// The message is used. The stack replaces a message without information ("Failed", a panic's location) and provides
+/// the exception type if the message has none.
 pub fn classify(error: &ErrorDetail) -> Option<ErrorClass> {
     if !error.has_text() {
         return None;
@@ -51,7 +51,7 @@ pub fn classify(error: &ErrorDetail) -> Option<ErrorClass> {
     })
 }
 
-/// The algorithm of this version: a failed attempt is recognised by its first error with text.
+/// The algorithm of this version: a failed attempt is classified by its first error with text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fingerprinter;
 

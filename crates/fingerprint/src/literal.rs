@@ -62,7 +62,7 @@ pub(crate) fn restore(text: &str) -> String {
     text.chars().map(|c| character(c).unwrap_or(c)).collect()
 }
 
-/// Whether a number ends before `rest`, and is no duration or size.
+/// Whether a number ends before `rest`, and is neither a duration nor a size.
 fn is_whole(rest: &str) -> bool {
     let mut following = rest.chars();
     let ends = match (following.next(), following.next()) {

@@ -1,4 +1,4 @@
-//! Everything that carries no meaning, each with a named placeholder.
+//! Replaces all changing parts of a text with named placeholders.
 
 mod place;
 mod word;
@@ -32,7 +32,7 @@ const CLOCK: &str = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm]\b)
 const ZONE: &str = r"(?: ?(?:Z\b|(?:UTC|GMT|CES?T|[EP][SD]T)\b(?:[+-]\d{2}:?\d{2}\b)?|[+-]\d{2}:?\d{2}\b))?";
 const UNIT: &str = "(?:milliseconds?|millis|msecs?|microseconds?|nanoseconds?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|ms|µs|us|ns|s|m|h|d)";
 
-/// The patterns in their order: at one place the first that matches is used. `{…}` is one of the parts above.
+/// The patterns in their order. At each position the first match counts. `{…}` refers to one of the parts above.
 const PATTERNS: [(Kind, &str); 19] = [
     (
         Kind::Uuid,
@@ -114,7 +114,7 @@ static MASKS: LazyLock<meta::Regex> = LazyLock::new(|| {
     meta::Regex::new_many(&patterns).expect("constant patterns compile")
 });
 
-/// Most passes over a text. A placeholder may uncover a match that a larger one had hidden.
+/// Most passes over a text. A placeholder may reveal a match that a larger one hid.
 const ROUNDS: usize = 4;
 
 /// `text` with placeholders for its changing parts. Idempotent.
@@ -160,7 +160,7 @@ fn replace(kind: Kind, part: &str, out: &mut String) -> usize {
         Kind::Email => "<email>",
         Kind::Time => "<time>",
         Kind::Host => "<host>",
-        // Figures with a `d` among them are an id sooner than thousands of years.
+        // Digits with a `d` among them are more probably an id than thousands of years.
         Kind::Duration if word::is_hexadecimal(part) => "<n>",
         Kind::Duration => "<duration>",
         Kind::Size => "<size>",

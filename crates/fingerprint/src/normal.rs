@@ -11,7 +11,7 @@ use crate::{
     origin, received, text,
 };
 
-/// How many characters of the masked text count.
+/// Characters of the masked text that identify an error.
 const COUNTED_CHARS: usize = 2_000;
 
 /// The parts of an error that identify it. Two errors have the same signature if all four are equal.
@@ -21,7 +21,7 @@ pub struct NormalForm {
     pub origin: String,
     /// The masked locator of the page's element, if the text names one.
     pub locator: Option<String>,
-    /// The text with everything masked, on one line, at most 2,000 characters, without the exception type.
+    /// The masked text on one line, at most 2,000 characters, without the exception type.
     pub text: String,
     /// The first own frame of the stack, for a bare assertion without words of its own.
     pub frame: Option<String>,
@@ -174,7 +174,7 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
         .unwrap_or_default();
     let locator = cut.locator.clone().or_else(|| origin::locator(lines));
 
-    // Digits of the type are no values, so the type is removed before masking.
+    // Digits of the type are not values, so the type is removed before masking.
     let typed = own_type.map_or("", |(_, end)| {
         lines
             .get(first)
@@ -200,7 +200,7 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
     }
 }
 
-/// Whether a message is only the beginning of a failed matcher that the stack has in full.
+/// Whether a message is only the beginning of a failed matcher that the stack contains in full.
 fn tells_the_same_and_more(stack: &Cut, message: &Cut) -> bool {
     if origin::matcher(&message.lines).is_some() && message.lines.len() > 1 {
         return false;

@@ -1,4 +1,4 @@
-//! The origin of an error, read from its text: exception type, matcher, locator.
+//! Reads the origin of an error from its text: exception type, matcher, locator.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ static TYPE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Last parts of names, which distinguish an exception type from any other word before a colon.
+/// Last parts of names that distinguish an exception type from other words before a colon.
 const TYPE_ENDINGS: [&str; 16] = [
     "Error",
     "Exception",
@@ -65,13 +65,13 @@ static AWAITED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The locator that a line of a log waited for.
+/// The locator of a log line about waiting.
 pub(crate) fn awaited_locator(line: &str) -> Option<String> {
     let locator = AWAITED.captures(line)?.get(1)?.as_str().trim();
     Some(locator.to_owned())
 }
 
-/// The locator that the lines themselves name.
+/// The locator in the lines themselves.
 pub(crate) fn locator(lines: &[String]) -> Option<String> {
     let named = LOCATOR.iter().find_map(|pattern| {
         lines
@@ -93,7 +93,7 @@ pub(crate) fn matcher(lines: &[String]) -> Option<String> {
         .map(|found| found.as_str().to_owned())
 }
 
-/// The exception type that a line begins with, and how many bytes it takes, colon included.
+/// The exception type at the beginning of a line, and its length in bytes including the colon.
 pub(crate) fn exception_type(line: &str) -> Option<(&str, usize)> {
     let found = TYPE.captures(line)?;
     let name = found.get(1)?.as_str();

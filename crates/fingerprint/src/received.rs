@@ -26,13 +26,13 @@ static OTHER_LABEL: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Words before an actual value within a sentence, and the space between.
+/// Words before an actual value within a sentence, including the space between.
 static INLINE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?:but(?: the \w+)?:? (?:was|got|found|received|is|had|has)|(?:got|actual|actually|received|found)(?: (?:value|string|array|object))?)\b(?:\s*[:=])?\s*",
     )
 });
-/// Those of them that occur in any sentence: they need a value after them, or an expectation in the line.
+/// The words of this list that occur in any sentence. They count only before a value, or in a line with an expectation.
 static PLAIN_WORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)^(?:actual|actually|received|found|got)(?: (?:value|string|array|object))?\s*$")
 });
@@ -80,12 +80,12 @@ static FOLLOWS: LazyLock<Regex> =
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain,
-    /// Below a label: lines are dropped until a blank line (where one was seen already) or another label.
+    /// Below a label: lines are dropped until another label, or a blank line after one that was seen already.
     Value {
         seen: bool,
         quoted: bool,
     },
-    /// In a diff: lines with this sign are dropped, the others are the expectation.
+    /// In a diff: lines with this sign are dropped. The others are the expectation.
     Diff(char),
     /// Below pytest's `assert`: only the operands are kept.
     Assert,
@@ -293,7 +293,7 @@ fn subject(line: &str) -> String {
             continue;
         };
         let (before, rest) = line.split_at(start.start());
-        // A page's element is the subject of the check, and no actual value.
+        // A page's element is the subject of the check, not an actual value.
         if rest.starts_with("'<")
             || rest.starts_with(VALUE)
             || rest.starts_with("two ")
@@ -331,7 +331,7 @@ fn keywords(line: &str) -> String {
             .next()
             .is_some_and(|c| c.is_ascii_digit() || matches!(c, '"' | '\'' | '`' | '<' | '[' | '{'));
         let counts = !PLAIN_WORD.is_match(word.as_str()) || structured || EXPECTATION.is_match(line);
-        // `expect(received)` names a place, not a value.
+        // `expect(received)` is a placeholder, not a value.
         let named = before
             .strip_suffix(word.as_str())
             .is_some_and(|head| head.ends_with('('))

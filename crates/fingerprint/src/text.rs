@@ -2,10 +2,10 @@
 
 use crate::literal;
 
-/// Most characters of a raw text that are read. Text beyond is stack or log.
+/// Most characters of a raw text that are read. A longer text continues with stack or log lines.
 const SCANNED_CHARS: usize = 65_536;
 
-/// The lines of `raw` without ANSI sequences and control characters, whatever its line ends.
+/// The lines of `raw` without ANSI sequences and control characters, with any line ends.
 pub(crate) fn lines(raw: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut chars = raw.chars().take(SCANNED_CHARS).peekable();
@@ -65,7 +65,7 @@ fn skip_escape(chars: &mut std::iter::Peekable<impl Iterator<Item = char>>) {
     }
 }
 
-/// The line without colours whose escape character an XML writer dropped (`[31m`) or spelt out (`\e[31m`).
+/// The line without colours whose escape character an XML writer dropped (`[31m`) or spelled out (`\e[31m`).
 fn without_bare_colours(line: &str) -> Option<String> {
     if !line.contains('[') {
         return None;

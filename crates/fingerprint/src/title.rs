@@ -1,4 +1,4 @@
-//! A signature's title: one line by which a person recognises the error.
+//! The title of a signature: one line that identifies the error for a person.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::{cut::pattern, normal::NormalForm};
 
-/// How long a title may be, in characters.
+/// Longest title in characters.
 const TITLE_CHARS: usize = 120;
 
 static PLACEHOLDERS: LazyLock<Regex> =

@@ -1,4 +1,4 @@
-//! Where a printed value ends: quotes, brackets, or the words that follow it.
+//! Finds the end of a printed value: quotes, brackets, or the words that follow it.
 
 /// Words and marks that end a value without quotes or brackets.
 const ENDS: [&str; 14] = [
@@ -43,7 +43,7 @@ pub(crate) fn is_open(text: &str) -> bool {
     }
 }
 
-/// Whether `text` is all one literal: quoted, bracketed or a number.
+/// Whether `text` consists of one literal: quoted, bracketed or a number.
 pub(crate) fn is_literal(text: &str) -> bool {
     let text = text.trim();
     match text.chars().next() {
@@ -59,7 +59,7 @@ pub(crate) fn is_literal(text: &str) -> bool {
     }
 }
 
-/// The first of `operators` outside of quotes and brackets: its place, and which it is.
+/// The first of `operators` outside of quotes and brackets: its byte and its index.
 pub(crate) fn top_level<'o>(text: &str, operators: &[&'o str]) -> Option<(usize, &'o str)> {
     let mut depth = 0_u32;
     let mut chars = text.char_indices();
@@ -72,7 +72,7 @@ pub(crate) fn top_level<'o>(text: &str, operators: &[&'o str]) -> Option<(usize,
         }
         match next {
             '"' | '\'' => {
-                // An apostrophe inside a word opens nothing.
+                // An apostrophe inside a word does not open a quote.
                 let after_word = text.get(..at)?.ends_with(|c: char| c.is_alphanumeric());
                 if !(next == '\'' && after_word)
                     && let Some(end) = quoted(rest, next)

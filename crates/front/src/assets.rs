@@ -1,4 +1,4 @@
-//! Style and script, each under an address that changes with its content.
+//! Style sheet and script. Each address contains a hash of the content.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 const SCRIPT: &str = include_str!("front.js");
 
-/// A file that pages refer to.
+/// A file that pages link to.
 pub(crate) struct Asset {
     pub(crate) path: String,
     pub(crate) content: &'static str,
@@ -32,7 +32,7 @@ pub(crate) fn style() -> &'static Asset {
     &ASSET
 }
 
-/// The script of all pages. Nothing depends on it.
+/// The script of all pages. Pages work without it.
 pub(crate) fn script() -> &'static Asset {
     static ASSET: LazyLock<Asset> =
         LazyLock::new(|| Asset::new(SCRIPT, "js", "text/javascript; charset=utf-8"));

@@ -1,4 +1,4 @@
-//! Why there is no page, and the one place of the pages that knows statuses.
+//! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use assay_access::check::{CheckError, Refusal};
 use assay_domain::{store::StoreError, test::CandidateFiles};
 use assay_listener::{Rejected, RequestId};
 
-/// Why there is no page. What is not found carries nothing, so that no two such pages can differ.
+/// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrontError {
     #[error("there is no session")]
@@ -44,9 +44,9 @@ pub(crate) enum FrontError {
     Sealing(#[from] crate::session::NoRandomness),
     #[error("the page panicked")]
     Aborted,
-    #[error("it took too long; its thread is still held")]
+    #[error("the request took too long; its thread is still busy")]
     TookTooLong,
-    #[error("more requests came than can be answered")]
+    #[error("the queue of requests is full")]
     Overloaded,
 }
 
@@ -100,7 +100,7 @@ impl FrontError {
         }
     }
 
-    /// The sentence for the page, the API's where it has the error too.
+    /// The message on the page; the API's message if the API has the same error.
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::SignedOut | Self::Refused(Refusal::MissingKey) => "Sign in with a read key.".to_owned(),
@@ -139,7 +139,7 @@ impl FrontError {
         }
     }
 
-    /// Logs a failure of the server with its causes. A refusal is the client's and is not logged.
+    /// Logs a failure of the server with its causes. A refusal is the client's error and is not logged.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded) {
             return;

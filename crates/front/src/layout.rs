@@ -1,4 +1,4 @@
-//! What all pages have in common: head, navigation, foot.
+//! The frame of all pages: head, navigation, foot.
 
 use assay_components::mark;
 use assay_domain::{project::Project, timestamp::Timestamp};
@@ -11,14 +11,14 @@ pub(crate) struct Page {
     pub(crate) title: String,
     /// The project that the page belongs to.
     pub(crate) project: Option<Project>,
-    /// Which part of the project it is.
+    /// The section of the project.
     pub(crate) tab: Tab,
     pub(crate) body: Markup,
-    /// Paths and queries of the read API's routes with the same figures, below its base.
+    /// Paths and queries of the read API's routes with the same data, relative to its base.
     pub(crate) api: Vec<String>,
 }
 
-/// A part of a project.
+/// A section of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {
     None,
@@ -28,7 +28,7 @@ pub(crate) enum Tab {
     Errors,
 }
 
-/// The parts with their paths, their names, and the choice that the script remembers for each.
+/// The sections with their paths, their names, and the setting that the script remembers for each.
 const TABS: [(Tab, &str, &str, Option<&str>); 4] = [
     (Tab::Overview, "", "Overview", None),
     (Tab::Tests, "/tests", "Tests", Some("sort")),
@@ -88,7 +88,7 @@ pub(crate) fn document(title: &str, content: &Markup) -> String {
     document.into_string()
 }
 
-/// A page that says what is wrong.
+/// A page with an error message.
 pub(crate) fn error(sentence: &str, more: &Markup) -> String {
     document(
         sentence,
@@ -103,7 +103,7 @@ pub(crate) fn error(sentence: &str, more: &Markup) -> String {
     )
 }
 
-/// The page that asks for a key.
+/// The sign-in page.
 pub(crate) fn login(wrong: Option<&str>, next: Option<&str>) -> String {
     document(
         "Sign in",
@@ -113,7 +113,7 @@ pub(crate) fn login(wrong: Option<&str>, next: Option<&str>) -> String {
                     p.brand { (mark()) "Assay" }
                     h1 { "Sign in" }
                     @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
-                    // Password managers keep a name beside a password; a key has none of its own.
+                    // Password managers store a name beside a password. A key has no name, so the page provides one.
                     input type="text" name="username" value="assay" autocomplete="username" hidden;
                     label { "Read key"
                         input type="password" name="key" required maxlength="200" autocomplete="current-password" placeholder="svc_ro_…" autofocus;

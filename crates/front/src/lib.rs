@@ -1,7 +1,8 @@
-//! The pages for people: rendered on the server over the port `Store` and the engine, signed in with a read key.
+//! The pages for people: rendered on the server over the port `Store` and the engine. Users sign in with a read key.
 //!
-//! [`Front::configure`] mounts the pages on an actix application. Every page goes through `answer`, which opens the session,
-//! counts it, looks the key up and renders the page on a thread that may block. A page is a plain function in `pages`.
+//! [`Front::configure`] mounts the pages on an actix application. Every page goes through `answer`: it opens the
+//! session, applies the rate limit, looks up the key and renders the page on a blocking thread. A page is a plain
+//! function in `pages`.
 
 mod assets;
 mod error;
@@ -38,35 +39,35 @@ use sha2::{Digest as _, Sha256};
 pub use self::session::{NoRandomness, Sessions};
 use self::{
     error::FrontError,
-    pages::{Answer, PAGES, Shown},
+    pages::{Answer, PAGES, PageRoute},
     view::View,
 };
 
-/// Pages a minute and session.
+/// Pages per minute and session.
 const PAGES_A_MINUTE: u32 = 600;
-/// Longer than any page takes, and short enough for a person to wait.
+/// Time limit of a page: no page needs this long, and people wait this long.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
 /// Longest body of a form, in bytes.
 const FORM_BYTES: usize = 1_024;
-/// Longest address to return to after signing in.
+/// Longest address for the redirect after signing in.
 const NEXT_BYTES: usize = 4_096;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// A page as text, or the address of another one.
-enum Rendered {
+/// The HTML of a page, or a redirect.
+enum RenderedPage {
     Page(String),
     Elsewhere(String),
 }
 
-/// Tells the time of a request.
+/// Returns the time of a request.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What the pages work with; its clones share everything.
+/// The dependencies of the pages. Clones share them.
 #[derive(Clone)]
 pub struct Front {
     store: Arc<dyn Store>,
@@ -82,7 +83,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Pages over `store`, on at most `threads` threads at a time. `api_url` is the base of the read API that the pages name.
+    /// Creates pages over `store`, on at most `threads` threads. The pages show `api_url` as the base of the read API.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
@@ -108,14 +109,14 @@ impl Front {
 
     /// Mounts the pages.
     pub fn configure(&self, config: &mut web::ServiceConfig) {
-        for shown in &PAGES {
+        for page_route in &PAGES {
             let front = self.clone();
-            config.service(web::resource(shown.path).to(move |request: HttpRequest| {
+            config.service(web::resource(page_route.path).to(move |request: HttpRequest| {
                 let front = front.clone();
                 async move {
                     observe(&front.metrics, &request, async |id| {
-                        let answer = front.page(shown, &request).await;
-                        front.outcome(shown.path, answer, &request, id)
+                        let answer = front.page(page_route, &request).await;
+                        front.outcome(page_route.path, answer, &request, id)
                     })
                     .await
                 }
@@ -168,7 +169,11 @@ impl Front {
     }
 
     /// Renders a page for the session of the request.
-    async fn page(&self, shown: &'static Shown, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+    async fn page(
+        &self,
+        page_route: &'static PageRoute,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, FrontError> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return Err(FrontError::NoSuchMethod);
         }
@@ -187,7 +192,7 @@ impl Front {
             .collect();
         let query = pairs(request.query_string());
         let front = self.clone();
-        let rendering = move || -> Result<Rendered, FrontError> {
+        let rendering = move || -> Result<RenderedPage, FrontError> {
             let grant = front.directory.check(&key, now)?;
             front.usage.note(&*front.store, grant.key, now);
             let view = View {
@@ -199,15 +204,15 @@ impl Front {
                 path: &path,
                 query: &query,
             };
-            Ok(match (shown.render)(&view)? {
-                Answer::Page(page) => Rendered::Page(layout::page(&page, now, &front.api_url)),
-                Answer::Elsewhere(address) => Rendered::Elsewhere(address),
+            Ok(match (page_route.render)(&view)? {
+                Answer::Page(page) => RenderedPage::Page(layout::page(&page, now, &front.api_url)),
+                Answer::Elsewhere(address) => RenderedPage::Elsewhere(address),
             })
         };
         let share = AdmissionShare::of(&key);
         let mut response = match self.admission.run(share, rendering).await?? {
-            Rendered::Page(html) => body(html, StatusCode::OK, request)?,
-            Rendered::Elsewhere(address) => see_other(&address),
+            RenderedPage::Page(html) => body(html, StatusCode::OK, request)?,
+            RenderedPage::Elsewhere(address) => see_other(&address),
         };
         if session.is_to_be_renewed(now) {
             set_cookie(&mut response, &self.sessions.cookie(session.key, now)?);
@@ -215,7 +220,7 @@ impl Front {
         Ok(response)
     }
 
-    /// Shows the form, or checks the key that it sent.
+    /// Shows the sign-in form, or checks the key that it sent.
     async fn login(&self, request: &HttpRequest, payload: web::Payload) -> Result<HttpResponse, FrontError> {
         match *request.method() {
             Method::GET | Method::HEAD => {
@@ -287,7 +292,7 @@ impl Front {
         Ok(response)
     }
 
-    /// The answer with the headers of all answers, or the page that says what is wrong.
+    /// The response with the headers of all responses, or an error page.
     fn outcome(
         &self,
         route: &'static str,
@@ -339,7 +344,7 @@ impl Front {
             layout::error(&error.sentence(), &html! {})
         };
         let mut response = body(page, status, request).unwrap_or_else(|_| HttpResponse::new(status));
-        // The session's key no longer works: the cookie ends with it.
+        // The key of the session no longer works, so the cookie is removed.
         if let FrontError::Refused(_) = error {
             set_cookie(&mut response, &self.sessions.ended());
         }
@@ -357,7 +362,7 @@ impl Front {
     }
 }
 
-/// A page in the content coding that the browser likes best, or 304 where the browser has it.
+/// A page in the content coding that the browser prefers, or 304 if the browser has it.
 fn body(html: String, status: StatusCode, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
     let coding = coding(request);
     let digest = Sha256::digest(&html);
@@ -398,7 +403,7 @@ fn coding(request: &HttpRequest) -> Coding {
     AcceptEncoding::parse(request).map_or(Coding::Identity, |accepted| Coding::negotiate(&accepted))
 }
 
-/// Whether the browser has the page of this tag.
+/// Whether the browser's copy has this entity tag.
 fn has(request: &HttpRequest, tag: &str) -> bool {
     let sent = request.headers().get(header::IF_NONE_MATCH);
     let sent = sent.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -407,7 +412,7 @@ fn has(request: &HttpRequest, tag: &str) -> bool {
         .any(|sent| sent == tag)
 }
 
-/// Sends the browser elsewhere on this site.
+/// Redirects the browser within this site.
 fn see_other(address: &str) -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((header::LOCATION, address))
@@ -415,7 +420,7 @@ fn see_other(address: &str) -> HttpResponse {
 }
 
 fn set_cookie(response: &mut HttpResponse, cookie: &str) {
-    // Base64, digits and words of ours are always a header's value.
+    // Base64, digits and constant words are always a valid header value.
     if let Ok(value) = HeaderValue::from_str(cookie) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }
@@ -425,7 +430,7 @@ fn cookies(request: &HttpRequest) -> Option<&str> {
     request.headers().get(header::COOKIE)?.to_str().ok()
 }
 
-/// Whether a form was sent by a page of this site, as browsers say it: `Sec-Fetch-Site`, or `Origin` beside `Host`.
+/// Whether a page of this site sent the form, according to `Sec-Fetch-Site`, or to `Origin` and `Host`.
 fn is_own_form(request: &HttpRequest) -> bool {
     let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     match (text("sec-fetch-site"), text("origin"), text("host")) {
@@ -437,7 +442,7 @@ fn is_own_form(request: &HttpRequest) -> bool {
     }
 }
 
-/// Whether an address lies on this site, so that signing in cannot lead elsewhere.
+/// Whether an address lies on this site, which prevents open redirects after signing in.
 fn is_own_address(address: &str) -> bool {
     address.starts_with('/')
         && !address.starts_with("//")

@@ -1,10 +1,10 @@
-//! Addresses of pages, and of the read API's routes with the same figures. Names are query parameters of pages, so that
-//! no path holds an escaped slash.
+//! Addresses of pages, and of the read API's routes with the same data. Pages take names as query parameters, so that
+//! no path contains an escaped slash.
 
 use assay_domain::id::{ProjectId, RunId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but letters, digits and what never needs an escape.
+/// Characters to escape: all but letters, digits and unreserved marks.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -16,7 +16,7 @@ pub(crate) fn escaped(text: &str) -> String {
     utf8_percent_encode(text, ESCAPED).to_string()
 }
 
-/// An address with a query; parameters without a value are left out.
+/// An address with a query. Parameters without a value are omitted.
 pub(crate) fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     let mut address = path.to_owned();
     let given = parameters
@@ -29,7 +29,7 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> Str
     address
 }
 
-/// A page of a project: `part` follows its path.
+/// A page of a project. `part` follows the project's path.
 pub(crate) fn project(project: ProjectId, part: &str) -> String {
     format!("/p/{project}{part}")
 }
@@ -39,7 +39,7 @@ pub(crate) fn run(project: ProjectId, run: &RunId) -> String {
     format!("/p/{project}/runs/{run}")
 }
 
-/// The page of a test's attempts in a run. No file is the empty one.
+/// The page of a test's attempts in a run. A test without a file has an empty one here.
 pub(crate) fn attempts(project: ProjectId, run: &RunId, name: &str, file: Option<&str>) -> String {
     with_query(
         &format!("/p/{project}/runs/{run}/test"),
@@ -47,7 +47,7 @@ pub(crate) fn attempts(project: ProjectId, run: &RunId, name: &str, file: Option
     )
 }
 
-/// The page of a test. No file is the empty one.
+/// The page of a test. A test without a file has an empty one here.
 pub(crate) fn test(project: ProjectId, name: &str, file: Option<&str>) -> String {
     with_query(
         &format!("/p/{project}/test"),

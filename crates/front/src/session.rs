@@ -1,7 +1,7 @@
-//! The session: a sealed cookie that holds the hash of a read key and the time of its last use.
+//! The session: an encrypted cookie that contains the hash of a read key and the time of its last use.
 //!
-//! Nothing of a session is stored. The key's text is kept nowhere; its hash is looked up for every page, so that a
-//! revocation ends the session.
+//! The server stores no sessions and never stores the key's text. It looks up the hash for every page, so that revoking
+//! a key ends its sessions.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-/// A session without a page for this long is over.
+/// A session ends after this long without a page.
 const IDLE_MS: i64 = 12 * 3_600_000;
-/// How old the time in a cookie gets before a page renews it.
+/// The age at which a page renews the time in a cookie.
 const RENEWED_AFTER_MS: i64 = 10 * 60_000;
-/// What is sealed for one purpose must not be opened for another.
+/// Associated data: a value sealed for one purpose must not open for another.
 const PURPOSE: &[u8] = b"assay session 1";
 const HASH_BYTES: usize = 32;
 const TIME_BYTES: usize = 8;
@@ -43,7 +43,7 @@ impl From<Unspecified> for NoRandomness {
     }
 }
 
-/// What a cookie holds.
+/// The content of a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Session {
     pub(crate) key: KeyHash,
@@ -51,11 +51,11 @@ pub(crate) struct Session {
 }
 
 impl Sessions {
-    /// Sessions under a secret of any length: processes with the same secret share their sessions. `is_secure` says whether
-    /// browsers reach the pages over TLS.
+    /// Creates sessions under a secret of any length. Processes with the same secret share their sessions. `is_secure`
+    /// states whether browsers reach the pages over TLS.
     ///
     /// # Errors
-    /// Where the system has no random numbers.
+    /// If the system has no random numbers.
     pub fn new(secret: Option<&str>, is_secure: bool) -> Result<Self, NoRandomness> {
         let random = SystemRandom::new();
         let mut bytes = [0; HASH_BYTES];
@@ -66,13 +66,13 @@ impl Sessions {
         Ok(Self {
             key: Arc::new(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes)?)),
             random,
-            // A browser accepts the prefix only over TLS, and then from no other host and path.
+            // A browser accepts the prefix only over TLS, and then only from the same host and path.
             cookie: if is_secure { "__Host-assay" } else { "assay" },
             is_secure,
         })
     }
 
-    /// The value of the `Set-Cookie` header for a session that is used at `now`.
+    /// The value of the `Set-Cookie` header for a session in use at `now`.
     pub(crate) fn cookie(&self, key: KeyHash, now: Timestamp) -> Result<String, NoRandomness> {
         let mut sealed = [&key.0[..], &now.unix_ms().to_be_bytes()].concat();
         let mut nonce = [0; NONCE_LEN];
@@ -99,7 +99,7 @@ impl Sessions {
         )
     }
 
-    /// The session of a `Cookie` header, if it holds one that has not ended at `now`.
+    /// The session in a `Cookie` header, if it has one that has not ended at `now`.
     pub(crate) fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
         let mut values = header.split(';').filter_map(|pair| pair.trim().split_once('='));
         let (_, value) = values.find(|(name, _)| *name == self.cookie)?;
@@ -118,7 +118,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether a page at `now` sets the cookie again, so that a session in use does not end.
+    /// Whether a page at `now` renews the cookie, so that a session in use does not end.
     pub(crate) const fn is_to_be_renewed(&self, now: Timestamp) -> bool {
         now.since_ms(self.used_at) > RENEWED_AFTER_MS
     }
@@ -159,7 +159,7 @@ mod tests {
             let mut changed = cookie.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            // The last character of unpadded base64 has bits that mean nothing; it is refused where one of them is set.
+            // The last character of unpadded base64 has unused bits. A cookie that sets one of them is rejected.
             assert_eq!(sessions.of_header(&changed, NOW), None, "{place}");
         }
         for text in ["", "assay", "assay=", "assay=AAAA", "other=1"] {

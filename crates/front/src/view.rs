@@ -1,4 +1,4 @@
-//! One request for a page of somebody who is signed in: who asks for what, and where to look.
+//! One request for a page by a signed-in user: the user, the parameters and the data sources.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct View<'a> {
     pub(crate) directory: &'a Directory,
     pub(crate) engine: &'a dyn Diagnose,
     pub(crate) caller: Caller,
-    /// The time of the request, the same for everything on its page.
+    /// The time of the request, the same for the whole page.
     pub(crate) now: Timestamp,
     /// Parts of the path by name.
     pub(crate) path: &'a [(String, String)],
@@ -54,7 +54,7 @@ impl View<'_> {
             .ok_or(FrontError::ProjectNotFound)
     }
 
-    /// A parameter that may stand once. An empty one counts as absent: a form sends its empty fields.
+    /// A parameter that may occur once. An empty value counts as absent, because forms send empty fields.
     fn one(&self, name: &'static str) -> Result<Option<&str>, FrontError> {
         let mut values = self
             .query
@@ -74,7 +74,7 @@ impl View<'_> {
         }
     }
 
-    /// A parameter that `read` reads.
+    /// A parameter, parsed by `read`.
     pub(crate) fn parse<T>(
         &self,
         name: &'static str,
@@ -96,7 +96,7 @@ impl View<'_> {
         })
     }
 
-    /// A word of a closed set.
+    /// A word from a closed set.
     pub(crate) fn word<T: std::str::FromStr>(&self, name: &'static str) -> Result<Option<T>, FrontError> {
         self.parse(name, "must be one of the words that the page offers", |word| {
             word.parse().ok()
@@ -111,7 +111,7 @@ impl View<'_> {
         Ok(page.unwrap_or(1))
     }
 
-    /// `days`: 7, 30 (the default) or 90, as far as the plan keeps results.
+    /// `days`: 7, 30 (the default) or 90, within the plan's retention.
     pub(crate) fn window(&self) -> Result<Window, FrontError> {
         let days = self.parse("days", "must be one of 7, 30, 90 that the plan keeps", |days| {
             Days::within(self.caller.plan, days.parse().ok()?)
@@ -120,12 +120,12 @@ impl View<'_> {
         Ok(Window::ending(self.now, days.unwrap_or(longest)))
     }
 
-    /// The periods that the plan keeps.
+    /// The periods within the plan's retention.
     pub(crate) fn periods(&self) -> impl Iterator<Item = i64> {
         Days::of_plan(self.caller.plan).map(Days::count)
     }
 
-    /// The test that `name` and `file` name.
+    /// The test in `name` and `file`.
     pub(crate) fn test(&self) -> Result<TestSelector, FrontError> {
         let name = self.one("name")?.unwrap_or_default();
         if name.chars().count() > TEST_NAME_CHARS {
@@ -141,8 +141,8 @@ impl View<'_> {
         })
     }
 
-    /// The verdicts on the tests of the engine's window, as of one state of the project, with the names of those that are
-    /// `wanted`: a project may have 100,000 tests, and reading names takes longer than judging.
+    /// The verdicts on the tests of the engine's window as of one state of the project. Only the verdicts that are
+    /// `wanted` get names: a project may have 100,000 tests, and reading names takes longer than judging.
     pub(crate) fn verdicts(
         &self,
         project: &Project,
@@ -180,30 +180,30 @@ pub(crate) struct Verdicts {
     pub(crate) history: Arc<History>,
     /// The status of every test.
     statuses: Vec<VerdictStatus>,
-    /// The tests that were wanted, with their names.
+    /// The wanted tests, with their names.
     pub(crate) tests: Vec<(TestName, Verdict)>,
 }
 
 impl Verdicts {
-    /// How many tests have a status.
+    /// The number of tests with a status.
     pub(crate) fn count(&self, status: VerdictStatus) -> usize {
         self.statuses.iter().filter(|of| **of == status).count()
     }
 
-    /// How many tests there are.
+    /// The number of tests.
     pub(crate) const fn total(&self) -> usize {
         self.statuses.len()
     }
 }
 
-/// The one test that a look-up found.
-pub(crate) fn found<T>(lookup: TestLookup<T>) -> Result<T, FrontError> {
+/// The test of a look-up.
+pub(crate) fn single_test<T>(lookup: TestLookup<T>) -> Result<T, FrontError> {
     match lookup {
-        TestLookup::Found(found) => Ok(found),
+        TestLookup::Found(test) => Ok(test),
         TestLookup::Missing => Err(FrontError::TestNotFound),
         TestLookup::Ambiguous(files) => Err(FrontError::AmbiguousTest(files)),
     }
 }
 
-/// How many rows a list of the read API has that shows the same as a page of ours.
+/// The page size of the read API's list for the same data.
 pub(crate) const PER_PAGE: PerPage = PerPage::Fifty;

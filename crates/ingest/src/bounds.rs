@@ -1,19 +1,19 @@
-//! How much one import may hold.
+//! Limits of one import.
 
 use assay_reports::{MOST_ATTEMPTS, MOST_TESTS, Report};
 
 /// Longest test name or file, in bytes of UTF-8.
 const LONGEST_TEST: usize = 8_000;
 
-/// An import above a limit of the store. No part of it is stored.
+/// An import above a limit of the store. The store rejects it as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// Too many tests.
     #[error("{count} tests in one import; at most {limit} are stored: import the report in shards")]
     Tests {
-        /// How many there are.
+        /// The number of tests.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// A test's name or file is too long.
@@ -21,11 +21,11 @@ pub enum TooLarge {
     Test {
         /// The beginning of its name.
         begins: String,
-        /// Which part is too long.
+        /// The part that is too long.
         what: &'static str,
         /// Its length.
         length: usize,
-        /// How long it may be.
+        /// The limit.
         limit: usize,
     },
     /// A test has too many attempts.
@@ -33,9 +33,9 @@ pub enum TooLarge {
     Attempts {
         /// The beginning of its name.
         begins: String,
-        /// How many there are.
+        /// The number of attempts.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// The run key is too long.
@@ -43,7 +43,7 @@ pub enum TooLarge {
     RunKey {
         /// Its length.
         length: usize,
-        /// How long it may be.
+        /// The limit.
         limit: usize,
     },
 }

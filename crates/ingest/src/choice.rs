@@ -1,4 +1,4 @@
-//! Which of several sources a value was taken from.
+//! Records which of several sources a value was taken from.
 
 use std::fmt::Display;
 
@@ -11,23 +11,23 @@ pub struct Choice {
     pub what: &'static str,
     /// The value as text.
     pub value: String,
-    /// Where it came from.
+    /// Its source.
     pub from: Origin,
 }
 
-/// Where a value of an import came from.
+/// The source of an import's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
-    /// The user said so.
+    /// A flag of the user.
     Flag,
     /// CI's environment variables.
     Variables,
     /// The report itself.
     Report,
-    /// The content of the files: a run key made of it recognises the same bytes.
+    /// The content of the files. A run key from the content identifies the same bytes.
     Content,
-    /// When the file was last written.
+    /// The time of the file's last change.
     FileTime,
     /// The time of the import.
     Clock,
@@ -68,7 +68,7 @@ impl Chooser {
         Some(value)
     }
 
-    /// Notes a value that was chosen elsewhere.
+    /// Records a value that was chosen elsewhere.
     pub(crate) fn note(&mut self, what: &'static str, value: &impl Display, from: Origin) {
         self.choices.push(Choice {
             what,

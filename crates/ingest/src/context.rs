@@ -8,11 +8,11 @@ use crate::{
     values::{LONGEST_LINE, LONGEST_MESSAGE},
 };
 
-/// The context of the run, each value from the first source that has it.
+/// The context of the run. Each value is from the first source that has it.
 ///
 /// Facts of a commit are taken only from a source with the chosen commit, and a title only from a source with the
-/// chosen pull request. A report imported with `--commit` inside another build must not get that build's tested
-/// revision, or the engine would compare different code.
+/// chosen pull request. Otherwise a report imported with `--commit` inside another build would get that build's tested
+/// revision, and the engine would compare different code.
 pub(crate) fn resolve(
     flags: &RunContext,
     variables: &RunContext,

@@ -4,12 +4,12 @@ use assay_domain::{project::NAME_CHARS, recording::Recording, timestamp::Timesta
 
 use crate::choice::{Choice, Origin};
 
-/// Days past which no plan shows a run.
+/// The longest retention of any plan, in days.
 const LONGEST_RETENTION_DAYS: i64 = 90;
-/// How far a clock may be ahead before a run counts as one of the future.
+/// The tolerated clock difference before a run counts as in the future.
 const CLOCK_SKEW_MS: i64 = 5 * 60 * 1_000;
 
-/// A sentence for each thing about an import that is probably not meant.
+/// One warning for each suspicious value of an import.
 pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
     let mut doubts = Vec::new();
     let key_of_content = choices

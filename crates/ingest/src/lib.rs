@@ -1,8 +1,8 @@
-//! The use case "a report arrives".
+//! The import use case.
 //!
-//! Combines a parsed report, flags and CI's variables into one [`Recording`], with the source of every value.
-//! Recording it stores the results and updates everything derived, in one transaction of the store. Then the last of
-//! several imports judges the project. This crate opens no file and reads neither the environment nor a clock.
+//! Combines a parsed report, flags and CI's variables into one [`Recording`], with the source of every value. The store
+//! then writes the results and all derived data in one transaction. The last of several imports judges the project.
+//! This crate opens no files and reads neither the environment nor a clock.
 //!
 //! [`Recording`]: assay_domain::recording::Recording
 
@@ -23,7 +23,7 @@ pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};
 pub use content::Files;
 pub use flags::Flags;
-pub use prepare::{Arrival, Prepared, prepare};
+pub use prepare::{Arrival, PreparedReport, prepare};
 pub use text::{BadText, name, one_line};
 
 use assay_domain::{
@@ -35,15 +35,15 @@ use assay_domain::{
     verdict::Judge,
 };
 
-/// Stores a prepared report, atomically, and judges the project unless another import follows.
+/// Stores a prepared report atomically, and judges the project unless another import follows.
 ///
-/// Importing the same report under the same run key again changes nothing; a shard that is already stored is
-/// replaced. Refuses what the rules do not allow.
+/// Importing the same report again under the same run key changes nothing. A shard that is already stored is replaced.
+/// An import against the key's rules is refused.
 pub fn import(
     recorder: &dyn Recorder,
     judge: &dyn Judge,
     project: ProjectId,
-    prepared: &Prepared,
+    prepared: &PreparedReport,
     rules: RecordingRules,
     now: Timestamp,
 ) -> Result<Imported, RecordError> {
@@ -56,7 +56,7 @@ pub fn import(
 pub fn store(
     recorder: &dyn Recorder,
     project: ProjectId,
-    prepared: &Prepared,
+    prepared: &PreparedReport,
     rules: RecordingRules,
     now: Timestamp,
 ) -> Result<StoredRecording, RecordError> {
@@ -65,7 +65,7 @@ pub fn store(
     Ok(stored)
 }
 
-fn log_stored(project: ProjectId, imported: &Imported, prepared: &Prepared) {
+fn log_stored(project: ProjectId, imported: &Imported, prepared: &PreparedReport) {
     log::debug!(
         "run {} of project {project}: {} tests, {:?}",
         imported.run_number,

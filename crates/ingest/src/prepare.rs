@@ -1,4 +1,4 @@
-//! A report on its way to a recording.
+//! Converts a report to a recording.
 
 use assay_domain::{
     recording::{Recording, Sender, ShardIndex},
@@ -19,7 +19,7 @@ use crate::{
     values::LONGEST_LINE,
 };
 
-/// A report as it arrives.
+/// A report as received.
 #[derive(Debug, Clone)]
 pub struct Arrival<'a> {
     /// Its files.
@@ -30,13 +30,13 @@ pub struct Arrival<'a> {
     pub flags: &'a Flags,
     /// The context from CI's variables.
     pub ci: &'a CiContext,
-    /// The job's start, from CI.
+    /// The job's start in CI.
     pub job_started_at: Option<Timestamp>,
 }
 
-/// A report that is ready to store, and how it came to be so.
+/// A report that is ready for storing, with the sources of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedReport {
     /// The recording to store.
     pub recording: Recording,
     /// Every value with several possible sources, and the source that was used.
@@ -45,15 +45,15 @@ pub struct Prepared {
     pub warnings: Vec<String>,
 }
 
-impl Prepared {
-    /// How the report's own tests ended; the logical run may have more shards.
+impl PreparedReport {
+    /// The outcome of the report's own tests. The run may have more shards.
     pub fn counts(&self) -> Counts {
         results::counts(&self.recording.tests)
     }
 }
 
-/// Makes a recording of a report: chooses between flags, variables and the report, and classifies the errors.
-pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarge> {
+/// Converts a report to a recording: chooses between flags, variables and the report, and classifies the errors.
+pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, TooLarge> {
     let Arrival {
         files,
         report,
@@ -71,10 +71,10 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
             (Origin::Report, report.shard),
             (Origin::Variables, ci.shard),
         ]
-        .map(|(from, shard)| (from, shard.map(Shown))),
+        .map(|(from, shard)| (from, shard.map(ShardText))),
     );
     let times = times::resolve(
-        &times::Told {
+        &times::SourceTimes {
             flag: flags.started_at,
             duration_ms: flags.duration_ms,
             report_start: report.started_at,
@@ -112,23 +112,23 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<Prepared, TooLarg
     content::sum_up(&mut recording, times.repeatable);
     let mut warnings = report.warnings;
     warnings.extend(doubts::of(&recording, &chooser.choices, now));
-    Ok(Prepared {
+    Ok(PreparedReport {
         recording,
         choices: chooser.choices,
         warnings,
     })
 }
 
-/// The suite as part of the run key. A job's name, which CI uses in place of a suite, does not separate shards with
-/// one run key from the user.
+/// The suite as part of the run key. CI uses a job's name as the suite if there is none; that name must not separate
+/// shards under a run key from the user.
 fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Option<&'a str> {
     suite.filter(|_| !is_shard || flags.run_key.is_none() || flags.context.suite.is_some())
 }
 
 /// A shard in the form of the flag.
-struct Shown(ShardIndex);
+struct ShardText(ShardIndex);
 
-impl std::fmt::Display for Shown {
+impl std::fmt::Display for ShardText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.total {
             Some(total) => write!(f, "{}/{total}", self.0.index),
@@ -196,11 +196,11 @@ mod tests {
         }
     }
 
-    fn prepared(report: Report, flags: &Flags, now: Timestamp) -> Prepared {
+    fn prepared(report: Report, flags: &Flags, now: Timestamp) -> PreparedReport {
         prepared_or_not(report, flags, now).unwrap()
     }
 
-    fn prepared_or_not(report: Report, flags: &Flags, now: Timestamp) -> Result<Prepared, TooLarge> {
+    fn prepared_or_not(report: Report, flags: &Flags, now: Timestamp) -> Result<PreparedReport, TooLarge> {
         let file = SourceFile {
             name: "r.xml".into(),
             bytes: b"<r/>".to_vec(),

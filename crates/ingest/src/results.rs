@@ -1,4 +1,4 @@
-//! The tests of a report, their errors recognised.
+//! Prepares the tests of a report and classifies their errors.
 
 use assay_domain::{
     attempt::Attempt,
@@ -10,7 +10,7 @@ use assay_fingerprint::Fingerprinter;
 use assay_reports::ReportedTest;
 use rayon::prelude::*;
 
-/// The tests ready to store: each failed attempt is classified by its first error with text, and every time is moved
+/// The tests ready for storing. Each failed attempt is classified by its first error with text, and every time is moved
 /// by `shift_ms`.
 pub(crate) fn classed(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTest> {
     tests
@@ -32,7 +32,7 @@ fn recorded(mut attempt: Attempt, shift_ms: i64) -> RecordedAttempt {
     RecordedAttempt { attempt, class }
 }
 
-/// How the tests ended, each once.
+/// The outcomes of the tests, counting each test once.
 pub(crate) fn counts(tests: &[RecordedTest]) -> Counts {
     let mut counts = Counts::default();
     for outcome in tests.iter().filter_map(RecordedTest::outcome) {
@@ -65,7 +65,7 @@ mod tests {
         tests
             .filter_map(|test| {
                 let class = test.attempts.first()?.class.clone()?;
-                // JUnit XML joins all parts of a name alike.
+                // JUnit XML joins all parts of a name with one separator.
                 Some((
                     test.test.name.replace(" › ", " > "),
                     (class.fingerprint, class.title),

@@ -1,4 +1,4 @@
-//! The run key, which all shards of one logical run share.
+//! The run key, which all shards of one run share.
 
 use crate::{
     bounds::TooLarge,
@@ -9,9 +9,9 @@ use crate::{
 /// Longest run key that can be stored, in characters.
 pub(crate) const LONGEST_KEY: usize = 1_000;
 
-/// The run key: the flag's, else CI's, else the report's, else a hash of the content, so that the same bytes are
-/// recognised. A suite is part of it, because several suites of one build are separate runs. `suite` is none for
-/// shards under a run key from the user, which may be of several jobs, unless the user also named their suite.
+/// The run key: the flag's, else CI's, else the report's, else a hash of the content, which identifies the same bytes.
+/// The suite is part of it, because several suites of one build are separate runs. Shards of several jobs may share a
+/// run key from the user. `suite` is therefore none under such a key, unless the user also named the suite.
 pub(crate) fn resolve(
     flag: Option<&str>,
     variables: Option<&str>,

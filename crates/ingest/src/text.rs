@@ -1,4 +1,4 @@
-//! Validation and cleaning of texts from outside.
+//! Validates and cleans texts from outside.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use sha2::{Digest as _, Sha256};
 /// Longest address of a page, in characters.
 const LONGEST_ADDRESS: usize = 2_000;
 
-/// Why a text from the user is rejected.
+/// The reason why a text from the user is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadText {
-    /// Nothing, or only spaces.
+    /// Empty, or only spaces.
     #[error("expected at least one character that is not a space")]
     Empty,
     /// Too long.
@@ -48,8 +48,8 @@ pub fn one_line(text: &str, limit: usize) -> Result<String, BadText> {
     Ok(text.to_owned())
 }
 
-/// The address of a page that a browser may open; none where the text is no such address. One with a user or a password is
-/// refused too, as it would be shown to everyone.
+/// The address of a page that a browser may open; none if the text is not such an address. An address with a user or a
+/// password is refused, since everyone would see it.
 pub(crate) fn web_address(text: &str) -> Option<String> {
     let text = text.trim();
     let (scheme, rest) = text.split_once("://")?;
@@ -66,8 +66,8 @@ pub(crate) fn web_address(text: &str) -> Option<String> {
     is_address.then(|| text.to_owned())
 }
 
-/// The name of a branch as it is stored: at most as long as a filter may be. A longer one is cut and ends in a hash
-/// of the whole, so that different branches stay different.
+/// The name of a branch for storing: at most as long as a filter may be. A longer one is cut and ends with a hash of
+/// the whole, so that different branches stay different.
 pub(crate) fn branch(name: &str) -> String {
     const HASH: usize = 16;
     if name.chars().count() <= NAME_CHARS {
@@ -76,14 +76,14 @@ pub(crate) fn branch(name: &str) -> String {
     let mut kept: String = name.chars().take(NAME_CHARS - HASH - 1).collect();
     kept.push('~');
     for byte in Sha256::digest(name.as_bytes()).iter().take(HASH / 2) {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(kept, "{byte:02x}");
     }
     kept
 }
 
-/// A text of a report or of CI, made storable: without control characters other than line breaks and tabs, and cut to
-/// `limit` characters. None if no text is left.
+/// A text of a report or of CI, ready for storing: without control characters other than line breaks and tabs, and cut
+/// to `limit` characters. None if it is empty.
 pub(crate) fn tidy(text: &str, limit: usize) -> Option<String> {
     let kept: String = text
         .chars()

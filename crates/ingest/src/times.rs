@@ -1,4 +1,4 @@
-//! When a run started and ended.
+//! Determines the start and the end of a run.
 
 use assay_domain::timestamp::Timestamp;
 
@@ -6,7 +6,7 @@ use crate::choice::{Chooser, Origin};
 
 /// The run's times from each source.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told {
+pub(crate) struct SourceTimes {
     /// The flag `--started-at`.
     pub(crate) flag: Option<Timestamp>,
     /// The flag `--duration-ms`.
@@ -15,51 +15,51 @@ pub(crate) struct Told {
     pub(crate) report_start: Option<Timestamp>,
     /// The report's end.
     pub(crate) report_end: Option<Timestamp>,
-    /// The job's start, from CI.
+    /// The job's start in CI.
     pub(crate) variables: Option<Timestamp>,
-    /// When the newest of the files was written.
+    /// The time of the newest file's last change.
     pub(crate) file: Option<Timestamp>,
     /// The time of the import.
     pub(crate) now: Timestamp,
 }
 
-/// When a run started and ended.
+/// The start and the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Times {
     /// Its start.
     pub(crate) started_at: Timestamp,
     /// Its end, never before its start.
     pub(crate) finished_at: Option<Timestamp>,
-    /// By how many milliseconds the report's own times are moved.
+    /// The offset in milliseconds for the report's own times.
     pub(crate) shift_ms: i64,
     /// Whether importing the same report again gives the same start.
     pub(crate) repeatable: bool,
 }
 
-/// The run's times: the flag's start, else the report's, CI's, the file's, the import's.
+/// The run's times. The start is the flag's, else the report's, CI's, the file's or the import's.
 ///
 /// A start from the user moves every time of the report, so that attempts stay within their run.
-pub(crate) fn resolve(told: &Told, chooser: &mut Chooser) -> Times {
+pub(crate) fn resolve(sources: &SourceTimes, chooser: &mut Chooser) -> Times {
     let candidates = [
-        (Origin::Flag, told.flag),
-        (Origin::Report, told.report_start),
-        (Origin::Variables, told.variables),
-        (Origin::FileTime, told.file),
+        (Origin::Flag, sources.flag),
+        (Origin::Report, sources.report_start),
+        (Origin::Variables, sources.variables),
+        (Origin::FileTime, sources.file),
     ];
     let (from, started_at) = candidates
         .into_iter()
         .find_map(|(from, at)| at.map(|at| (from, at)))
-        .unwrap_or((Origin::Clock, told.now));
+        .unwrap_or((Origin::Clock, sources.now));
     chooser.note("started at", &started_at, from);
 
-    let shift_ms = told.report_start.map_or(0, |own| started_at.since_ms(own));
-    let by_flag = told.duration_ms.map(|ms| {
+    let shift_ms = sources.report_start.map_or(0, |own| started_at.since_ms(own));
+    let by_flag = sources.duration_ms.map(|ms| {
         (
             Origin::Flag,
             started_at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX)),
         )
     });
-    let by_report = told
+    let by_report = sources
         .report_end
         .map(|end| (Origin::Report, end.plus_ms(shift_ms)))
         .filter(|(_, end)| *end >= started_at);
@@ -79,7 +79,7 @@ pub(crate) fn resolve(told: &Told, chooser: &mut Chooser) -> Times {
 mod tests {
     use super::*;
 
-    const NOTHING: Told = Told {
+    const NOTHING: SourceTimes = SourceTimes {
         flag: None,
         duration_ms: None,
         report_start: None,
@@ -93,13 +93,13 @@ mod tests {
         Some(Timestamp::from_unix_ms(ms))
     }
 
-    fn times(told: Told) -> Times {
-        resolve(&told, &mut Chooser::default())
+    fn times(sources: SourceTimes) -> Times {
+        resolve(&sources, &mut Chooser::default())
     }
 
     #[test]
     fn the_start_is_the_first_that_is_told() {
-        let all = Told {
+        let all = SourceTimes {
             flag: at(1),
             report_start: at(2),
             variables: at(3),
@@ -107,16 +107,16 @@ mod tests {
             ..NOTHING
         };
         assert_eq!(times(all).started_at.unix_ms(), 1);
-        assert_eq!(times(Told { flag: None, ..all }).started_at.unix_ms(), 2);
-        let untold = Told {
+        assert_eq!(times(SourceTimes { flag: None, ..all }).started_at.unix_ms(), 2);
+        let without_times = SourceTimes {
             flag: None,
             report_start: None,
             ..all
         };
-        assert_eq!(times(untold).started_at.unix_ms(), 3);
-        let file = times(Told {
+        assert_eq!(times(without_times).started_at.unix_ms(), 3);
+        let file = times(SourceTimes {
             variables: None,
-            ..untold
+            ..without_times
         });
         assert_eq!((file.started_at.unix_ms(), file.repeatable), (4, false));
         let clock = times(NOTHING);
@@ -125,18 +125,18 @@ mod tests {
 
     #[test]
     fn a_given_start_moves_the_reports_times() {
-        let told = Told {
+        let sources = SourceTimes {
             flag: at(1_000),
             report_start: at(5_000),
             report_end: at(5_700),
             ..NOTHING
         };
-        let moved = times(told);
+        let moved = times(sources);
         assert_eq!((moved.shift_ms, moved.finished_at), (-4_000, at(1_700)));
         assert_eq!(
-            times(Told {
+            times(SourceTimes {
                 duration_ms: Some(50),
-                ..told
+                ..sources
             })
             .finished_at,
             at(1_050)
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_run_never_ends_before_it_starts() {
         assert_eq!(
-            times(Told {
+            times(SourceTimes {
                 report_end: at(10),
                 file: at(20),
                 ..NOTHING
@@ -155,7 +155,7 @@ mod tests {
             None
         );
         assert_eq!(
-            times(Told {
+            times(SourceTimes {
                 flag: at(0),
                 duration_ms: Some(u64::MAX),
                 ..NOTHING

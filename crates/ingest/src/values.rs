@@ -1,4 +1,4 @@
-//! The values that a user gives beside a report, as flags or as fields, parsed once at the edge.
+//! Parses the values that a user gives beside a report, as flags or as fields.
 
 use assay_domain::recording::ShardIndex;
 
@@ -6,7 +6,7 @@ use crate::text::{self, BadText, one_line};
 
 /// Most shards of one run.
 const MOST_SHARDS: u32 = 10_000;
-/// Longest commit, author, suite, title, job or runner, in characters: a longer value of a user is refused, and one of CI
+/// Longest commit, author, suite, title, job or runner, in characters. A longer value of a user is refused; one of CI
 /// or a report is cut.
 pub(crate) const LONGEST_LINE: usize = 500;
 /// Longest commit message, in characters, by the same rule.

@@ -1,4 +1,4 @@
-//! What is checked before a body is read: key, rate and declared length, in this order.
+//! Checks before a body is read: key, rate and declared length, in this order.
 
 use actix_web::http::{
     Method,
@@ -11,9 +11,9 @@ use assay_access::{
 
 use crate::{app::Shared, error::IntakeError};
 
-/// A request that passed the checks. The expect handler leaves it in the request for the handler.
+/// A request that passed the checks. The expect handler attaches it to the request for the handler.
 #[derive(Debug, Clone)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedRequest {
     pub(crate) grant: IngestGrant,
 }
 
@@ -22,7 +22,7 @@ pub(crate) async fn admit(
     app: &std::sync::Arc<Shared>,
     method: &Method,
     headers: &HeaderMap,
-) -> Result<Admitted, IntakeError> {
+) -> Result<AdmittedRequest, IntakeError> {
     let header = authorization(headers);
     let presented = PresentedIngestKey::of_header(header.as_deref())?;
     let now = (app.clock)();
@@ -33,7 +33,7 @@ pub(crate) async fn admit(
             looking.directory.check(&presented, now)
         })
         .await??;
-    // Asking about a key is not an upload.
+    // Describing a key does not count as an upload.
     if *method == Method::POST
         && let Admission::Refused = app.limiter.admit(&grant.budget_id(), now).await
     {
@@ -46,10 +46,10 @@ pub(crate) async fn admit(
     if declared_length(headers).is_some_and(|length| length > app.limits.wire_bytes) {
         return Err(too_long(app.limits.wire_bytes));
     }
-    Ok(Admitted { grant })
+    Ok(AdmittedRequest { grant })
 }
 
-/// The refusal of a body that is too long on the wire.
+/// The error for a body that is too long before it is unpacked.
 pub(crate) fn too_long(limit: u64) -> IntakeError {
     IntakeError::TooLarge {
         what: "The body",
@@ -57,7 +57,7 @@ pub(crate) fn too_long(limit: u64) -> IntakeError {
     }
 }
 
-/// Bytes in words.
+/// A number of bytes in words.
 pub(crate) fn in_words(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
@@ -69,7 +69,7 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// The value of the header; of several, what a proxy would join them to, which is no key.
+/// The value of the header. Several values are joined as a proxy would join them, which is not a valid key.
 fn authorization(headers: &HeaderMap) -> Option<Vec<u8>> {
     headers
         .get_all(header::AUTHORIZATION)

@@ -1,4 +1,4 @@
-//! What the routes work with.
+//! The dependencies and shared state of the routes.
 
 use std::{
     sync::{
@@ -21,22 +21,23 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::{error::IntakeError, limits::Limits, metrics::UploadMetrics, upload::StoringPace};
 
-/// How long the look-up of a key may wait, and take.
+/// Time limits for the look-up of a key.
 const LOOK_UP: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
-/// Threads that look keys up.
+/// Threads that look up keys.
 const LOOK_UPS: usize = 2;
-/// How long storing may take once its turn has come. What has begun is finished, though its client is told to ask again.
+/// Time limit for storing an upload after its turn has begun. The store continues past it, but the client gets a retry
+/// answer.
 const STORED_WITHIN: Duration = Duration::from_secs(600);
 /// The unit in which memory is admitted.
 const MEMORY_UNIT: u64 = 1 << 20;
 
-/// Tells the time of a request.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What the routes work with; its clones share everything.
+/// The dependencies and shared state of the routes. Clones share it.
 #[derive(Clone)]
 pub struct App(pub(crate) Arc<Shared>);
 
@@ -44,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Arc<dyn IngestKeys>,
     pub(crate) recorder: Arc<dyn Recorder>,
     pub(crate) judge: Arc<dyn Diagnose>,
-    /// What the failures of a report are explained by.
+    /// The stored runs that explain the failures of a report.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) directory: IngestDirectory,
     pub(crate) limiter: Arc<dyn RateLimiter>,
@@ -52,22 +53,22 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
-    /// Admits look-ups of keys.
+    /// Admission control for look-ups of keys.
     pub(crate) look_ups: AdmissionControl<AdmissionShare>,
-    /// Admits uploads to be stored: one of a project at a time, in the order in which they came.
+    /// Admission control for storing: one upload per project at a time, in order of arrival.
     pub(crate) turns: AdmissionControl<ProjectId>,
-    /// How long storing takes.
+    /// The average duration of storing.
     pub(crate) pace: StoringPace,
-    /// Whether the server stops.
+    /// Whether the server is stopping.
     closing: watch::Sender<bool>,
     /// Memory for parsing, in units.
     memory: Arc<Semaphore>,
-    /// Bytes of temporary files.
+    /// Bytes of temporary files in use.
     spooled: AtomicU64,
 }
 
 impl App {
-    /// An application that stores reports in `database`, judged by `judge`, for its ingest keys.
+    /// Creates the application: `database` stores the reports and the ingest keys, `judge` computes the verdicts.
     pub fn new<D: IngestKeys + Recorder + Store + 'static>(
         database: Arc<D>,
         judge: Arc<dyn Diagnose>,
@@ -109,20 +110,20 @@ impl App {
 }
 
 impl App {
-    /// Takes no more uploads: those that wait for their turn are told to come again, those that are being stored are finished.
+    /// Stops accepting uploads. Uploads that wait for their turn get a retry answer; running ones finish.
     pub fn close(&self) {
         self.0.closing.send_replace(true);
     }
 }
 
 impl Shared {
-    /// Completes once the server stops.
+    /// Completes when the server is stopping.
     pub(crate) async fn closed(&self) {
-        // The sender lives as long as this value.
+        // `self` owns the sender, so the channel cannot close.
         let _ = self.closing.subscribe().wait_for(|is_closing| *is_closing).await;
     }
 
-    /// Whether the server stops.
+    /// Whether the server is stopping.
     pub(crate) fn is_closing(&self) -> bool {
         *self.closing.borrow()
     }
@@ -148,7 +149,7 @@ impl Shared {
         })
     }
 
-    /// Takes room for temporary files, given back with the value.
+    /// Reserves space for temporary files, released on drop.
     pub(crate) fn spool(self: &Arc<Self>) -> SpoolRoom {
         SpoolRoom {
             app: Arc::clone(self),
@@ -157,20 +158,20 @@ impl Shared {
     }
 }
 
-/// Memory that an upload may use, given back on drop.
+/// Memory that an upload may use, released on drop.
 pub(crate) struct MemoryPermit {
     _permit: tokio::sync::OwnedSemaphorePermit,
     _reserved: crate::metrics::Reserved,
 }
 
-/// Room for one upload's temporary file, given back on drop.
+/// Space for one upload's temporary file, released on drop.
 pub(crate) struct SpoolRoom {
     app: Arc<Shared>,
     bytes: u64,
 }
 
 impl SpoolRoom {
-    /// Takes room for this many more bytes.
+    /// Reserves `bytes` more.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), IntakeError> {
         let most = self.app.limits.spool_bytes;
         let grown = self
@@ -181,7 +182,7 @@ impl SpoolRoom {
             });
         if grown.is_err() {
             return Err(IntakeError::Busy {
-                what: "The uploads under way fill the room for bodies",
+                what: "The running uploads use all space for bodies",
                 after_s: 10,
             });
         }

@@ -1,4 +1,4 @@
-//! A body on its way from the wire into an unlinked temporary file.
+//! Receives a body from the connection into an unlinked temporary file.
 
 use std::{
     fs::File,
@@ -16,17 +16,17 @@ use crate::{
     limits::PACE,
 };
 
-/// How much is gathered before it is written.
+/// Bytes that are buffered before each write.
 const PIECE: usize = 1 << 20;
 
-/// A body that arrived whole. Its file has no name and goes with the value.
+/// A complete body. Its file has no name and is deleted with the value.
 pub(crate) struct ReceivedBody {
     pub(crate) file: File,
     pub(crate) bytes: u64,
     _room: SpoolRoom,
 }
 
-/// Receives a body. Bounded in length, in time and in the room that all bodies share.
+/// Receives a body. Its length, its time and the space of all bodies are bounded.
 pub(crate) async fn receive(app: &Arc<Shared>, mut payload: Payload) -> Result<ReceivedBody, IntakeError> {
     let limits = &app.limits;
     let mut room = app.spool();
@@ -70,7 +70,7 @@ pub(crate) async fn receive(app: &Arc<Shared>, mut payload: Payload) -> Result<R
     })
 }
 
-/// Writes the piece on a thread that may block, and empties it.
+/// Writes the buffer on a blocking thread and empties it.
 async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), IntakeError> {
     let written = web::block(move || {
         file.write_all(&piece)?;
@@ -83,7 +83,7 @@ async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), In
         .map_err(IntakeError::Spool)
 }
 
-/// Whether a body arrives quickly enough: so many bytes in each window.
+/// Checks that a body arrives fast enough: a minimum of bytes in each window.
 struct Pace {
     by: tokio::time::Instant,
     came: u64,
@@ -104,7 +104,7 @@ impl Pace {
         self.check()
     }
 
-    /// Begins the next window where this one is over.
+    /// Begins the next window if this one is over.
     fn check(&mut self) -> Result<(), IntakeError> {
         if tokio::time::Instant::now() < self.by {
             return Ok(());

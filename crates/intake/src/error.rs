@@ -1,4 +1,4 @@
-//! Why an upload is refused or fails, and the one place that knows the HTTP statuses.
+//! Errors of uploads. Only this file maps them to HTTP statuses.
 
 use std::{error::Error, fmt::Write as _, io};
 
@@ -18,27 +18,27 @@ use assay_listener::{Rejected, RequestId};
 use assay_reports::ReadError;
 use serde::Serialize;
 
-/// Why an upload is not stored.
+/// The reason why an upload is not stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IntakeError {
     #[error(transparent)]
     Refused(#[from] IngestRefusal),
     #[error("There is no such route; reports go to POST /ingest/v1/reports.")]
     NoSuchRoute,
-    #[error("This route takes {allow} only.")]
+    #[error("This route accepts only {allow}.")]
     NoSuchMethod { allow: &'static str },
     #[error("{name}: {rule}.")]
     BadField {
         /// The field or part of the request.
         name: String,
-        /// What is wrong or expected.
+        /// The problem or the expected value.
         rule: String,
     },
     #[error("The body is not complete multipart/form-data: {0}.")]
     BadMultipart(String),
     #[error("The body ended before it was complete; send it again.")]
     Truncated,
-    #[error("The body does not unpack: {0}.")]
+    #[error("The body cannot be unpacked: {0}; send it again.")]
     DoesNotUnpack(io::Error),
     #[error("The content coding is not supported; send gzip, zstd or none.")]
     UnsupportedCoding,
@@ -49,7 +49,7 @@ pub(crate) enum IntakeError {
     )]
     TooSlow,
     #[error(
-        "The key is one of the project {key_project:?}, and the request names another one; use that project's key."
+        "The key belongs to the project {key_project:?}, but the request names another one; use that project's key."
     )]
     WrongProject { key_project: String },
     #[error(transparent)]
@@ -66,7 +66,7 @@ pub(crate) enum IntakeError {
     NotAllowed(#[from] RuleViolation),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("The key sent more uploads than a minute admits; try again in {after_s} s.")]
+    #[error("The key sent more uploads than its limit per minute; try again in {after_s} s.")]
     RateLimited { after_s: u64 },
     #[error("{what}; try again in {after_s} s.")]
     Busy { what: &'static str, after_s: u64 },
@@ -103,11 +103,11 @@ impl From<Rejected> for IntakeError {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ErrorBody<'a> {
-    /// What is wrong, in a sentence that may be reworded.
+    /// The problem, in a sentence that may be reworded.
     error: String,
-    /// What is wrong, in a word that does not change.
+    /// The problem, in a word that does not change.
     code: &'static str,
-    /// The report at fault.
+    /// The report with the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     /// The line in it, from 1.
@@ -116,7 +116,7 @@ pub(crate) struct ErrorBody<'a> {
 }
 
 impl IntakeError {
-    /// A field that is not what it should be.
+    /// An invalid field.
     pub(crate) fn bad(name: &str, rule: impl ToString) -> Self {
         Self::BadField {
             name: name.to_owned(),
@@ -124,7 +124,7 @@ impl IntakeError {
         }
     }
 
-    /// The response that tells the client.
+    /// The response for the client.
     pub(crate) fn response(&self) -> HttpResponse {
         let (status, code) = self.status_and_code();
         let mut response = HttpResponseBuilder::new(status);
@@ -164,7 +164,8 @@ impl IntakeError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of the server, its disk or its database with its causes. A refusal is the client's and is not logged.
+    /// Logs a failure of the server, its disk or its database with its causes. A refusal is the client's error and is
+    /// not logged.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         let is_a_failure = matches!(
             self,
@@ -176,7 +177,7 @@ impl IntakeError {
         let mut causes = self.to_string();
         let mut error: &dyn Error = self;
         while let Some(source) = error.source() {
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             let _ = write!(causes, ": {source}");
             error = source;
         }
@@ -255,14 +256,14 @@ impl IntakeError {
         }
     }
 
-    /// What the client reads. Failures of the server say nothing of their cause.
+    /// The message for the client. It never reveals the cause of a server failure.
     fn sentence(&self) -> String {
         match self {
             Self::Refused(IngestRefusal::MissingKey) => {
                 "Send the project's ingest key in the Authorization header, as: Bearer svc_…".to_owned()
             }
             Self::Refused(IngestRefusal::WrongKeyType) => {
-                "This is a read key; use the project's ingest key, which `assay key create-ingest` makes."
+                "This is a read key; use the project's ingest key, which `assay key create-ingest` creates."
                     .to_owned()
             }
             Self::Refused(IngestRefusal::InvalidKey) | Self::NotRecorded(RecordError::NoProject(_)) => {
@@ -276,13 +277,13 @@ impl IntakeError {
             }
             Self::Store(StoreError::Unreachable(_))
             | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_))) => {
-                "The database cannot be reached now; send the report again, which stores it once.".to_owned()
+                "The database is unreachable; send the report again. It is stored only once.".to_owned()
             }
             Self::NotRecorded(RecordError::NotJudged(_)) => {
-                "The report is stored, and its verdicts are not up to date yet; send it again, which stores it once."
+                "The report is stored, but its verdicts are not up to date yet; send it again. It is stored only once."
                     .to_owned()
             }
-            Self::Spool(_) => "The server has no room for the upload now; try again later.".to_owned(),
+            Self::Spool(_) => "The server has no space for the upload; try again later.".to_owned(),
             Self::Store(_) | Self::NotRecorded(RecordError::Store(_)) | Self::Aborted | Self::Json(_) => {
                 "The server failed to store the report; send it again later.".to_owned()
             }

@@ -1,4 +1,4 @@
-//! The fields of an upload: what the client says beside the report files. The parsers are those of `assay import`.
+//! The fields of an upload beside the report files. The parsers are those of `assay import`.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) const NAMES: [&str; 21] = [
     "testedRevision",
 ];
 
-/// How many bytes a field of this name may have; the limits in characters are checked once it is text.
+/// The longest field of this name in bytes. Limits in characters are checked after decoding.
 pub(crate) fn longest(name: &str) -> usize {
     match name {
         "ci" => CI_BYTES,
@@ -50,7 +50,7 @@ pub(crate) fn longest(name: &str) -> usize {
     }
 }
 
-/// The fields as they arrive: each known, and given once.
+/// The fields as received. Each name is known and occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct RawFields(BTreeMap<String, String>);
 
@@ -99,15 +99,15 @@ impl RawFields {
 pub(crate) struct Fields {
     pub(crate) flags: Flags,
     pub(crate) ci: CiContext,
-    /// Which variable each value of `ci` came from: (value, variable).
+    /// The variable of each value of `ci`: (value, variable).
     pub(crate) sources: Vec<(String, String)>,
     pub(crate) format: Option<Format>,
     pub(crate) root: Option<String>,
     pub(crate) known_files: Option<KnownFiles>,
-    /// The project that the key must be of.
+    /// The project that the key must belong to.
     pub(crate) project: Option<String>,
     pub(crate) dry_run: bool,
-    /// Whether the answer explains the report's failures.
+    /// Whether the answer includes the causes of the report's failures.
     pub(crate) failures: bool,
 }
 
@@ -189,7 +189,7 @@ fn known_files(text: &str) -> Result<KnownFiles, std::convert::Infallible> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// The field `ci`: what the client read from CI's variables. Values that a later client adds are ignored.
+/// The field `ci`: the values that the client took from CI's variables. Values that a later client adds are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct CiValues {
@@ -244,7 +244,7 @@ impl CiValues {
     }
 }
 
-/// A shard as CI names it: `2/5`, or `2` where it does not say of how many.
+/// A shard as CI names it: `2/5`, or `2` without the total.
 fn ci_shard(text: &str) -> Result<ShardIndex, String> {
     match text.parse() {
         Ok(index @ 1..) => Ok(ShardIndex { index, total: None }),

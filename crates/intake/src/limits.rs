@@ -1,47 +1,47 @@
-//! How much an upload, and all uploads together, may take.
+//! Limits of one upload and of all uploads together.
 
 use std::time::Duration;
 
-/// The limits of uploads. [`Limits::default`] has those of the documentation.
+/// The limits of uploads. [`Limits::default`] returns the documented ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a body on the wire.
     pub wire_bytes: u64,
-    /// Bytes of a body's files and fields after unpacking.
+    /// Unpacked bytes of a body's files and fields.
     pub unpacked_bytes: u64,
     /// Files of an upload.
     pub files: usize,
-    /// Bytes of temporary files, those of all uploads together.
+    /// Bytes of temporary files of all uploads together.
     pub spool_bytes: u64,
-    /// Bytes of memory for parsing, that of all uploads together.
+    /// Bytes of memory for parsing of all uploads together.
     pub memory_bytes: u64,
-    /// How long an upload waits for memory.
+    /// Time limit for waiting for memory.
     pub memory_within: Duration,
-    /// Uploads of one project that wait for their turn.
+    /// Waiting uploads of one project.
     pub waiting: usize,
-    /// How long an upload waits for its turn.
+    /// Time limit for waiting for a turn.
     pub turn_within: Duration,
-    /// Projects that are written at the same time.
+    /// Uploads that are stored in parallel, each into a different project.
     pub writers: usize,
-    /// How long a body may take in all.
+    /// Time limit for receiving a body.
     pub body_within: Duration,
-    /// How many bytes must arrive in each `PACE`.
+    /// Bytes that must arrive in each `PACE`.
     pub bytes_a_pace: u64,
 }
 
-/// The time in which a part of a body must arrive.
+/// The window in which a minimum of bytes must arrive.
 pub(crate) const PACE: Duration = Duration::from_secs(10);
-/// How many times its unpacked size an upload needs while it is parsed: its files, and four times as much to read them.
+/// Parsing memory as a multiple of the unpacked size: the files, and four times as much to read them.
 pub(crate) const PARSING_FACTOR: u64 = 5;
 /// Characters of a field.
 pub(crate) const FIELD_CHARACTERS: usize = 2_000;
-/// Characters of the field `message`, as for `assay import`.
+/// Characters of the field `message`, as in `assay import`.
 pub(crate) const MESSAGE_CHARACTERS: usize = assay_ingest::values::LONGEST_MESSAGE;
 /// Bytes of the field `ci`.
 pub(crate) const CI_BYTES: usize = 64 << 10;
 /// Bytes of the field `knownFiles`.
 pub(crate) const KNOWN_FILES_BYTES: usize = 4 << 20;
-/// Fields of an upload: more than there are names.
+/// Fields of an upload; there are fewer names.
 pub(crate) const FIELDS: usize = 64;
 /// Characters of a file's name.
 pub(crate) const NAME_CHARACTERS: usize = 300;

@@ -10,12 +10,12 @@ use prometheus_client::{
     registry::Unit,
 };
 
-/// Upper bounds in seconds: from a small report to one that waited for its turn.
+/// Histogram bounds in seconds: from a small report to one that waited long for its turn.
 const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 /// Counters of this process.
 pub(crate) struct UploadMetrics {
-    stored: Family<Stored, Counter>,
+    stored: Family<StoredLabels, Counter>,
     last: Family<OfProject, Gauge>,
     seconds: Family<InPhase, Histogram>,
     waiting: Gauge,
@@ -23,11 +23,11 @@ pub(crate) struct UploadMetrics {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Stored {
+struct StoredLabels {
     effect: &'static str,
 }
 
-/// A project by its id: its name may change.
+/// Labels the project by its id, since its name may change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfProject {
     project: String,
@@ -42,15 +42,15 @@ struct InPhase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 #[expect(non_camel_case_types, reason = "the names are the label's values")]
 pub(crate) enum Phase {
-    /// The body arrives.
+    /// Receiving the body.
     receive,
-    /// It is unpacked and parsed.
+    /// Unpacking and parsing.
     parse,
-    /// It waits for its turn.
+    /// Waiting for its turn.
     wait,
-    /// It is stored.
+    /// Storing.
     store,
-    /// Its project is judged.
+    /// Judging its project.
     judge,
 }
 
@@ -96,9 +96,9 @@ impl UploadMetrics {
         metrics
     }
 
-    /// Counts an upload that was stored, or that changed nothing.
+    /// Counts an upload that was stored or had no effect.
     pub(crate) fn stored(&self, effect: &'static str, project: ProjectId, now: Timestamp) {
-        self.stored.get_or_create(&Stored { effect }).inc();
+        self.stored.get_or_create(&StoredLabels { effect }).inc();
         let of = OfProject {
             project: project.to_string(),
         };
@@ -112,18 +112,18 @@ impl UploadMetrics {
             .observe(took.as_secs_f64());
     }
 
-    /// Counts an upload as waiting until what is returned is dropped.
+    /// Counts an upload as waiting until the returned guard is dropped.
     pub(crate) fn waiting(&self) -> Reserved {
         Reserved::of(&self.waiting, 1)
     }
 
-    /// Counts memory as reserved until what is returned is dropped.
+    /// Counts memory as reserved until the returned guard is dropped.
     pub(crate) fn reserved(&self, bytes: u64) -> Reserved {
         Reserved::of(&self.memory, i64::try_from(bytes).unwrap_or(i64::MAX))
     }
 }
 
-/// An amount that a gauge shows until this is dropped.
+/// Increases a gauge until it is dropped.
 pub(crate) struct Reserved(Gauge, i64);
 
 impl Reserved {

@@ -1,6 +1,6 @@
-//! The OpenAPI document of the ingest routes, written from the code's own types, fields and errors.
+//! The OpenAPI document of the ingest routes, generated from the code's types, fields and errors.
 //!
-//! It is checked in as `docs/ingest-openapi.json`. The test here fails when it is out of date; this writes it again:
+//! It is checked in as `docs/ingest-openapi.json`. The test here fails if it is out of date. This command writes it:
 //!
 //! ```sh
 //! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-intake openapi
@@ -34,33 +34,29 @@ use crate::{
 };
 
 const INTRODUCTION: &str = "\
-Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…`, the ingest key of one project, which \
-`assay key create-ingest` makes. It writes into that project and reads nothing.
+Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…` with the ingest key of one \
+project. `assay key create-ingest` creates the key. It can only store reports in that project.
 
-- An upload is stored whole or not at all, and the answer comes once it is stored. The same upload again changes nothing, so a \
-client may repeat a request whose answer was lost.
-- An error's `code` is stable; its sentence may be reworded. `file` and `line` are there where a report is at fault.
-- Repeat 408, 429, 500 and 503 only, after `Retry-After` where it is given. Every other error comes again.
+- An upload is stored as a whole or not at all, before the answer is sent. Repeating an upload changes nothing, so a client may \
+repeat a request whose answer was lost.
+- An error's `code` is stable; its sentence may be reworded. `file` and `line` are present if a report is the cause.
+- Repeat only 408, 429, 500 and 503, after `Retry-After` if it is present. Every other error would occur again.
 - Answers may get further fields; ignore those that you do not know.";
 
-/// A field of an upload: what it is, and an example of it.
+/// A field of an upload: name, description and example.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
 const FIELDS: [Field; 21] = [
     Field(
         "runKey",
-        "What all shards of one CI run have in common and no other run has, such as the build's id.",
+        "The key that all shards of one run share, such as the build's id. No other run may have it.",
         "build-812",
     ),
-    Field(
-        "shard",
-        "The part of the run that this report is: number and total.",
-        "2/5",
-    ),
+    Field("shard", "The shard of this report: number and total.", "2/5"),
     Field(
         "suite",
-        "What tells several reports of one build apart; each suite of a build is a run.",
+        "A name that separates several runs of one build; each suite of a build is a run.",
         "e2e",
     ),
     Field("branch", "The branch.", "main"),
@@ -71,7 +67,7 @@ const FIELDS: [Field; 21] = [
     ),
     Field(
         "testedRevision",
-        "The revision that was tested, where it is not the commit: a merge commit of a pull request.",
+        "The tested revision, if it differs from the commit: for a merge commit of a pull request, its head.",
         "0a1b2c3",
     ),
     Field("message", "The commit's message.", "Round totals half up"),
@@ -86,47 +82,47 @@ const FIELDS: [Field; 21] = [
     ),
     Field(
         "startedAt",
-        "When the run started, in RFC 3339. Without it the report says so, else the time of the upload is taken.",
+        "The start of the run, in RFC 3339. By default the start in the report, else the time of the upload.",
         "2026-11-20T10:00:00Z",
     ),
     Field(
         "durationMs",
-        "How long the run took, in whole milliseconds.",
+        "The duration of the run, in whole milliseconds.",
         "1500",
     ),
     Field(
         "format",
-        "The reports' format, or `auto`, which recognises each file's.",
+        "The reports' format, or `auto`, which recognizes the format of each file.",
         "junit",
     ),
     Field(
         "root",
-        "The checkout's folder as the reports write it; it is taken off the paths.",
+        "The checkout's folder as the reports write it. It is removed from the paths.",
         "/home/runner/work/shop",
     ),
     Field(
         "ci",
-        "JSON: what CI's variables say. `job` and `runner` together are the sender. `sources` lists [value, variable].",
+        "JSON: values of CI's variables. `job` and `runner` together identify the sender. `sources` lists [value, variable].",
         r#"{"provider": "github-actions", "job": "test", "runner": "runner-1", "attempt": 1, "sources": [["branch", "GITHUB_REF_NAME"]]}"#,
     ),
     Field(
         "knownFiles",
-        "The checkout's files, one path a line: finds files for reports that name only classes.",
+        "The checkout's files, one path per line. They give files to tests of reports that name only classes.",
         "src/totals.test.ts\nsrc/test/java/org/shop/OrderTest.java",
     ),
     Field(
         "project",
-        "Name or id of the project that the key must be of; another one is refused.",
+        "Name or id of the project that the key must belong to. Any other project is refused.",
         "web",
     ),
     Field(
         "dryRun",
-        "`true`: the report is read and answered, and nothing is stored.",
+        "`true`: the report is read and answered, but not stored.",
         "false",
     ),
     Field(
         "failures",
-        "`true`: the answer says whose the failures of this report are.",
+        "`true`: the answer includes the causes of this report's failures.",
         "true",
     ),
 ];
@@ -166,7 +162,7 @@ fn every_text_may_be_as_long_as_described_and_no_longer() {
         fields::Fields::try_from(raw)
     };
     for field in &FIELDS {
-        // The length of these two is checked while they arrive.
+        // These two are checked while they arrive.
         if let (Some(most), false) = (field.most(), ["ci", "knownFiles"].contains(&field.0)) {
             assert!(parsed(field.0, most).is_ok(), "{}", field.0);
             assert!(parsed(field.0, most + 1).is_err(), "{}", field.0);
@@ -176,7 +172,7 @@ fn every_text_may_be_as_long_as_described_and_no_longer() {
 
 #[test]
 fn every_error_of_the_table_is_described() {
-    // The table's lines, each with a status and a code.
+    // The rows of the table, each with a status and a code.
     let table = include_str!("error.rs");
     let codes: BTreeSet<_> = table
         .split("(StatusCode::")
@@ -221,7 +217,7 @@ fn document() -> Value {
         },
         "servers": [{
             "url": format!("{{origin}}{BASE}"),
-            "variables": {"origin": {"default": "http://127.0.0.1:8081", "description": "Where the listener is."}},
+            "variables": {"origin": {"default": "http://127.0.0.1:8081", "description": "The address of the listener."}},
         }],
         "security": [{"ingestKey": []}],
         "paths": {below(REPORTS): {"post": store_reports()}, below(KEY): {"get": describe_key()}},
@@ -243,7 +239,7 @@ fn store_reports() -> Value {
                 json!({
                     "type": "array", "minItems": 1, "items": {"type": "string", "contentMediaType": "application/octet-stream"},
                     "description": format!(
-                        "The report files. Every part with a file name is one, whatever the part is called. Names are \
+                        "The report files. Every part with a file name is a report, whatever the part's name. Names are \
                          relative, with `/` and without `..`, at most {NAME_CHARACTERS} characters."
                     ),
                 }),
@@ -257,7 +253,7 @@ fn store_reports() -> Value {
     let mut responses = refusals(|_| true);
     responses.insert(
         "200".to_owned(),
-        answer("Nothing changed: it was stored before, or this is a dry run."),
+        answer("Nothing changed: the report was stored before, or this is a dry run."),
     );
     responses.insert("201".to_owned(), answer("Stored."));
     json!({
@@ -267,7 +263,7 @@ fn store_reports() -> Value {
             content type the body is one report, and the fields are query parameters.",
         "parameters": FIELDS.iter().map(|field| json!({
             "name": field.0, "in": "query", "required": false, "schema": field.schema(),
-            "description": "Only where the body is one report.",
+            "description": "Only if the body is one report.",
         })).chain([json!({
             "name": "Content-Encoding", "in": "header", "required": false,
             "schema": {"type": "string", "enum": ["gzip", "zstd", "identity"]},
@@ -284,7 +280,7 @@ fn store_reports() -> Value {
 }
 
 fn describe_key() -> Value {
-    // What concerns a body or a report does not come here.
+    // Errors of a body or a report cannot occur here.
     let mut responses = refusals(|error| {
         matches!(
             error,
@@ -301,14 +297,14 @@ fn describe_key() -> Value {
     );
     json!({
         "operationId": "describeKey",
-        "summary": "Describe the key that asks",
+        "summary": "Describe the request's key",
         "description": "Answers HEAD, too. It does not count as an upload.",
         "responses": responses,
     })
 }
 
 impl Field {
-    /// How many characters it may have, where that is not plain from its kind.
+    /// The longest value in characters, unless the field's kind determines it.
     fn most(&self) -> Option<usize> {
         match self.0 {
             "branch" | "project" => Some(NAME_CHARS),
@@ -346,7 +342,7 @@ fn answer(description: &str, schema: &str) -> Value {
     json!({"description": description, "content": {"application/json": {"schema": schema}}})
 }
 
-/// The responses to requests that are refused or fail, each status with its codes.
+/// The responses to refused and failed requests: each status with its codes.
 fn refusals(counts: impl Fn(&IntakeError) -> bool) -> Map<String, Value> {
     let mut statuses = BTreeMap::<String, BTreeMap<&str, &str>>::new();
     for (error, when) in errors().iter().filter(|(error, _)| counts(error)) {
@@ -370,7 +366,7 @@ fn refusals(counts: impl Fn(&IntakeError) -> bool) -> Map<String, Value> {
     responses.collect()
 }
 
-/// One error for each code that has a meaning of its own, and when it comes.
+/// One error for each code, with its description.
 fn errors() -> Vec<(IntakeError, &'static str)> {
     let now = Timestamp::from_unix_ms(0);
     let broken = ReadError::Broken {
@@ -402,7 +398,7 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
         source: "".into(),
     };
     vec![
-        (IngestRefusal::MissingKey.into(), "There is no bearer key."),
+        (IngestRefusal::MissingKey.into(), "The request has no bearer key."),
         (
             IngestRefusal::InvalidKey.into(),
             "The key is unknown or malformed.",
@@ -431,7 +427,7 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
                 what: "",
                 limit: String::new(),
             },
-            "A limit is exceeded, which the error names.",
+            "A limit is exceeded; the error names it.",
         ),
         (
             IntakeError::TooSlow,
@@ -441,17 +437,17 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
             IntakeError::WrongProject {
                 key_project: String::new(),
             },
-            "The key is of another project than the field `project` names.",
+            "The key belongs to a project other than the one in the field `project`.",
         ),
         (
             RuleViolation::NotAPullRequest.into(),
-            "The key is for pull requests only, and the report is of none or of the stable branch.",
+            "The key is for pull requests only, and the report has no pull request or is of the stable branch.",
         ),
         (
             broken.into(),
-            "A file is recognised and cannot be read; `line` says where.",
+            "A file has a known format but cannot be read; `line` is the position.",
         ),
-        (unrecognised.into(), "A file is no report of a known format."),
+        (unrecognised.into(), "A file is not a report of a known format."),
         (
             IntakeError::NothingToStore,
             "The reports hold neither a test nor an error.",
@@ -470,11 +466,11 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
         ),
         (
             sharding_differs.into(),
-            "The run is stored whole and this is a shard of it, or the other way round.",
+            "The run is stored without shards and this is a shard of it, or the reverse.",
         ),
         (
             IntakeError::RateLimited { after_s: 1 },
-            "The key sent more uploads than a minute admits.",
+            "The key sent more uploads than its limit per minute.",
         ),
         (
             IntakeError::Busy { what: "", after_s: 1 },
@@ -485,13 +481,13 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
 }
 
 fn schemas() -> Map<String, Value> {
-    let mut noted = Vec::new();
-    register::<Answer>(&mut noted);
-    register::<KeyAnswer>(&mut noted);
-    register::<ErrorBody<'_>>(&mut noted);
-    let mut schemas: Map<_, _> = noted.into_iter().collect();
+    let mut schemas_by_name = Vec::new();
+    register::<Answer>(&mut schemas_by_name);
+    register::<KeyAnswer>(&mut schemas_by_name);
+    register::<ErrorBody<'_>>(&mut schemas_by_name);
+    let mut schemas: Map<_, _> = schemas_by_name.into_iter().collect();
     for (name, schema) in &mut schemas {
-        // Every field of an answer is always there; an error has a file and a line where a report is at fault.
+        // Every field of an answer is always present. Only an error about a report has a file and a line.
         if let (true, Some(properties)) = (*name != schema_name::<ErrorBody<'_>>(), schema.get("properties"))
         {
             schema["required"] = properties.as_object().unwrap().keys().cloned().collect();
@@ -504,11 +500,11 @@ fn schema_name<T: ToSchema>() -> String {
     T::name().into_owned()
 }
 
-fn register<T: ToSchema>(noted: &mut Vec<(String, Value)>) {
+fn register<T: ToSchema>(schemas_by_name: &mut Vec<(String, Value)>) {
     let mut schemas = Vec::new();
     T::schemas(&mut schemas);
     schemas.push((schema_name::<T>(), T::schema()));
-    noted.extend(
+    schemas_by_name.extend(
         schemas
             .into_iter()
             .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())),

@@ -1,7 +1,7 @@
-//! A received body, unpacked and split into report files and fields.
+//! Unpacks a received body and splits it into report files and fields.
 //!
-//! It is walked twice: once to measure what it unpacks to, which decides how much memory it is admitted with, and once to
-//! read it. Both walks read a piece at a time and are bounded.
+//! A first pass measures the unpacked size, which determines the memory to reserve. A second pass reads the body. Both
+//! passes read one piece at a time and are bounded.
 
 use std::{
     fs::File,
@@ -25,14 +25,15 @@ use crate::{
     limits::{FIELDS, Limits, NAME_CHARACTERS},
 };
 
-/// How much is unpacked at a time.
+/// Bytes that are unpacked at a time.
 const PIECE: usize = 64 << 10;
-/// The largest window of Zstandard, as a power of two: what its levels up to 19 use. A decoder takes that much memory.
+/// The largest window of Zstandard, as a power of two: enough for its levels up to 19. A decoder takes that much
+/// memory.
 const ZSTD_WINDOW: u32 = 23;
-/// What a body that is one report is called in messages.
+/// The file name of a raw body in messages.
 const RAW_NAME: &str = "report";
 
-/// How a body is to be read, as its head says.
+/// The encoding of a body, as its head declares it.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     coding: Coding,
@@ -87,7 +88,7 @@ impl Shape {
         Ok(Self { coding, form })
     }
 
-    /// Whether the body is one report, so that its fields are in the query.
+    /// Whether the body is one report. Its fields are then in the query.
     pub(crate) const fn is_raw(&self) -> bool {
         matches!(self.form, Form::Raw)
     }
@@ -111,19 +112,19 @@ impl Shape {
     }
 }
 
-/// What a walk over a body meets.
+/// Receives the parts of a body.
 trait Visit {
-    /// A report file begins.
+    /// Begins a report file.
     fn file(&mut self, name: String) -> Result<(), IntakeError>;
-    /// More of that file.
+    /// Continues that file.
     fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError>;
-    /// That file ends.
+    /// Ends that file.
     fn end(&mut self) -> Result<(), IntakeError>;
-    /// A whole field.
+    /// Receives a whole field.
     fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError>;
 }
 
-/// Measures how many bytes the files and fields of a body unpack to, files that are gzip themselves included.
+/// Measures the unpacked size of a body's files and fields, including files that are gzip themselves.
 pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<u64, IntakeError> {
     let mut measure = Measure {
         packed: 0,
@@ -146,26 +147,26 @@ pub(crate) fn collect(
     Ok((parts.files, parts.fields))
 }
 
-/// What the parts of a body unpack to.
+/// Measures the unpacked size of a body's parts.
 struct Measure {
-    /// Bytes of the parts as they are.
+    /// Bytes of the parts.
     packed: u64,
-    /// Bytes that the archives among them unpack to.
+    /// Unpacked bytes of the archives among them.
     archives: u64,
     limit: u64,
     archive: Archive,
 }
 
-/// Whether the present file is an archive, as its first bytes say.
+/// Whether the current file is an archive, by its first bytes.
 enum Archive {
     Unknown,
     No,
     Gzip(Box<GzWriter<Counter>>),
-    /// One that does not unpack. The parser says so with the file's name.
+    /// The archive is damaged. The parser reports that with the file's name.
     Broken,
 }
 
-/// Counts what an archive unpacks to, up to a limit.
+/// Counts the unpacked bytes of an archive, up to a limit.
 struct Counter {
     bytes: u64,
     most: u64,
@@ -236,7 +237,7 @@ impl Visit for Measure {
 
     fn end(&mut self) -> Result<(), IntakeError> {
         if let Archive::Gzip(archive) = &mut self.archive {
-            // What is cut off is read as far as it goes.
+            // An archive that is cut off is read up to its end.
             let ended = archive.try_finish();
             if ended.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
                 return Err(self.too_large());
@@ -252,7 +253,7 @@ impl Visit for Measure {
     }
 }
 
-/// The parts of a body.
+/// Collects the parts of a body.
 #[derive(Default)]
 struct Parts {
     files: Vec<SourceFile>,
@@ -368,7 +369,7 @@ fn walk_multipart(
     Ok(())
 }
 
-/// The name of a report file, which is shown in messages.
+/// The name of a report file in messages.
 fn file_name(name: &str) -> Result<String, IntakeError> {
     let is_sound = !name.is_empty()
         && !name.starts_with('/')
@@ -418,7 +419,8 @@ fn not_multipart(error: multer::Error) -> IntakeError {
     }
 }
 
-/// What a reader yields, a piece at a time. Between two pieces it is pending once: the parser takes over all that is ready.
+/// Streams a reader, one piece at a time. It is pending once between two pieces, because the parser takes over all
+/// ready data.
 struct Pieces {
     reader: Box<dyn Read + Send>,
     is_due: bool,
@@ -444,7 +446,7 @@ impl Stream for Pieces {
     }
 }
 
-/// Completes a future over [`Pieces`], which goes on whenever it is polled.
+/// Completes a future over [`Pieces`], which is always ready at the second poll.
 fn complete<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

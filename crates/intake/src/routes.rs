@@ -1,4 +1,4 @@
-//! The routes, and the way of every request.
+//! The routes, and the checks of every request.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) const KEY: &str = "/ingest/v1/key";
 const NO_ROUTE: &str = "(no route)";
 const NO_METHOD: &str = "(no method)";
 
-/// Mounts the ingest routes on an actix application, which is one worker's.
+/// Mounts the ingest routes on one worker's actix application.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config.default_service(web::to(move |request: HttpRequest, payload: Payload| {
@@ -39,13 +39,14 @@ pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     }
 }
 
-/// Decides whether a client that waits for `100 Continue` may send its body. A refusal is answered like any other one.
+/// Decides whether a client that waits for `100 Continue` may send its body. A refusal has the same answer as on the
+/// route.
 pub fn on_continue(app: App) -> Continue {
     Arc::new(move |request: Request| {
         let app = Arc::clone(&app.0);
         Box::pin(async move {
             if request.path() != REPORTS || request.method() != Method::POST {
-                // The handler refuses it, whatever the body is.
+                // The handler rejects it regardless of the body.
                 return Ok(request);
             }
             match before_body(&app, request.method(), request.headers(), request.uri().query()).await {
@@ -70,13 +71,13 @@ pub fn on_continue(app: App) -> Continue {
     })
 }
 
-/// The checks before a body is read, in their order.
+/// Runs the checks before a body is read, in their order.
 async fn before_body(
     app: &Arc<Shared>,
     method: &Method,
     headers: &header::HeaderMap,
     query: Option<&str>,
-) -> Result<(Admitted, Head), IntakeError> {
+) -> Result<(AdmittedRequest, Head), IntakeError> {
     let admitted = admit(app, method, headers).await?;
     if app.is_closing() {
         return Err(IntakeError::Busy {
@@ -110,7 +111,7 @@ async fn dispatch(app: Arc<Shared>, request: HttpRequest, payload: Payload) -> H
             }
         };
         if has_body && answering.is_reading_body() {
-            // The rest of the body is dropped, and with it the connection.
+            // The rest of the body is not read, so the connection closes.
             response
                 .head_mut()
                 .set_connection_type(actix_http::ConnectionType::Close);
@@ -143,8 +144,8 @@ async fn respond(
 ) -> Result<HttpResponse, IntakeError> {
     match route {
         REPORTS => {
-            // A client that waited for `100 Continue` is checked already.
-            let checked = request.extensions_mut().remove::<Admitted>();
+            // A client that waited for `100 Continue` was checked already.
+            let checked = request.extensions_mut().remove::<AdmittedRequest>();
             let query = request.uri().query();
             let (admitted, head) = match checked {
                 Some(admitted) => (admitted, Head::of(request.headers(), query.unwrap_or_default())?),
@@ -172,7 +173,7 @@ async fn respond(
 
 const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "private, no-store");
 
-/// The answer about the key that asks.
+/// The description of the request's key.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -182,11 +183,11 @@ pub(crate) struct KeyAnswer {
     key_id: assay_domain::id::KeyId,
     /// The key's name.
     name: Option<String>,
-    /// When it ceases to work.
+    /// The end of its validity.
     expires_at: Option<Timestamp>,
     /// Whether runs may have started more than 7 days ago.
     backfill: bool,
-    /// Whether it takes reports of pull requests only.
+    /// Whether it accepts only reports of pull requests.
     pull_requests_only: bool,
 }
 

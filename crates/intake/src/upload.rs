@@ -1,4 +1,4 @@
-//! An upload on its way from a received body to the store and to its answer.
+//! Processes an upload: from the received body to the store and the answer.
 
 use std::{
     sync::{
@@ -31,11 +31,11 @@ use crate::{
     parts,
 };
 
-/// How long a client that is refused a turn should wait at least, in seconds.
+/// The shortest wait before a retry, in seconds.
 const SHORTEST_RETRY_S: u64 = 5;
-/// How often it is looked whether uploads still wait before a judgement.
+/// Interval of checks for waiting uploads before a judgement.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
-/// How long uploads that wait may put a judgement off.
+/// The longest delay of a judgement by waiting uploads.
 const JUDGED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Receives, parses and stores an upload.
@@ -64,7 +64,7 @@ pub(crate) async fn store(
     app.metrics.spent(Phase::parse, began.elapsed());
     if parsed.wants_failures {
         let (reading, keyed) = (Arc::clone(app), grant.clone());
-        // Before the report is stored: its own run must not be among those that it is compared with.
+        // Runs before the report is stored, so that its own run is not compared with itself.
         parsed = blocking(move || explain(&reading, &keyed, parsed)).await?;
     }
     if parsed.dry_run {
@@ -79,7 +79,7 @@ pub(crate) async fn store(
 async fn in_turn(
     app: &Arc<Shared>,
     grant: &IngestGrant,
-    parsed: Parsed,
+    parsed: ParsedUpload,
 ) -> Result<(StatusCode, Answer), IntakeError> {
     app.pace
         .check(app.turns.places_taken(&grant.project), app.limits.turn_within)?;
@@ -96,7 +96,7 @@ async fn in_turn(
         record(&storing, &keyed, parsed)
     };
     let mut stored = std::pin::pin!(app.turns.run(project, work));
-    let Recorded {
+    let StoredUpload {
         imported,
         due,
         parsed,
@@ -122,15 +122,15 @@ async fn in_turn(
     Ok((status, Answer::stored(grant, imported, parsed)))
 }
 
-/// Judges the project after an upload. Where other uploads wait, one judgement after them is enough, and the client does not
-/// wait for it.
+/// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
+/// not wait for it.
 async fn judge_or_leave(
     app: &Arc<Shared>,
     project: ProjectId,
     due: DueJudgement,
 ) -> Result<VerdictChanges, IntakeError> {
     let others_wait = app.turns.places_taken(&project) > 0;
-    // A task of its own goes on where the client hangs up.
+    // A spawned task continues after the client disconnects.
     let judging = judge_in_turn(Arc::clone(app), project, due);
     if others_wait {
         actix_web::rt::spawn(async move {
@@ -144,7 +144,7 @@ async fn judge_or_leave(
     judged.map_err(|_| IntakeError::Aborted)?
 }
 
-/// Judges the project once no upload into it waits, or after a minute.
+/// Judges the project when no other upload into it waits, or after a minute.
 async fn judge_in_turn(
     app: Arc<Shared>,
     project: ProjectId,
@@ -165,7 +165,7 @@ async fn judge_in_turn(
         };
         match app.turns.run(project, work).await {
             Ok(judged) => return Ok(judged?),
-            // No turn came free; nothing was done.
+            // No turn was free. The job did not start.
             Err(Rejected::Overloaded) => actix_web::rt::time::sleep(CHECK_EVERY).await,
             Err(rejected @ (Rejected::TimedOut | Rejected::Panicked)) => return Err(rejected.into()),
         }
@@ -179,7 +179,7 @@ fn closing() -> IntakeError {
     }
 }
 
-/// Whether an upload's turn has begun or was given up: once begun, it is finished.
+/// Whether an upload's turn has begun or was given up. A turn that has begun is finished.
 #[derive(Default)]
 struct Turn(AtomicU8);
 
@@ -203,15 +203,15 @@ impl Turn {
     }
 }
 
-/// An upload that is stored.
-struct Recorded {
+/// A stored upload.
+struct StoredUpload {
     imported: Imported,
     due: Option<DueJudgement>,
-    parsed: Parsed,
+    parsed: ParsedUpload,
 }
 
 /// Stores the report and records the upload. Blocks.
-fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Recorded, IntakeError> {
+fn record(app: &Shared, grant: &IngestGrant, parsed: ParsedUpload) -> Result<StoredUpload, IntakeError> {
     let now = (app.clock)();
     let began = Instant::now();
     let StoredRecording { imported, due } = assay_ingest::store(
@@ -235,26 +235,26 @@ fn record(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Recorded,
         files: parsed.files,
         client: parsed.client.clone(),
     };
-    // The report is stored; its client must not send it again because the list of uploads lacks it.
+    // The report is stored. A failure to list the upload must not make its client send it again.
     if let Err(error) = app.keys.record_upload(&upload) {
         log::error!(
             "an upload into run {} was stored and not listed: {error}",
             imported.run_number
         );
     }
-    Ok(Recorded {
+    Ok(StoredUpload {
         imported,
         due,
         parsed,
     })
 }
 
-/// How long storing takes, by which it is known when a turn would come.
+/// The average duration of storing, to estimate the wait for a turn.
 #[derive(Default)]
 pub(crate) struct StoringPace(AtomicU64);
 
 impl StoringPace {
-    /// Refuses an upload with so many before it where its turn would come too late.
+    /// Refuses an upload if the estimated wait behind `before` uploads is too long.
     fn check(&self, before: usize, within: Duration) -> Result<(), IntakeError> {
         let each = Duration::from_micros(self.0.load(Ordering::Relaxed));
         let wait = each.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX));
@@ -267,7 +267,7 @@ impl StoringPace {
         Ok(())
     }
 
-    /// Takes a duration into the mean, the latest ones for most.
+    /// Adds a duration to the moving average.
     fn took(&self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX >> 4);
         let before = self.0.load(Ordering::Relaxed);
@@ -280,7 +280,7 @@ impl StoringPace {
     }
 }
 
-/// Does work on a thread that may block.
+/// Runs work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IntakeError> + Send + 'static,
 ) -> Result<T, IntakeError> {

@@ -1,4 +1,4 @@
-//! The user that Postgres runs as: it refuses root.
+//! The user that Postgres runs as. Postgres refuses to run as root.
 
 use std::{
     fs,
@@ -15,12 +15,12 @@ use crate::ClusterError;
 pub(crate) struct Account {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Whether it is another user than the one that this program runs as.
+    /// Whether it differs from the user of this program.
     foreign: bool,
 }
 
 impl Account {
-    /// This program's own user, or where that is root, the user `postgres`.
+    /// This program's own user, or the user `postgres` if this program runs as root.
     pub(crate) fn of_server() -> Result<Self, ClusterError> {
         let uid = rustix::process::geteuid().as_raw();
         if uid != 0 {
@@ -33,8 +33,8 @@ impl Account {
         Self::for_root(&fs::read_to_string("/etc/passwd").unwrap_or_default())
     }
 
-    /// The user that root starts Postgres as. Not `nobody`: other services run as that user, and the cluster trusts every
-    /// process of its own user.
+    /// The user for Postgres if this program runs as root. `nobody` is not used: other services run as that user, and
+    /// the cluster trusts every process of its own user.
     fn for_root(users: &str) -> Result<Self, ClusterError> {
         Self::listed(users, "postgres").ok_or(ClusterError::NoAccount)
     }
@@ -54,7 +54,7 @@ impl Account {
         })
     }
 
-    /// Whether the user may pass through every folder above and including `dir`.
+    /// Whether the user may enter `dir` and every folder above it.
     pub(crate) fn reaches(&self, dir: &Path) -> bool {
         !self.foreign
             || dir.ancestors().all(|folder| {
@@ -76,7 +76,7 @@ impl Account {
         owner == self.uid || owner == rustix::process::geteuid().as_raw()
     }
 
-    /// Gives a file or folder that this program made to the user.
+    /// Changes the owner of a file or folder that this program created.
     pub(crate) fn give(&self, path: &Path) -> Result<(), ClusterError> {
         if self.foreign {
             chown(path, Some(self.uid), Some(self.gid))

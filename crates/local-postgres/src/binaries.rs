@@ -1,4 +1,4 @@
-//! Where the programs of Postgres are.
+//! Finds the programs of Postgres.
 
 use std::{
     fs,
@@ -35,7 +35,7 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs: only in `PG_BIN` if it is set, else on `PATH`, then in the folders of packages, the newest
+    /// Finds the programs: only in `PG_BIN` if it is set, else on `PATH`, then in the folders of packages, newest
     /// first. Existing data need the version that wrote them.
     pub(crate) fn find(settings: &Settings, data: &Path) -> Result<Self, ClusterError> {
         let version = fs::read_to_string(data.join("PG_VERSION")).ok();
@@ -80,7 +80,7 @@ impl Binaries {
         }
     }
 
-    /// Where they lie.
+    /// Their folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -118,7 +118,7 @@ fn major(said: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The folders of a pattern with at most one `*`, the highest number in its place first.
+/// The folders of a pattern with at most one `*`. The highest number in its place comes first.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else {
         return vec![PathBuf::from(pattern)];

@@ -1,4 +1,4 @@
-//! Why there is no cluster.
+//! Errors of the cluster.
 
 use std::{
     io,
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// Why the private cluster could not be started or stopped.
+/// The reason why the private cluster could not be started or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There are no Postgres programs of a sufficient version.
@@ -19,7 +19,7 @@ pub enum ClusterError {
     NotFound {
         /// The unsuitable version that was found, in words.
         found: Option<String>,
-        /// The command that installs it here.
+        /// The command that installs it on this system.
         install: Option<String>,
     },
     /// The folder in `PG_BIN` has no Postgres programs, or an unsuitable version.
@@ -34,7 +34,7 @@ pub enum ClusterError {
         folder: PathBuf,
         /// The major version found there.
         found: Option<u32>,
-        /// The version that would do.
+        /// The required version.
         needed: String,
     },
     /// The data were written by a version of Postgres that is not installed.
@@ -42,21 +42,21 @@ pub enum ClusterError {
     OtherVersion {
         /// The version.
         needed: String,
-        /// Where the data lie.
+        /// The folder of the data.
         data: PathBuf,
     },
-    /// A file or folder could not be made or read.
+    /// A file or folder could not be created or read.
     #[error("could not {doing} {}", path.display())]
     Io {
         /// The failed operation.
         doing: &'static str,
         /// Its file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A file or folder of the cluster exists and is not private to the cluster's user.
+    /// A file or folder of the cluster exists but is not private to the cluster's user.
     #[error("{} belongs to another user, or other users may enter it", .0.display())]
     NotPrivate(PathBuf),
     /// Another program holds a lock of the cluster for too long.
@@ -68,10 +68,10 @@ pub enum ClusterError {
     Locked {
         /// The lock's file.
         file: PathBuf,
-        /// How long it was waited for.
+        /// The waiting time.
         waited: Duration,
     },
-    /// This program runs as root, and no other user exists that Postgres could run as.
+    /// This program runs as root, and there is no other user for Postgres.
     #[error(
         "Postgres refuses to run as root, and there is no user `postgres` to run it as; create that user with \
          `useradd --system --user-group postgres`, or start this program as another user"
@@ -84,14 +84,14 @@ pub enum ClusterError {
         data.display(), log.display()
     )]
     Damaged {
-        /// Where the data lie.
+        /// The folder of the data.
         data: PathBuf,
         /// Postgres' output.
         reason: String,
         /// Its log.
         log: PathBuf,
     },
-    /// Postgres ended instead of answering.
+    /// Postgres exited before it answered.
     #[error("Postgres ended while it started; its log is {}: {output}", log.display())]
     Ended {
         /// Its log.
@@ -110,7 +110,7 @@ pub enum ClusterError {
     /// Postgres did not answer in time.
     #[error("Postgres did not answer within {} s; its log is {}: {output}", waited.as_secs(), log.display())]
     NoAnswer {
-        /// How long it was waited for.
+        /// The waiting time.
         waited: Duration,
         /// Its log.
         log: PathBuf,
@@ -122,7 +122,7 @@ pub enum ClusterError {
     NotStopped {
         /// Its process id.
         pid: i32,
-        /// How long it was waited for.
+        /// The waiting time.
         waited: Duration,
     },
 }
@@ -158,7 +158,7 @@ impl ClusterError {
         }
     }
 
-    /// A failure of `doing` something on `path`.
+    /// A failure of the operation `doing` on `path`.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io {
             doing,

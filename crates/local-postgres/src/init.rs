@@ -1,4 +1,4 @@
-//! Making a cluster's data.
+//! Creates a cluster's data.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{ClusterError, ROLE, binaries::Binaries, layout::Layout};
 pub(crate) fn make_data(layout: &Layout, binaries: &Binaries) -> Result<(), ClusterError> {
     for abandoned in layout.abandoned_data() {
         if let Err(error) = remove_tree(&abandoned) {
-            // Its `initdb` still writes. The next start removes the rest.
+            // Its `initdb` is still writing. The next start removes the rest.
             log::warn!("{} was not removed: {error}", abandoned.display());
         }
     }
@@ -78,7 +78,7 @@ fn run(program: &'static str, mut command: Command, input: Option<&str>) -> Resu
     })
 }
 
-/// Removes a folder with everything in it, if it is there.
+/// Removes a folder with its contents, if it exists.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), ClusterError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! Installing Postgres with the system's package manager.
+//! Installs Postgres with the system's package manager.
 
 use std::{
     ffi::OsStr,
@@ -23,7 +23,7 @@ const MANAGERS: &[(&str, &[&[&str]])] = &[
     ("brew", &[&["install", "postgresql@17"]]),
 ];
 
-/// The commands that install Postgres here. `Display` writes them for a person to read or type.
+/// The commands that install Postgres on this system. `Display` writes them for a person to read or type.
 #[derive(Debug, Clone)]
 pub struct Installer {
     program: PathBuf,
@@ -32,7 +32,7 @@ pub struct Installer {
 }
 
 impl Installer {
-    /// The first package manager on `PATH` that is known.
+    /// The first known package manager on `PATH`.
     pub fn find(path: Option<&OsStr>) -> Option<Self> {
         MANAGERS.iter().find_map(|(name, commands)| {
             let needs_root = *name != "brew" && !rustix::process::geteuid().is_root();

@@ -15,15 +15,15 @@ use std::{
 
 use crate::{ClusterError, account::Account};
 
-/// How the name of a folder begins in which data are made.
+/// The prefix of folders in which data are created.
 const UNFINISHED: &str = "data.unfinished";
-/// The file that a program locks while it starts or stops the cluster.
+/// The lock file for starting and stopping the cluster.
 const GATE: &str = "start.lock";
-/// The file that every program locks, shared, while it uses the cluster.
+/// The lock file that all programs share while they use the cluster.
 const USERS: &str = "users.lock";
 const LOG: &str = "postgres.log";
 const GITIGNORE: &str = ".gitignore";
-/// Everything that Assay puts into the folder of a cluster.
+/// The names of all files that Assay creates in a cluster's folder.
 const CONTENTS: [&str; 7] = [
     "postgres",
     LOG,
@@ -34,14 +34,14 @@ const CONTENTS: [&str; 7] = [
     "demo.json",
     "demo.json.unfinished",
 ];
-/// How long a lock is waited for in silence.
+/// Waiting time for a lock before a message.
 const SILENT: Duration = Duration::from_secs(2);
-/// How often a lock is tried.
+/// The interval between attempts to take a lock.
 const STEP: Duration = Duration::from_millis(20);
 /// Longest path of a socket. macOS allows 104 bytes with the final NUL, Linux 108.
 const LONGEST_SOCKET_PATH: usize = 103;
 
-/// Where the parts of a cluster lie.
+/// The paths of a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     base: PathBuf,
@@ -56,18 +56,18 @@ impl Layout {
         let account = Account::of_server()?;
         let mut base = make(dir)?;
         let reached = if is_only_ours(&base) {
-            // The folder itself is given to the account later.
+            // The folder itself gets its owner later.
             base.parent().is_none_or(|parent| account.reaches(parent))
         } else {
             account.reaches(&base)
         };
         if !reached {
-            // Root's own folders are closed to the user that Postgres runs as.
+            // Folders of root are closed to the user that Postgres runs as.
             base = make(&Path::new("/var/lib/assay").join(short_name(&base)))?;
         }
         let mut socket_dir = base.join("postgres").join("socket");
         if socket(&socket_dir).as_os_str().len() >= LONGEST_SOCKET_PATH {
-            // Not the environment's temporary folder, because every program must use the same place.
+            // The temporary folder of the environment is not used, because all programs must use the same one.
             socket_dir = Path::new("/tmp").join(format!("assay-{}", short_name(&base)));
         }
         Ok(Self {
@@ -80,7 +80,7 @@ impl Layout {
     /// Closes the cluster's folders to other users. Requires the gate lock: between its creation and its transfer to
     /// Postgres' user, a folder looks like another user's to another program.
     pub(crate) fn make_private(&self) -> Result<(), ClusterError> {
-        // The permissions of a folder with other files in it are up to its owner.
+        // The owner decides about the permissions of a folder with other files in it.
         if is_only_ours(&self.base) {
             self.account.give(&self.base)?;
             close(&self.base, 0o700, self.account)?;
@@ -117,7 +117,7 @@ impl Layout {
             .collect()
     }
 
-    /// Postgres' log.
+    /// The log of Postgres.
     pub(crate) fn log(&self) -> PathBuf {
         self.base.join(LOG)
     }
@@ -132,7 +132,7 @@ impl Layout {
         socket(&self.socket_dir)
     }
 
-    /// Waits until no other program is starting or stopping the cluster, at most for `patience`.
+    /// Waits until no other program is starting or stopping the cluster, for at most `patience`.
     pub(crate) fn lock_gate(&self, patience: Duration) -> Result<File, ClusterError> {
         self.lock(GATE, patience, File::try_lock)
     }
@@ -213,7 +213,7 @@ fn make(dir: &Path) -> Result<PathBuf, ClusterError> {
     }
     match DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => ignore_in_git(dir)?,
-        // There before, or made by another program meanwhile.
+        // It existed before, or another program created it in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(source) => return Err(failed(source)),
     }
@@ -227,7 +227,7 @@ fn make(dir: &Path) -> Result<PathBuf, ClusterError> {
     }
 }
 
-/// Makes git ignore everything in a new folder.
+/// Makes git ignore the contents of a new folder.
 fn ignore_in_git(dir: &Path) -> Result<(), ClusterError> {
     let path = dir.join(GITIGNORE);
     let mut options = OpenOptions::new();

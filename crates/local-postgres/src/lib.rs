@@ -1,12 +1,12 @@
-//! The private Postgres cluster of the embedded default.
+//! The private Postgres cluster of the default installation.
 //!
 //! [`Cluster::start`] creates a cluster in a directory, or finds the existing one, and starts it unless it runs. It
 //! listens on no network address, only on a socket in a directory that no other user may enter.
 //!
 //! Several programs may use one cluster at a time. Each holds a shared lock on `users.lock`. The last one stops
 //! Postgres, even if another program started it. A command that started the cluster therefore leaves it running for a
-//! server that started meanwhile. The system releases the lock of a killed program. The next program uses the
-//! Postgres that a killed one left running, and stops it.
+//! server that started in the meantime. The system releases the lock of a killed program. If a killed program left
+//! Postgres running, the next program uses it and stops it.
 
 mod account;
 mod binaries;
@@ -37,7 +37,7 @@ use postmaster::Postmaster;
 /// The name of the superuser, the only role of the cluster.
 const ROLE: &str = "assay";
 
-/// How to start a cluster. The program passes values of the environment.
+/// Options of a cluster. The program passes values of the environment.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The value of `PG_BIN`: the folder of `postgres` and `initdb`. If it is set and not empty, no other folder is
@@ -45,14 +45,14 @@ pub struct Settings {
     pub pg_bin: Option<PathBuf>,
     /// The value of `PATH`.
     pub path: Option<OsString>,
-    /// How much the data matter.
+    /// The durability of the data.
     pub durability: Durability,
-    /// How long Postgres may take to answer, or to stop.
+    /// Time limit for Postgres to answer or to stop.
     pub timeout: Duration,
 }
 
 impl Settings {
-    /// For real data, with these values of `PG_BIN` and `PATH`.
+    /// Options for real data, with these values of `PG_BIN` and `PATH`.
     pub fn new(pg_bin: Option<PathBuf>, path: Option<OsString>) -> Self {
         Self {
             pg_bin,
@@ -63,23 +63,23 @@ impl Settings {
     }
 }
 
-/// How much the data of a cluster matter.
+/// The durability of a cluster's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// They survive a crash of the machine.
+    /// The data survive a crash of the machine.
     Durable,
-    /// For tests: no data are flushed, and each start of the cluster begins with an empty one.
+    /// For tests: data are not flushed, and each start of the cluster begins with empty data.
     Ephemeral,
 }
 
-/// A running cluster that this program uses. Dropping it stops it, and only logs failures.
+/// A running cluster in use by this program. Dropping it stops the cluster and only logs failures.
 #[derive(Debug)]
 pub struct Cluster {
     layout: Layout,
     postmaster: Postmaster,
     started_here: bool,
     timeout: Duration,
-    /// The shared lock; none once the cluster was left.
+    /// The shared lock; none after leaving the cluster.
     lease: Option<File>,
 }
 
@@ -113,7 +113,7 @@ impl Cluster {
         )
     }
 
-    /// Whether this call started Postgres, rather than finding it running.
+    /// Whether this call started Postgres. Otherwise it was already running.
     pub const fn started_here(&self) -> bool {
         self.started_here
     }
@@ -155,13 +155,14 @@ impl Drop for Cluster {
     }
 }
 
-/// How long to wait for other programs that start or stop the cluster. One may be creating the data, which takes
+/// Waiting time for other programs that start or stop the cluster. One may be creating the data, which takes about as
+/// long as a start.
 /// about as long as a start.
 fn patience(timeout: Duration) -> Duration {
     timeout.saturating_mul(2)
 }
 
-/// `bytes` with everything but unreserved characters percent-encoded.
+/// `bytes` with all but unreserved characters percent-encoded.
 fn percent_encoded(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) {

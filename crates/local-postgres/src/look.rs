@@ -7,21 +7,21 @@ use crate::{ClusterError, Settings, binaries::Binaries, layout::Layout};
 /// The state of a private cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// It was made, and runs or not.
+    /// It exists. It may be running or stopped.
     Cluster {
-        /// The folder that it lies in.
+        /// Its folder.
         base: PathBuf,
     },
-    /// It was not made yet; these programs would make it.
+    /// It does not exist. These programs would create it.
     Nothing {
-        /// The folder of Postgres's programs.
+        /// The folder of Postgres' programs.
         programs: PathBuf,
         /// Their major version.
         version: u32,
     },
 }
 
-/// The state of the cluster in `dir`; an error if there is none and none could be created.
+/// The state of the cluster in `dir`. Fails if there is none and none could be created.
 pub fn look(dir: &Path, settings: &Settings) -> Result<Found, ClusterError> {
     if dir.is_dir() {
         let layout = Layout::of(dir)?;

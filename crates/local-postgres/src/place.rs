@@ -8,9 +8,9 @@ use std::{
 
 use crate::account::Account;
 
-/// The nearest folder of this name in `from` or above it; without one, a new one in `from`.
+/// The nearest folder of this name in `from` or above it, or else a new one in `from`.
 ///
-/// A folder of another user is skipped: its owner could have put it there as a trap.
+/// A folder of another user is skipped, since that user could have created it as a trap.
 pub fn nearest(name: &str, from: &Path) -> PathBuf {
     let account = Account::of_server().ok();
     let is_usable = |dir: &PathBuf| {

@@ -1,4 +1,4 @@
-//! The Postgres process: making its data, starting, finding and stopping it.
+//! The Postgres process: creates its data, starts, finds and stops it.
 
 use std::{
     fs::{self, File},
@@ -29,7 +29,7 @@ const LONGEST_LOG: u64 = 10 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Postmaster {
     pid: Pid,
-    /// Our child, to be reaped; none where another program started it.
+    /// Our child process; none if another program started Postgres.
     child: Option<Child>,
 }
 
@@ -69,7 +69,7 @@ impl Postmaster {
         Ok(None)
     }
 
-    /// Starts Postgres, making its data first where there are none.
+    /// Starts Postgres. Creates its data if there are none.
     pub(crate) fn start(layout: &Layout, settings: &Settings) -> Result<Self, ClusterError> {
         let data = layout.data();
         if settings.durability == Durability::Ephemeral {
@@ -108,8 +108,8 @@ impl Postmaster {
                 }
                 thread::sleep(STEP);
             }
-            // It ended. After a kill, the processes of the former Postgres need a moment to end, and until then the
-            // new one refuses to start. Any other failure repeats until the time is over.
+            // Postgres exited. After a kill, the remaining processes of the former Postgres need a moment to end, and
+            // until then the new one refuses to start. Any other failure repeats until the time limit.
             let output = log_end(layout);
             if !output.contains("still in use") {
                 return Err(ClusterError::Ended {
@@ -149,8 +149,8 @@ impl Postmaster {
     }
 }
 
-/// Starts the process outside of this program's terminal and process group: Ctrl-C must not stop the database before
-/// the program that uses it.
+/// Starts the process outside of this program's terminal and process group: Ctrl-C must stop the program before its
+/// database.
 fn launch(layout: &Layout, binaries: &Binaries, durability: Durability) -> Result<Child, ClusterError> {
     let log = open_log(layout)?;
     let log_too = log
@@ -189,9 +189,9 @@ fn settings_of(durability: Durability) -> impl Iterator<Item = &'static str> {
         "log_timezone=UTC",
         "logging_collector=off",
         "log_checkpoints=off",
-        // Statements contain text of reports, which must not be logged.
+        // Statements contain texts of reports, which must not be logged.
         "log_min_error_statement=panic",
-        // Compiling a plan costs more than the statements here take.
+        // Compiling a plan costs more than these statements take.
         "jit=off",
         "random_page_cost=1.1",
     ];

@@ -1,5 +1,5 @@
-//! Checks whether Postgres answers. The start-up packet is written by hand, because that is all that this crate needs
-//! of a driver.
+//! Checks whether Postgres answers. This crate writes the start-up packet itself, because it needs nothing else of a
+//! driver.
 
 use std::{
     io::{self, Read, Write},
@@ -19,11 +19,11 @@ const PASSING: [&str; 2] = ["57P", "53"];
 /// Postgres' answer to a new session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It accepts one.
+    /// It accepts a session.
     Accepted,
-    /// Nothing, or that it accepts none at the moment.
+    /// It did not answer, or does not accept a session at the moment.
     NotYet,
-    /// It will not accept one, for this reason.
+    /// It refuses sessions for this reason.
     Refused(String),
 }
 
@@ -61,7 +61,7 @@ fn try_session(socket: &Path) -> io::Result<Answer> {
     Ok(Answer::Accepted)
 }
 
-/// The rest of a message, after its kind: its length, which counts itself, and its body.
+/// The rest of a message after its kind: its length, which includes itself, and its body.
 fn packet(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;

@@ -11,15 +11,15 @@ use crate::{
 
 /// Longest text that an argument may have, in characters.
 const TEXT: usize = 2_000;
-/// Longest argument that the call which reads on repeats, in bytes of JSON.
+/// Longest argument that the `next` call repeats, in bytes of JSON.
 const REPEATED: usize = 2_100;
 
-/// The arguments of one call, all of which the tool knows.
+/// The arguments of one call. The tool knows all of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Checks that the tool knows every argument. `known` are the properties of its schema.
+    /// Rejects arguments that the tool does not know. `known` are the properties of its schema.
     pub(crate) fn new(given: Map<String, Value>, known: &Map<String, Value>) -> Result<Self, ToolError> {
         for name in given.keys() {
             if !known.contains_key(name) {
@@ -37,17 +37,17 @@ impl Arguments {
         Ok(Self(given))
     }
 
-    /// Whether the argument is given.
+    /// Whether the argument is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// A text that is not empty; none where the argument is left out.
+    /// A non-empty text; none if the argument is absent.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ToolError> {
         self.text_within(name, TEXT)
     }
 
-    /// The same for a text of at most `longest` characters.
+    /// A text of at most `longest` characters; none if the argument is absent.
     pub(crate) fn text_within(&self, name: &str, longest: usize) -> Result<Option<String>, ToolError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -60,7 +60,7 @@ impl Arguments {
         }
     }
 
-    /// A list of objects whose fields are all among `known`; none where the argument is left out.
+    /// A list of objects whose fields are all in `known`; none if the argument is absent.
     pub(crate) fn list(
         &self,
         name: &str,
@@ -82,13 +82,13 @@ impl Arguments {
         entries.collect::<Result<_, _>>().map(Some)
     }
 
-    /// The same for an argument that the tool needs.
+    /// A required text.
     pub(crate) fn needed(&self, name: &str) -> Result<String, ToolError> {
         self.text(name)?
             .ok_or_else(|| ToolError::new(format!("`{name}` is missing.")))
     }
 
-    /// A whole number within a range; none where the argument is left out.
+    /// A whole number within a range; none if the argument is absent.
     pub(crate) fn number(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, ToolError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -103,7 +103,7 @@ impl Arguments {
         }
     }
 
-    /// One of a closed set of words; none where the argument is left out.
+    /// One of a closed set of words; none if the argument is absent.
     pub(crate) fn word<T>(
         &self,
         name: &str,
@@ -119,18 +119,18 @@ impl Arguments {
         }
     }
 
-    /// How many bytes the answer may have.
+    /// The largest answer in bytes.
     pub(crate) fn max_bytes(&self) -> Result<usize, ToolError> {
-        let asked = self.number("maxBytes", BYTES)?;
-        Ok(asked
+        let bytes = self.number("maxBytes", BYTES)?;
+        Ok(bytes
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(DEFAULT_BYTES))
     }
 
-    /// How many entries the answer leaves out at its beginning.
+    /// The number of entries to skip.
     pub(crate) fn skip(&self) -> Result<usize, ToolError> {
-        let asked = self.number("skip", 0..=1_000_000)?;
-        Ok(asked.and_then(|skip| usize::try_from(skip).ok()).unwrap_or(0))
+        let skip = self.number("skip", 0..=1_000_000)?;
+        Ok(skip.and_then(|skip| usize::try_from(skip).ok()).unwrap_or(0))
     }
 
     /// The call of `tool` that shows the page after this one, from its first entry.

@@ -1,4 +1,4 @@
-//! Answers that fit the number of bytes that an agent is ready to spend on them.
+//! Fits answers into the number of bytes that the call allows.
 
 use std::ops::RangeInclusive;
 
@@ -6,21 +6,21 @@ use serde_json::{Map, Value, json};
 
 use crate::text::{shorten, visible};
 
-/// How many bytes an answer has at most, unless the call says so: about 2,500 tokens.
+/// Largest answer in bytes unless the call sets it: about 2,500 tokens.
 pub(crate) const DEFAULT_BYTES: usize = 8_000;
-/// What a call may ask for.
+/// The range of a call's limit.
 pub(crate) const BYTES: RangeInclusive<i64> = 1_000..=32_000;
 
-/// How many bytes the error of a call has at most, whose arguments may be wrong.
-pub(crate) fn asked(given: &Map<String, Value>) -> usize {
-    let asked = given.get("maxBytes").and_then(Value::as_i64);
-    let asked = asked.filter(|bytes| BYTES.contains(bytes));
-    asked
+/// Largest error in bytes. The arguments of its call may be invalid.
+pub(crate) fn requested_bytes(given: &Map<String, Value>) -> usize {
+    let bytes = given.get("maxBytes").and_then(Value::as_i64);
+    let bytes = bytes.filter(|bytes| BYTES.contains(bytes));
+    bytes
         .and_then(|bytes| usize::try_from(bytes).ok())
         .unwrap_or(DEFAULT_BYTES)
 }
 
-/// How texts and inner lists are cut, in this order, before entries are left out.
+/// Steps of cutting texts and inner lists, in this order, before entries are omitted.
 const CUTS: [Cuts; 8] = [
     Cuts::texts(32_000),
     Cuts::texts(8_000),
@@ -32,13 +32,13 @@ const CUTS: [Cuts; 8] = [
     Cuts { items: 3, ..SHORT },
 ];
 const SHORT: Cuts = Cuts::texts(160);
-/// The same while entries are left out.
+/// The steps once entries are omitted.
 const LAST_CUTS: [Cuts; 2] = [Cuts { items: 3, ..SHORT }, Cuts { texts: 40, items: 3 }];
 
-/// No entry is shorter, so that more of them need not be tried.
+/// The shortest possible entry. It bounds the number of entries to try.
 const ENTRY_BYTES: usize = 20;
 
-/// What is left of each part of an answer.
+/// The remaining length of each part of an answer.
 #[derive(Debug, Clone, Copy)]
 struct Cuts {
     /// Characters of a text.
@@ -54,22 +54,22 @@ impl Cuts {
     }
 }
 
-/// What an answer lost.
+/// The number of parts that were cut.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lost {
     texts: usize,
     items: usize,
 }
 
-/// How large an answer may be, where its entries begin, and how its call is repeated with other arguments.
+/// The size of an answer, the offset of its entries, and a function that repeats the call with other arguments.
 pub(crate) struct Budget<'a> {
     pub(crate) bytes: usize,
-    /// Entries that an earlier call has shown.
+    /// Entries that an earlier call returned.
     pub(crate) skip: usize,
     pub(crate) again: &'a dyn Fn(&str, Value) -> Value,
 }
 
-/// An answer before it is fitted: facts that are always shown, and entries of which the last are left out first.
+/// An answer before it is fitted: facts that are always present, and entries. The last entries are omitted first.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     facts: Map<String, Value>,
@@ -79,7 +79,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Adds a fact. Its text is made visible; a null is left out.
+    /// Adds a fact without invisible characters. A null is omitted.
     pub(crate) fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = cleaned(value.into());
         if !value.is_null() {
@@ -88,7 +88,7 @@ impl Draft {
         self
     }
 
-    /// Adds a text that is shown whole, or not at all where it does not fit.
+    /// Adds a text that is returned as a whole, or not at all if it does not fit.
     pub(crate) fn whole(mut self, name: &'static str, text: Option<String>) -> Self {
         self.whole = text.map(|text| (name, cleaned(text.into())));
         self
@@ -100,7 +100,7 @@ impl Draft {
         self
     }
 
-    /// Sets the call that reads on where everything is shown.
+    /// Sets the next call for an answer that is complete.
     pub(crate) fn next(mut self, call: Option<Value>) -> Self {
         self.next = call;
         self
@@ -128,7 +128,7 @@ impl Draft {
             return Some(answer);
         }
         LAST_CUTS.iter().find_map(|cuts| {
-            // More entries never make an answer shorter, so the most that fit can be searched by halves.
+            // More entries never make an answer shorter, so a binary search finds the largest number that fits.
             let (mut fitting, mut low) = (None, 0);
             let mut too_many = self.entries.as_ref().map_or(0, |(_, entries)| entries.len()) + 1;
             while low < too_many {
@@ -145,7 +145,7 @@ impl Draft {
         })
     }
 
-    /// The answer with at most this number of entries.
+    /// The answer with at most `most` entries.
     fn answer(
         &self,
         budget: &Budget<'_>,
@@ -204,7 +204,7 @@ pub(crate) fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// Makes all texts and names of a value visible and leaves out what is null.
+/// Removes invisible characters from all texts and names of a value, and nulls.
 fn cleaned(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(visible(&text)),
@@ -219,7 +219,7 @@ fn cleaned(value: Value) -> Value {
     }
 }
 
-/// Cuts the texts and lists of a value, and counts those that were longer.
+/// Cuts the texts and lists of a value, and counts the cuts.
 fn within(value: &Value, cuts: Cuts, lost: &mut Lost) -> Value {
     match value {
         Value::String(text) => match shorten(text, cuts.texts) {

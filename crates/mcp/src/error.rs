@@ -1,4 +1,4 @@
-//! Why a tool did not answer, in words that an agent can act on.
+//! Errors of tools, with the next step for the agent.
 
 use assay_access::check::{CheckError, Refusal};
 use assay_domain::store::StoreError;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::text::{shorten, visible};
 
-/// How many candidates an error names.
+/// Most candidates in an error.
 const CANDIDATES: usize = 5;
 
-/// What was wrong, what may have been meant, and the call to make instead.
+/// The problem, candidates for the intended name, and the call to make instead.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolError {
     message: String,
@@ -27,13 +27,13 @@ impl ToolError {
         }
     }
 
-    /// Names what may have been meant, the most probable first.
+    /// Adds candidates for the intended name, the most probable first.
     pub(crate) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
         self.candidates = candidates;
         self
     }
 
-    /// Names the call to make instead.
+    /// Adds the call to make instead.
     pub(crate) fn with_call(mut self, call: Value) -> Self {
         self.call = Some(call);
         self
@@ -85,7 +85,7 @@ impl From<CheckError> for ToolError {
     }
 }
 
-/// Why a key is refused.
+/// The reason why a key is refused.
 pub(crate) const fn refused(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::MissingKey => "Send a read key as `Authorization: Bearer svc_ro_…`.",

@@ -1,4 +1,4 @@
-//! `POST /mcp`: the bridge from actix to the protocol's own service.
+//! `POST /mcp`: connects actix to the service of the MCP library.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,12 +30,12 @@ use crate::{
     server::{Client, ToolServer},
 };
 
-/// Longest body of a request. Failures of a local run come with their messages.
+/// Longest request body. Failures of a local run include their messages.
 const BODY: usize = 1 << 20;
-/// How long a body may take to arrive.
+/// Time limit for receiving a body.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 
-/// Longer than any answer takes, and short enough for an agent to wait.
+/// Time limit of an answer: no tool needs this long, and agents wait this long.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
@@ -44,7 +44,7 @@ const LIMITS: TimeLimits = TimeLimits {
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
 
-/// The endpoint for agents; its clones share everything.
+/// The endpoint for agents. Clones share its state.
 #[derive(Clone)]
 pub struct Endpoint {
     server: ToolServer,
@@ -53,18 +53,18 @@ pub struct Endpoint {
     protocol: StreamableHttpService<ToolServer, NeverSessionManager>,
 }
 
-/// From where the endpoint may be reached, besides loopback.
+/// The permitted origins of requests, besides loopback.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
-    /// Values of `Host`, each with or without a port.
+    /// Permitted values of `Host`, each with or without a port.
     pub hosts: Vec<String>,
-    /// Values of `Origin`. A browser's page of any other origin is refused.
+    /// Permitted values of `Origin`. Pages of any other origin are refused.
     pub origins: Vec<String>,
 }
 
 impl Endpoint {
-    /// An endpoint whose tools read from `store`, on at most `threads` threads at a time. A key may call `calls_a_minute`
-    /// tools; 0 means that there is no limit.
+    /// Creates an endpoint whose tools read from `store`, on at most `threads` threads. A key may make `calls_a_minute`
+    /// calls; 0 means no limit.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
@@ -120,7 +120,7 @@ async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payl
     let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
     answering.reads_body();
     observe(&endpoint.metrics, &request, async |_| {
-        let (mut response, code) = match asked(&endpoint, &request, payload).await {
+        let (mut response, code) = match authenticate_and_read(&endpoint, &request, payload).await {
             Ok((client, body)) => {
                 answering.body_is_read();
                 (forward(&endpoint, client, &request, body).await, SUCCESS)
@@ -128,7 +128,7 @@ async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payl
             Err(refused) => refused,
         };
         if answering.is_reading_body() {
-            // The rest of the body is dropped, and with it the connection.
+            // The rest of the body is not read, so the connection closes.
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
         Outcome {
@@ -140,8 +140,8 @@ async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payl
     .await
 }
 
-/// Who asks, and the body. A body is read once its key is good.
-async fn asked(
+/// Checks the client's key, then reads the body.
+async fn authenticate_and_read(
     endpoint: &Endpoint,
     request: &HttpRequest,
     payload: Payload,
@@ -156,31 +156,31 @@ async fn asked(
         Ok(Ok(Err(_))) => Err(refused(
             StatusCode::BAD_REQUEST,
             "invalid_body",
-            "The body did not arrive whole.",
+            "The body is incomplete. Send the message again.",
         )),
         Ok(Err(_)) => Err(refused(
             StatusCode::PAYLOAD_TOO_LARGE,
             "body_too_large",
-            "A message has at most 1 MiB. Send fewer failures, or shorter messages.",
+            "The message is longer than 1 MiB. Send fewer failures, or shorter messages.",
         )),
         Err(_) => Err(refused(
             StatusCode::REQUEST_TIMEOUT,
             "body_too_slow",
-            "The body did not arrive within 10 seconds.",
+            "The body took longer than 10 seconds. Send the message again.",
         )),
     }
 }
 
-/// The protocol's answer to a request of this client.
+/// The protocol's response to a request of this client.
 async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, body: Bytes) -> HttpResponse {
-    let mut asked = http::Request::post(PATH);
+    let mut forwarded = http::Request::post(PATH);
     for (name, value) in request.headers() {
-        asked = asked.header(name.as_str(), value.as_bytes());
+        forwarded = forwarded.header(name.as_str(), value.as_bytes());
     }
-    let Ok(asked) = asked.extension(client).body(Full::new(body)) else {
+    let Ok(forwarded) = forwarded.extension(client).body(Full::new(body)) else {
         return HttpResponse::BadRequest().finish();
     };
-    let (head, body) = endpoint.protocol.handle(asked).await.into_parts();
+    let (head, body) = endpoint.protocol.handle(forwarded).await.into_parts();
     let body = match body.collect().await {
         Ok(body) => body.to_bytes(),
         Err(never) => match never {},
@@ -195,7 +195,7 @@ async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, bod
         .body(body)
 }
 
-/// Who asks, or the response that refuses the request, with its code.
+/// The client, or the response that refuses the request, with its code.
 async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (HttpResponse, &'static str)> {
     let mut values = request.headers().get_all(header::AUTHORIZATION);
     let authorization = match (values.next(), values.next()) {

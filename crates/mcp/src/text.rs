@@ -1,9 +1,9 @@
-//! Text of reports, made safe to show to an agent and short enough for its context.
+//! Makes text of reports safe to show to an agent, and short enough for its context.
 
 use assay_domain::plain::plain;
 
-/// Removes what a reader cannot see: escape sequences, control characters but line breaks and tabs, zero-width,
-/// bidirectional and tag characters. Such characters can hide instructions from a person who checks what an agent was shown.
+/// Removes invisible characters: escape sequences, control characters except line breaks and tabs, zero-width,
+/// bidirectional and tag characters. Such characters can hide instructions from a person who reviews an agent's input.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = plain(text).into_owned();
     shown.retain(|character| matches!(character, '\n' | '\t') || !is_hidden(character));
@@ -19,7 +19,8 @@ fn is_hidden(character: char) -> bool {
         )
 }
 
-/// Keeps at most `limit` characters: the first two thirds and the end, with the number of those left out between them.
+/// Keeps at most `limit` characters: the first two thirds and the end, with the number of omitted characters between
+/// them.
 pub(crate) fn shorten(text: &str, limit: usize) -> Option<String> {
     let length = text.chars().count();
     if length <= limit {

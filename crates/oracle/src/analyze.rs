@@ -1,4 +1,5 @@
-//! `assay analyze` over the same results as a table of attempts: the same verdicts, to the last digit.
+//! Compares `assay analyze` over a table of attempts with the stored results: the verdicts must be equal to the last
+//! digit.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::{
     tally::Tally,
 };
 
-/// The figures that cannot depend on who counts them.
+/// The figures that do not depend on the input's form.
 const FIELDS: [&str; 8] = [
     "status",
     "statusReason",
@@ -23,7 +24,7 @@ const FIELDS: [&str; 8] = [
     "labels",
 ];
 
-/// Compares what the status route told of a project with an analysis of its runs.
+/// Compares the status route's verdicts of a project with an analysis of its runs.
 pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &Verdicts) {
     let file = stack.file("attempts.csv", table(scene).as_bytes());
     let now = clock::text(scene.now + clock::MINUTE);
@@ -35,7 +36,7 @@ pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &V
         "json",
         "--now",
         &now,
-        // The service knows no branch where none is stored.
+        // The service has no branch if none is stored.
         "--without-branch",
         "unknown",
         "--stable-branch",
@@ -80,7 +81,7 @@ pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &V
     }
 }
 
-/// A row an attempt of the last thirty days.
+/// One row per attempt of the last thirty days.
 fn table(scene: &Scene<'_>) -> String {
     let mut rows = vec![
         "ignored,test,file,run,started_at,status,branch,revision,execution,retry,duration_ms".to_owned(),

@@ -1,4 +1,5 @@
-//! Hostile text through every parameter of every route: refused in the API's own words, and never a 500.
+//! Sends hostile text through every parameter of every route. The API must refuse it with its own errors, and never
+//! with 500.
 
 use crate::{
     checks::{Scene, refused},
@@ -8,7 +9,7 @@ use crate::{
     world::Run,
 };
 
-/// Runs through all of it.
+/// Runs all checks.
 pub fn bad_input(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
     for route in &ROUTES {
         segments(tally, scene, route, run);
@@ -109,7 +110,7 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
     for length in [201, 5_000] {
         let path = format!("{base}?{parameter}={}", "9".repeat(length));
         let Some(answer) = ask(scene, &path) else { continue };
-        // How large a page number may be is open.
+        // The specification does not limit page numbers.
         if parameter == "filePath" || parameter == "page" {
             sound(tally, &path, &answer);
         } else {
@@ -127,18 +128,18 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
     }
 }
 
-/// A few of the hostile values are good ones by chance.
+/// Some of the hostile values happen to be valid.
 fn allowed(parameter: &str, value: &str) -> bool {
     let digits = value.len() > 3 && value.chars().all(|digit| digit.is_ascii_digit());
     match parameter {
         "explain" => value == "true",
-        // A page past the end answers the last page, however far past.
+        // Any page past the end gets the last page.
         "page" | "sha" => digits,
         _ => false,
     }
 }
 
-/// What nobody asks for is ignored, as long as it is text.
+/// Unknown parameters are ignored if they are text.
 fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     for query in [
         "zzz=1",
@@ -170,7 +171,7 @@ fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     }
 }
 
-/// Bytes that no path may hold.
+/// Bytes that no path may contain.
 fn raw(tally: &mut Tally, scene: &Scene<'_>) {
     let key = format!("Bearer {}", scene.organization.key);
     let project = scene.project.id.as_bytes();
@@ -239,7 +240,7 @@ fn ask(scene: &Scene<'_>, path: &str) -> Option<Response> {
     )
 }
 
-/// Any answer in the API's own words.
+/// Any answer in the API's own form.
 fn sound(tally: &mut Tally, path: &str, answer: &Response) {
     let path: String = path.chars().take(160).collect();
     tally.that(answer.status < 500, || format!("GET {path}: {}", answer.status));

@@ -7,7 +7,7 @@ use crate::{
     world::Organization,
 };
 
-/// The routes whose answers may be kept and asked about again.
+/// The routes whose answers may be cached and revalidated.
 pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let client = Client::new(stack.address(), &organization.key);
     let project = &organization.projects[0];

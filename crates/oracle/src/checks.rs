@@ -1,4 +1,4 @@
-//! A module a route: every field of every answer against the oracle.
+//! One module per route: compares every field of every answer with the oracle.
 
 pub mod attempts;
 pub mod flaky;
@@ -25,7 +25,7 @@ use crate::{
     world::{Organization, Project},
 };
 
-/// What the checks of one project share.
+/// The inputs of one project's checks.
 pub struct Scene<'a> {
     pub client: Client,
     pub organization: &'a Organization,
@@ -35,7 +35,7 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// The path of this project and what lies below it, each part escaped.
+    /// The path of this project with the given segments, each escaped.
     pub fn path(&self, parts: &[&str]) -> String {
         let mut path = format!("/projects/{}", escape(&self.project.id));
         for part in parts {
@@ -45,14 +45,14 @@ impl Scene<'_> {
         path
     }
 
-    /// An answer that must be a good one.
+    /// An answer that must be a success.
     pub fn get(&self, tally: &mut Tally, path: &str) -> Value {
         let answer = self.client.get(path);
         good(tally, path, &answer);
         answer.json_or_null()
     }
 
-    /// The periods that the plan allows.
+    /// The periods of the plan.
     pub fn periods(&self) -> Vec<i64> {
         [7, 30, 90]
             .into_iter()
@@ -61,7 +61,7 @@ impl Scene<'_> {
     }
 }
 
-/// What every good answer has.
+/// Checks the properties of every success.
 pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
     let fine = tally.that(answer.status == 200, || {
         format!(
@@ -82,7 +82,7 @@ pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
     fine
 }
 
-/// What every refusal has.
+/// Checks the properties of every refusal.
 pub fn refused(tally: &mut Tally, path: &str, answer: &Response, status: u16, code: &str) -> bool {
     let said = tally.that((answer.status, answer.code().as_str()) == (status, code), || {
         let body: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
@@ -107,7 +107,7 @@ pub fn refused(tally: &mut Tally, path: &str, answer: &Response, status: u16, co
     said
 }
 
-/// The window of an answer: so many days up to now.
+/// The window of an answer: this many days until now.
 pub fn window(tally: &mut Tally, path: &str, answer: &Value, days: i64) {
     let window = &answer["window"];
     tally.same(

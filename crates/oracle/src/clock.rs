@@ -11,7 +11,7 @@ pub const HOUR: i64 = 60 * MINUTE;
 /// Milliseconds of a day.
 pub const DAY: i64 = 24 * HOUR;
 
-/// The present.
+/// The current time.
 pub fn now() -> i64 {
     (OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64
 }
@@ -26,7 +26,7 @@ pub fn text(time: i64) -> String {
         .unwrap()
 }
 
-/// Reads that form and no other.
+/// Parses that form only.
 pub fn parse(text: &str) -> Option<i64> {
     let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     let time = PrimitiveDateTime::parse(text, form).ok()?.assume_utc();

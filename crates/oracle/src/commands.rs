@@ -1,4 +1,4 @@
-//! The command line where it has to refuse.
+//! The command line with invalid input.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     world::{CHECKOUT, Organization},
 };
 
-/// Bad usage, bad reports, and standard input.
+/// Invalid usage, invalid reports, and standard input.
 pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let project = &organization.projects[0].id;
     let mut dice = Dice::new(19, "commands");
@@ -67,7 +67,7 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         (vec![], 2),
     ] {
         let said = stack.command(&arguments);
-        // A malformed id may count as bad usage or as an id that nobody has.
+        // A malformed id may count as invalid usage or as an unknown id.
         let fine = said.status == status || (arguments.contains(&"nonsense") && said.status == 1);
         tally.that(fine, || {
             format!(
@@ -131,7 +131,7 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
     }
 }
 
-/// `assay project set` is felt at once.
+/// `assay project set` takes effect immediately.
 pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let made = stack.told(&["project", "create", "--org", &organization.id, "Configured"]);
     let id = made["id"].as_str().unwrap_or_default();
@@ -182,7 +182,7 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
     }
 }
 
-/// Reports of odd shapes, and a checkout that a flag names.
+/// Reports of unusual forms, and a checkout from a flag.
 pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Shapes");
     importer::open(stack, &organization.id, &mut project, tally);
@@ -233,7 +233,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         &place.as_str(),
         &Some("tests/small.spec.ts"),
     );
-    // A file that did not load fails its run without a single test.
+    // A file that did not load fails its run without any test.
     run.shards[0].cases.clear();
     run.shards[0].errors = vec!["Error: Cannot find module './x'".to_owned()];
     let detail = import("broken", &playwright::report(&run, &run.shards[0], false), &[]);
@@ -248,7 +248,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
     );
     let failed = client.get(&format!("{here}/runs?status=failed")).json_or_null();
     tally.same("failed runs", &failed["total"].as_i64(), &Some(2));
-    // JavaScript cuts a text between the halves of an emoji, and JSON holds what is left.
+    // JavaScript cuts a text between the halves of an emoji, and JSON contains the remaining half.
     let cut = small::run(
         "cut",
         "main",
@@ -266,7 +266,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         &told["counts"]["passed"].as_i64(),
         &Some(1),
     );
-    // Flags go before the report.
+    // Flags take precedence over the report.
     run.expected = Some(4);
     run.shards[0].errors.clear();
     let detail = import(
@@ -281,7 +281,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
     );
 }
 
-/// A new stable branch is judged by at once.
+/// A new stable branch affects verdicts immediately.
 pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Branches");
     importer::open(stack, &organization.id, &mut project, tally);

@@ -1,10 +1,10 @@
-//! Chance that can be repeated: the same seed throws the same numbers on every machine and in every version.
+//! Repeatable random numbers: a seed gives the same numbers on every machine and in every version.
 
 /// A SplitMix64 generator.
 pub struct Dice(u64);
 
 impl Dice {
-    /// The dice of a seed and a purpose, so that one part of a world does not shift another.
+    /// The generator of a seed and a purpose, so that one part of a world does not change another.
     pub fn new(seed: u64, purpose: &str) -> Self {
         let salt = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -26,7 +26,7 @@ impl Dice {
         low + (self.bits() % (high - low + 1) as u64) as i64
     }
 
-    /// True in so many of a hundred throws.
+    /// True with this probability in percent.
     pub fn percent(&mut self, chance: i64) -> bool {
         self.between(0, 99) < chance
     }
@@ -36,7 +36,7 @@ impl Dice {
         &items[self.between(0, items.len() as i64 - 1) as usize]
     }
 
-    /// Hexadecimal digits, a figure among them, as every real id of this length has.
+    /// Hexadecimal digits with a decimal digit among them, as in every real id of this length.
     pub fn hex(&mut self, digits: usize) -> String {
         let mut text: String = (0..digits)
             .map(|_| char::from_digit((self.bits() % 16) as u32, 16).unwrap())

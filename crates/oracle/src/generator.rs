@@ -1,4 +1,4 @@
-//! Makes projects out of a seed: odd branches, shards, retries, recovered and broken tests.
+//! Generates projects from a seed: unusual branches, shards, retries, recovered and broken tests.
 
 use crate::{
     clock::{DAY, HOUR, SECOND},
@@ -8,12 +8,12 @@ use crate::{
     world::{Attempt, Case, Manner, Project, Run, Shard, Way},
 };
 
-/// What a project is to be like.
+/// The properties of a project.
 pub struct Sketch {
     pub name: &'static str,
     pub stable: &'static str,
     pub way: Way,
-    /// Days before now at which its runs begin.
+    /// The age in days of its first run.
     pub days: i64,
     pub runs: i64,
     pub tests: i64,
@@ -49,7 +49,7 @@ const TITLES: [&str; 18] = [
     "",
 ];
 
-/// The branches beside the stable one.
+/// The branches other than the stable one.
 pub fn branches() -> Vec<String> {
     let mut names: Vec<String> = [
         "feature/login-form",
@@ -71,13 +71,13 @@ pub fn branches() -> Vec<String> {
     names
 }
 
-/// A project of this sketch.
+/// Generates a project with these properties.
 pub fn project(seed: u64, sketch: &Sketch, now: i64) -> Project {
     let mut dice = Dice::new(seed, sketch.name);
     let mut designs: Vec<Design> = (0..sketch.tests)
         .map(|number| design(number, &mut dice))
         .collect();
-    // One spec under two Playwright projects is two tests.
+    // One spec in two Playwright projects is two tests.
     for number in (3..designs.len()).step_by(10) {
         let twin = designs[number - 1].case.clone();
         let browser = designs[number].case.browser.clone();
@@ -111,7 +111,7 @@ pub fn project(seed: u64, sketch: &Sketch, now: i64) -> Project {
     project
 }
 
-/// Moves a time away from every limit of a period, which passes by while the checks run.
+/// Moves a time away from every limit of a period, since time passes while the checks run.
 fn clear_of_limits(mut time: i64, now: i64) -> i64 {
     while [7, 14, 30, 60, 90]
         .iter()
@@ -137,7 +137,7 @@ fn design(number: i64, dice: &mut Dice) -> Design {
         None if number == 18 => "long ".repeat(60),
         None => format!("does step {number}"),
     };
-    // Two browsers of one test follow each other.
+    // Two browsers of one test are adjacent.
     let browser = BROWSERS[(place / 3 + place % 2) % BROWSERS.len()].to_owned();
     let habit = match number % 20 {
         1 => Habit::Flaky(22),
@@ -238,13 +238,13 @@ fn shard(
             .iter()
             .position(|suite| *suite == design.case.suite)
             .unwrap_or(place);
-        // Now and then a test is filtered out of a run.
+        // Sometimes a filter excludes a test from a run.
         if suite as u32 % total == index - 1 && !dice.percent(3) {
             cases.push(play(design, share, &mut clock, dice));
         }
     }
     if cut_short && cases.len() > 4 {
-        // The run stopped at its first failure, as `maxFailures` does.
+        // The run stopped at its first failure, as with `maxFailures`.
         let at = cases.len() - 3;
         cases[at - 1].manner = Manner::Plain;
         cases[at - 1].executions = vec![failing(&designs[0], 1, &mut clock, dice)];
@@ -270,7 +270,7 @@ fn shard(
     }
 }
 
-/// An attempt at this time, which then has passed.
+/// An attempt that starts at this time. The time advances by its duration.
 pub fn attempt(status: &'static str, clock: &mut i64, dice: &mut Dice) -> Attempt {
     let duration = dice.between(5, 4_000);
     let started = *clock;

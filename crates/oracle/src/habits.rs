@@ -1,4 +1,4 @@
-//! How a made-up test behaves in one run.
+//! The behaviour of a generated test in one run.
 
 use crate::{
     dice::Dice,
@@ -7,13 +7,13 @@ use crate::{
     world::{Attempt, CHECKOUT, Case, Fault, Manner, Spot, TEST_DIR},
 };
 
-/// How a test behaves over the runs.
+/// The behaviour of a test over the runs.
 #[derive(Clone, Copy)]
 pub enum Habit {
     Green,
-    /// Fails in so many of a hundred runs.
+    /// Fails in this percentage of the runs.
     Flaky(i64),
-    /// Fails from this part (in hundredths) of the runs on.
+    /// Fails from this point (in hundredths of the runs) on.
     BrokenSince(i64),
     Skipped,
     ExpectedFailure,
@@ -26,7 +26,7 @@ pub enum Habit {
     Speechless(i64),
 }
 
-/// A test and how it behaves.
+/// A test and its behaviour.
 pub struct Design {
     pub case: Case,
     pub habit: Habit,
@@ -68,7 +68,7 @@ pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Ca
             case.manner = Manner::ExpectedFailure;
             failing(design, 1, clock, dice)
         }
-        // Only in the newest tenth: such a test fails the run.
+        // Only in the newest tenth, because such a test fails the run.
         Habit::Mended if share >= 90 => {
             case.manner = Manner::Mended;
             (0..3).map(|_| attempt("passed", clock, dice)).collect()
@@ -104,7 +104,7 @@ pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Ca
     case
 }
 
-/// So many failed attempts.
+/// This many failed attempts.
 pub fn failing(design: &Design, times: i64, clock: &mut i64, dice: &mut Dice) -> Vec<Attempt> {
     (0..times)
         .map(|_| {

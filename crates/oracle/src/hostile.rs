@@ -1,6 +1,6 @@
-//! The routes with their parameters, and what to send through them.
+//! The routes with their parameters, and hostile values for them.
 
-/// Every code there is.
+/// Every error code.
 pub const CODES: [&str; 15] = [
     "missing_key",
     "invalid_key",
@@ -19,7 +19,7 @@ pub const CODES: [&str; 15] = [
     "error_not_found",
 ];
 
-/// Path segments as they travel.
+/// Path segments in their sent form.
 pub const SEGMENTS: [&str; 34] = [
     "%00",
     "a%00b",
@@ -57,7 +57,7 @@ pub const SEGMENTS: [&str; 34] = [
     "01920000-0000-9000-0000-000000000000",
 ];
 
-/// Query values as they travel, and whether they can be text at all.
+/// Query values in their sent form, and whether they can be text.
 pub const VALUES: [(&str, bool); 26] = [
     ("%00", false),
     ("7%00", false),
@@ -89,7 +89,7 @@ pub const VALUES: [(&str, bool); 26] = [
 
 /// A route and its parameters.
 pub struct Route {
-    /// Segments below `/projects`; those in braces are parameters.
+    /// Segments below `/projects`. Those in braces are parameters.
     pub segments: &'static [&'static str],
     /// Query parameters.
     pub parameters: &'static [&'static str],
@@ -154,5 +154,5 @@ pub const ROUTES: [Route; 12] = [
     },
 ];
 
-/// Parameters whose every text is allowed, at most by length.
+/// Parameters that permit any text, limited at most in length.
 pub const FREE: [&str; 3] = ["branch", "search", "filePath"];

@@ -11,7 +11,7 @@ pub use assay_testkit::{
     wire::{escape, send},
 };
 
-/// A caller with a key.
+/// A client with a key.
 #[derive(Clone)]
 pub struct Client {
     address: SocketAddr,
@@ -19,7 +19,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A caller of this server with this read key.
+    /// A client of this server with this read key.
     pub fn new(address: SocketAddr, key: &str) -> Self {
         Self {
             address,
@@ -37,7 +37,7 @@ impl Client {
         self.ask("GET", path, &[])
     }
 
-    /// Asks with another method or more header fields.
+    /// Sends a request with another method or additional headers.
     pub fn ask(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Response {
         let mut fields: Vec<(&str, &[u8])> = vec![("Authorization", self.authorization.as_bytes())];
         fields.extend(head.iter().map(|(name, value)| (*name, value.as_bytes())));
@@ -46,7 +46,7 @@ impl Client {
     }
 }
 
-/// Sends a request for a path below `/api/v1`, whatever its bytes; none where the server closes without an answer.
+/// Sends a request for a path below `/api/v1` with any bytes; none if the server closes without an answer.
 pub fn ask(address: SocketAddr, method: &str, path: &[u8], head: &[(&str, &[u8])]) -> Option<Response> {
     let mut request = format!("{method} /api/v1").into_bytes();
     request.extend_from_slice(path);
@@ -62,13 +62,13 @@ pub fn ask(address: SocketAddr, method: &str, path: &[u8], head: &[(&str, &[u8])
     let _sent = stream.write_all(&request);
     let mut unread = Vec::new();
     let mut answer = wire::read(&mut stream, &mut unread, method == "HEAD")?;
-    // The server closes the connection. A body where none may be is seen.
+    // The server closes the connection, so a forbidden body would be visible.
     let _closed = stream.read_to_end(&mut unread);
     answer.body.extend(unread);
     Some(answer)
 }
 
-/// A query value as forms write it: a space is a plus.
+/// A query value as forms write it: a space is a plus sign.
 pub fn form(text: &str) -> String {
     escape(text).replace("%20", "+")
 }

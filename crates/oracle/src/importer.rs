@@ -12,7 +12,7 @@ use crate::{
     world::{CHECKOUT, Organization, Project, Run, Way},
 };
 
-/// Makes the organization with its key.
+/// Creates the organization with its key.
 pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) {
     let plan = organization.plan.name();
     let made = stack.told(&["org", "create", &organization.name, "--plan", plan]);
@@ -32,7 +32,7 @@ pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) 
     organization.key_id = key["id"].as_str().unwrap().to_owned();
 }
 
-/// Makes the project in its organization.
+/// Creates the project in its organization.
 pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mut Tally) {
     let made = stack.told(&[
         "project",
@@ -63,7 +63,7 @@ pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mu
     }
 }
 
-/// Imports every run, each shard on its own, and checks what the importer answers.
+/// Imports every run, shard by shard, and checks the importer's output.
 pub fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
     for place in 0..project.runs.len() {
         let mut run = project.runs[place].clone();
@@ -103,7 +103,7 @@ pub fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
     }
 }
 
-/// Imports one shard of a run; Playwright or CI tells the shard.
+/// Imports one shard of a run. Playwright or CI provides the shard's number.
 pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
     let tells_shard = project.way != Way::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], tells_shard);
@@ -112,7 +112,7 @@ pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value 
     serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("assay import printed {}", said.out))
 }
 
-/// Imports this report as a shard of a run, with more arguments.
+/// Imports this report as a shard of a run, with additional arguments.
 pub fn send_report(
     stack: &Stack,
     project: &Project,

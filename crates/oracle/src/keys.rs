@@ -1,4 +1,4 @@
-//! Who may ask: every refusal, their order, and how soon a change is felt.
+//! Access: every refusal, their order, and the delay of changes.
 
 use crate::{
     checks::{good, refused},
@@ -8,7 +8,7 @@ use crate::{
     world::Organization,
 };
 
-/// Paths of every route, for one project and what it may hold.
+/// Paths of every route, for one project and its resources.
 pub fn routes(project: &str) -> Vec<String> {
     let project = escape(project);
     let absent = "01920000-0000-7000-8000-000000000000";
@@ -30,7 +30,7 @@ pub fn routes(project: &str) -> Vec<String> {
     .collect()
 }
 
-/// Every refusal. `standard` and `foreign` have runs, `free` has none.
+/// Checks every refusal. `standard` and `foreign` have runs, `free` has none.
 pub fn keys(
     tally: &mut Tally,
     stack: &Stack,
@@ -130,7 +130,8 @@ fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     }
 }
 
-/// The key before the plan, the plan before the route, the route before its parameters, these before any look-up.
+/// The key is checked before the plan, the plan before the route, the route before its parameters, these before any
+/// look-up.
 fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organization) {
     for path in ["/nonsense", "/projects/x/runs?days=8", "/projects/x", "/", ""] {
         unauthorized(tally, path, &with(stack, path, None), "missing_key");
@@ -176,7 +177,7 @@ fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organ
     );
 }
 
-/// Another organization's ids are as absent as those that never were, to the byte.
+/// Ids of another organization get the same answers, byte for byte, as ids that never existed.
 fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign: &Organization) {
     let client = Client::new(stack.address(), &standard.key);
     let absent = "01920000-0000-7000-8000-000000000000";
@@ -218,7 +219,7 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
             )
         });
     }
-    // A run of a sibling project is not in this one either.
+    // A run of a sibling project does not exist in this one either.
     if let Some(run) = standard.projects.get(1).and_then(|project| project.runs.first()) {
         let path = format!("/projects/{here}/runs/{}", run.id);
         refused(tally, &path, &client.get(&path), 404, "run_not_found");
@@ -254,7 +255,7 @@ fn methods(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     }
 }
 
-/// What `assay key list` and the log tell of a key.
+/// Checks the key in `assay key list` and in the log.
 pub fn listing(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let said = stack.command(&["key", "list", "--org", &organization.id]);
     tally.same("assay key list", &said.status, &0);

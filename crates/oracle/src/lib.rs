@@ -1,10 +1,10 @@
-//! Development only: the programs against an oracle that knows nothing of the crates.
+//! For development only: tests the programs against an oracle that is independent of their crates.
 //!
-//! A seed gives a made-up world: organizations with plans and keys, projects with oddly named branches, sharded runs,
-//! retries, recovered and broken tests, error texts that differ only in numbers, ids and times. [`Product`] writes it as
-//! Playwright's JSON reports and imports them with the real `assay`. The tests compare every route, field, page, filter,
-//! count and error of the real `assay-server` with answers that [`oracle`] computes naively from the same world. It
-//! knows the specification and the decisions in docs/api-decisions.md.
+//! A seed determines a generated world: organizations with plans and keys, projects with unusual branch names, sharded
+//! runs, retries, recovered and broken tests, and error texts that differ only in numbers, ids and times. [`Product`]
+//! writes it as Playwright's JSON reports and imports them with the real `assay`. The tests compare every route, field,
+//! page, filter, count and error of the real `assay-server` with answers that [`oracle`] computes naively from the same
+//! world. It is based on the specification and the decisions in docs/api-decisions.md.
 //!
 //! ```text
 //! cargo test -p assay-oracle                                # the default seed

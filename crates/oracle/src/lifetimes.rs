@@ -1,4 +1,4 @@
-//! How soon a revocation, an expiry and a new plan are felt.
+//! The delay of a revocation, an expiry and a new plan.
 
 use std::{thread::sleep, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     world::{Organization, Plan},
 };
 
-/// Revoked keys, and how long a key lives.
+/// Revoked keys, and the lifetimes of keys.
 pub fn revocation(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     for days in ["30", "60", "90", "180"] {
         let made = stack.told(&["key", "create", "--org", &organization.id, "--days", days]);
@@ -51,7 +51,7 @@ pub fn revocation(tally: &mut Tally, stack: &Stack, organization: &Organization)
     }
 }
 
-/// The plan decides, within a second.
+/// A plan takes effect within a second.
 pub fn plans(tally: &mut Tally, stack: &Stack, free: &Organization) {
     let client = Client::new(stack.address(), &free.key);
     let project = free.projects.first().map_or("x", |project| project.id.as_str());
@@ -69,7 +69,7 @@ pub fn plans(tally: &mut Tally, stack: &Stack, free: &Organization) {
     }
 }
 
-/// The last days of a key, which no command can bring about.
+/// The last days of a key. No command can set them, so the test writes to the database.
 pub fn expiry(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let made = stack.told(&["key", "create", "--org", &organization.id, "--days", "30"]);
     let key = made["key"].as_str().unwrap().to_owned();

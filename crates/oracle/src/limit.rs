@@ -1,4 +1,4 @@
-//! Sixty requests a minute for each key, on a server that counts.
+//! Sixty requests per minute and key, on a server with a limit.
 
 use std::{
     thread::sleep,
@@ -11,7 +11,7 @@ use crate::{
     tally::Tally,
 };
 
-/// The 61st request of a window gets an empty 429, whatever its path; another key's does not.
+/// The 61st request of a window gets an empty 429, on any path. Another key's request does not.
 pub fn limit(tally: &mut Tally, stack: &Stack, first: &str, second: &str) {
     let server = stack.another_server(&[]);
     let ask = |authorization: Option<&str>, path: &str| -> Response {
@@ -26,7 +26,7 @@ pub fn limit(tally: &mut Tally, stack: &Stack, first: &str, second: &str) {
     let answers: Vec<Response> = (0..130).map(|_| ask(Some(&mine), "/projects")).collect();
     let quick = started.elapsed() < Duration::from_secs(30);
     let admitted = answers.iter().take_while(|answer| answer.status == 200).count();
-    // A window may have ended in between.
+    // A window may have ended in the meantime.
     tally.that(quick && (60..=120).contains(&admitted), || {
         format!("{admitted} requests before the first 429")
     });

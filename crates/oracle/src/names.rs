@@ -1,4 +1,4 @@
-//! Test names that no router should be asked for, and names that several files share.
+//! Test names that are difficult for routers, and names that several files share.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::{
     world::{Organization, Project},
 };
 
-/// Runs through all of it in a project of its own.
+/// Runs all checks in a separate project.
 pub fn names(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Names \u{1F6D2} / \"%2F\"");
     importer::open(stack, &organization.id, &mut project, tally);
@@ -94,7 +94,7 @@ fn every_name() -> Vec<String> {
     names
 }
 
-/// CTRF takes any name, and needs no file.
+/// CTRF accepts any name, and needs no file.
 fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now: i64) {
     let started = now - 5 * HOUR;
     let tests: Vec<Value> = every_name()
@@ -143,10 +143,10 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         tally.that(stored.contains(&name.as_str()), || {
             format!("{name:?} is not in the run")
         });
-        // A name of dots alone would be tidied away by any client if it were not escaped.
+        // Clients normalize a name that consists of dots unless it is escaped.
         let escaped = escape(&name).replace('.', "%2E");
         let lower = escaped.replace("%2F", "%2f").replace("%2E", "%2e");
-        // In a path a plus is a plus.
+        // In a path, a plus sign stands for itself.
         let plus = escaped.replace("%2B", "+");
         for text in [escaped, lower, plus] {
             for (path, place) in [
@@ -176,7 +176,7 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
     }
 }
 
-/// One name in two files, and once in none.
+/// One name in two files and once without a file.
 fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now: i64) {
     let mut dice = Dice::new(13, "names");
     let run = small::run("shared", "main", now - 2 * DAY, &[("signs in", 'F')], &mut dice);

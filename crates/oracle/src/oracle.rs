@@ -1,4 +1,4 @@
-//! What each route is to answer, computed from the world in the plainest way.
+//! The expected answer of each route, computed naively from the world.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
     world::{Attempt, Fault, MENDED_CLASS, Plan, Project, Run, Stored, Way, is_failure},
 };
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Passed,
@@ -19,10 +19,10 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Fingerprints by the class of the error, as the product gave them away.
+/// The product's fingerprints by the class of the error.
 pub type Fingerprints = BTreeMap<String, String>;
 
-/// `counts` of these tests, each once.
+/// `counts` of these tests, each counted once.
 pub fn counts(tests: &[Stored]) -> Value {
     let of = |holds: &dyn Fn(&Stored) -> bool| tests.iter().filter(|test| holds(test)).count();
     json!({
@@ -34,7 +34,7 @@ pub fn counts(tests: &[Stored]) -> Value {
     })
 }
 
-/// The outcome of a logical run.
+/// The outcome of a run.
 pub fn outcome(run: &Run) -> Outcome {
     let failed = run.shards.iter().any(|shard| shard_failed(run, shard.index));
     if failed {
@@ -53,7 +53,7 @@ fn shard_failed(run: &Run, index: u32) -> bool {
         .any(|shard| !shard.errors.is_empty() || shard.cases.iter().any(|case| case.stored(0).failed()))
 }
 
-/// The runs that a plan shows, newest first.
+/// The visible runs of a plan, newest first.
 pub fn visible(project: &Project, plan: Plan, now: i64) -> Vec<&Run> {
     within(project, plan.retention(), now)
 }
@@ -100,7 +100,7 @@ pub fn run_detail(project: &Project, run: &Run) -> Value {
             "runNumber": run.number,
             "branch": run.branch,
             "commitSha": run.commit,
-            // What git would tell where CI does not is not ours to guess.
+            // The oracle does not predict values that git provides if CI does not.
             "commitMessage": told(project, run.message.as_deref()),
             "authorName": if project.way == Way::Gitlab { json!(ANY) } else { told(project, run.author.as_deref()) },
             "testedRevision": run.tested_revision,
@@ -155,7 +155,7 @@ fn shards(run: &Run) -> Value {
     json!({"expected": expected, "received": received})
 }
 
-/// Names the shard of a test.
+/// The shard of a test.
 pub fn shard_tag(run: &Run, test: &Stored) -> Value {
     match run.expected {
         None => Value::Null,
@@ -183,7 +183,7 @@ pub fn test_entry(run: &Run, test: &Stored, fingerprints: &Fingerprints) -> Valu
     })
 }
 
-/// The class by which an attempt's failure is known: its first error's.
+/// The class of an attempt's failure, which is that of its first error.
 pub fn class(attempt: &Attempt) -> Option<&str> {
     attempt
         .faults
@@ -192,7 +192,7 @@ pub fn class(attempt: &Attempt) -> Option<&str> {
         .map(|fault| fault.class.as_str())
 }
 
-/// What lists show of a message: at most 2,000 characters.
+/// A message in lists: at most 2,000 characters.
 pub fn excerpt(message: String) -> String {
     if message.chars().count() <= 2_000 {
         return message;
@@ -200,7 +200,7 @@ pub fn excerpt(message: String) -> String {
     message.chars().take(1_999).chain(['…']).collect()
 }
 
-/// A message as it is to be shown.
+/// A message in its displayed form.
 pub fn message(fault: &Fault) -> String {
     texts::stripped(&fault.message)
 }
@@ -237,7 +237,7 @@ pub fn find(run: &Run, name: &str, file: Option<&str>) -> Option<Stored> {
         .find(|test| test.name == name && test.file.as_deref() == file)
 }
 
-/// Every test that any of these runs holds, by name and file.
+/// Every test of these runs, by name and file.
 pub fn tests_of(runs: &[&Run]) -> Vec<(String, Option<String>)> {
     let all: BTreeSet<_> = runs
         .iter()
@@ -277,7 +277,7 @@ pub struct Occurrence<'a> {
     pub message: String,
 }
 
-/// Every failed attempt of these runs that said anything.
+/// Every failed attempt of these runs with an error text.
 pub fn occurrences<'a>(runs: &[&'a Run]) -> Vec<Occurrence<'a>> {
     let mut all = Vec::new();
     for run in runs {
@@ -298,7 +298,7 @@ pub fn occurrences<'a>(runs: &[&'a Run]) -> Vec<Occurrence<'a>> {
     all
 }
 
-/// Failed attempts of these runs that said nothing.
+/// The number of failed attempts of these runs without an error text.
 pub fn speechless(runs: &[&Run]) -> usize {
     runs.iter()
         .flat_map(|run| run.tests())

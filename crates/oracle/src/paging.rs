@@ -1,4 +1,4 @@
-//! Pages of the runs list while runs arrive.
+//! Pages of the runs list while new runs arrive.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     world::{Organization, Project, Run},
 };
 
-/// A project of small runs, two of them at one moment.
+/// A project of small runs, two of them with the same start.
 pub fn project(seed: u64, now: i64) -> Project {
     let mut dice = Dice::new(seed, "paging");
     let mut project = small::project("Paging / %41");
@@ -29,7 +29,7 @@ pub fn project(seed: u64, now: i64) -> Project {
     project
 }
 
-/// No run twice, none skipped, in both directions.
+/// Checks that no run is repeated or skipped, in both directions.
 pub fn paging(
     tally: &mut Tally,
     stack: &Stack,
@@ -93,7 +93,7 @@ pub fn paging(
     tally.that(!arrived.is_empty(), || {
         "no run arrived between two pages".to_owned()
     });
-    // Back up to the newest, those included that arrived meanwhile.
+    // Back to the newest run, including those that arrived in the meantime.
     let mut newer: Vec<String> = Vec::new();
     for _ in 0..20 {
         let Some(cursor) = back else { break };

@@ -1,4 +1,4 @@
-//! Writes a shard as Playwright's JSON reporter does.
+//! Writes a shard in the form of Playwright's JSON reporter.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     world::{Attempt, CHECKOUT, Case, Fault, Manner, Run, Shard, TEST_DIR, is_failure},
 };
 
-/// The report of a shard. `tells_shard` is whether Playwright itself sharded the run.
+/// The report of a shard. `tells_shard` is set if Playwright itself sharded the run.
 pub fn report(run: &Run, shard: &Shard, tells_shard: bool) -> Value {
     let place = run
         .expected
@@ -59,7 +59,7 @@ fn suites(shard: &Shard) -> Vec<Value> {
         .collect()
 }
 
-/// A file, or the `describe` of this depth that all these cases share.
+/// A file, or the `describe` at this depth that all these cases share.
 fn suite(title: &str, file: &str, cases: &[&Case], depth: usize) -> Value {
     let mut specs: Vec<(&str, Vec<&Case>)> = Vec::new();
     let mut inner: Vec<(&str, Vec<&Case>)> = Vec::new();
@@ -111,7 +111,7 @@ fn spec(title: &str, file: &str, cases: &[&Case]) -> Value {
     })
 }
 
-/// One entry, or one an execution under `--repeat-each`.
+/// One entry, or one per execution with `--repeat-each`.
 fn tests(case: &Case) -> Vec<Value> {
     let none = [Vec::new()];
     let executions: &[Vec<Attempt>] = if case.executions.is_empty() {
@@ -176,7 +176,7 @@ fn result(retry: usize, attempt: &Attempt) -> Value {
     result
 }
 
-/// The only error that comes in parts.
+/// The only error in parts.
 fn first_error(fault: &Fault) -> Value {
     if fault.bare {
         return json!({"value": fault.message});
@@ -207,7 +207,7 @@ fn whole_error(fault: &Fault) -> Value {
     error
 }
 
-/// The message with its frames below.
+/// The message with its frames after it.
 pub fn stack(fault: &Fault) -> String {
     let mut text = fault.message.clone();
     for frame in &fault.frames {

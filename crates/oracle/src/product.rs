@@ -1,4 +1,4 @@
-//! The made-up world, imported and served.
+//! The generated world, imported and served.
 
 use std::sync::OnceLock;
 
@@ -15,29 +15,29 @@ use crate::{
     world::{Organization, Plan, Project, Way},
 };
 
-/// The programs over a database of the test's own, and what was imported into it.
+/// The programs over the test's own database, and the world that was imported into it.
 pub struct Product {
     pub stack: Stack,
-    /// A standard organization, a pro one, and a free one that may not read.
+    /// A standard organization, a pro one, and a free one, which may not read.
     pub world: Vec<Organization>,
-    /// The present, when the world was made up.
+    /// The time at which the world was generated.
     pub now: i64,
 }
 
 impl Product {
-    /// Every run of the world. The first test of a process imports them; each test has a copy of the database.
+    /// Imports every run of the world. The first test of a process imports them; each test has a copy of the database.
     pub fn whole() -> Self {
         static IMPORTED: OnceLock<Imported> = OnceLock::new();
         IMPORTED.get_or_init(|| Imported::new(usize::MAX)).served()
     }
 
-    /// A few of the newest runs of each project, for tests that bring the rest themselves.
+    /// Imports a few of the newest runs of each project, for tests that import the rest themselves.
     pub fn newest() -> Self {
         static IMPORTED: OnceLock<Imported> = OnceLock::new();
         IMPORTED.get_or_init(|| Imported::new(6)).served()
     }
 
-    /// Fails where a check did not hold or the server panicked, and lists them.
+    /// Fails with a list if a check failed or the server panicked.
     pub fn check(mut self, section: &str, checks: impl FnOnce(&mut Tally, &mut Self)) {
         let mut tally = Tally::default();
         tally.section(section);
@@ -50,7 +50,7 @@ impl Product {
         assert_eq!(tally.failed(), 0, "see the list above");
     }
 
-    /// Checks each project that its organization may read, the projects side by side.
+    /// Checks each project that its organization may read. Projects are checked in parallel.
     pub fn each_project(&self, tally: &mut Tally, check: impl Fn(&mut Tally, &mut Scene<'_>) + Sync) {
         let readers = self.world.iter().filter(|one| one.plan != Plan::Free);
         let projects = readers.flat_map(|organization| {
@@ -60,7 +60,7 @@ impl Product {
         tally.side_by_side(projects, |tally, mut scene| check(tally, &mut scene));
     }
 
-    /// A reader of a project.
+    /// A client for a project.
     pub fn scene<'a>(&self, organization: &'a Organization, project: &'a Project) -> Scene<'a> {
         Scene {
             client: Client::new(self.stack.address(), &organization.key),
@@ -72,7 +72,7 @@ impl Product {
     }
 }
 
-/// What each test begins with.
+/// The initial state of each test.
 struct Imported {
     database: TestDatabase,
     world: Vec<Organization>,
@@ -80,7 +80,7 @@ struct Imported {
 }
 
 impl Imported {
-    /// Imports so many runs of each project, and checks what the importer answers.
+    /// Imports this many runs of each project, and checks the importer's output.
     fn new(newest: usize) -> Self {
         let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
         let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");
@@ -120,7 +120,7 @@ impl Imported {
     }
 }
 
-/// A standard organization, a pro one, and a free one that may not read.
+/// A standard organization, a pro one, and a free one, which may not read.
 fn make(seed: u64, now: i64) -> Vec<Organization> {
     let organization = |name: &str, plan: Plan, projects: Vec<Project>| Organization {
         id: String::new(),

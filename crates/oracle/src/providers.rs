@@ -1,4 +1,4 @@
-//! What each CI service's variables tell of a run.
+//! The values that each CI service's variables provide for a run.
 
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ use crate::{
 };
 
 type Variables = &'static [(&'static str, &'static str)];
-/// The variables of a job's place and of their number, and the first place.
+/// The variables of a job's index and of the number of jobs, and the first index.
 type Count = (&'static str, &'static str, u32);
 
 const SHA: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee01";
 
-/// Provider, its variables, and those that count its jobs.
+/// The provider, its variables, and those that count its jobs.
 const PROVIDERS: [(&str, Variables, Option<Count>); 6] = [
     (
         "github-actions",
@@ -84,7 +84,7 @@ const PROVIDERS: [(&str, Variables, Option<Count>); 6] = [
     ),
 ];
 
-/// Two jobs of each service, which are two shards where it tells, of one run.
+/// Two jobs of each service, which are two shards of one run if its variables identify shards.
 pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Providers");
     importer::open(stack, &organization.id, &mut project, tally);

@@ -1,4 +1,4 @@
-//! What a plan shows, across a change of plans and a pruning.
+//! The visible results of a plan, with a change of plans and a pruning.
 
 use serde_json::Value;
 
@@ -13,15 +13,15 @@ use crate::{
     world::{Organization, Plan, Project},
 };
 
-/// Ages in days, each away from every limit.
+/// Ages in days, each distant from every limit.
 const AGES: [i64; 14] = [1, 6, 8, 13, 15, 29, 31, 45, 59, 61, 80, 89, 91, 120];
 
-/// A test that lay in another file eighty days ago.
+/// A test that was in another file eighty days ago.
 const MOVED: &str = "moved";
-/// A test of eighty days ago, with an error of its own: the length of its title picks the word.
+/// A test of eighty days ago with its own error. The length of its title selects the word.
 const LOST: &str = "lost its way";
 
-/// Runs through all of it in an organization of its own, then prunes every organization.
+/// Runs all checks in a separate organization, then prunes every organization.
 pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
     let mut organization = Organization {
         id: String::new(),
@@ -58,7 +58,7 @@ fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
     std::thread::sleep(std::time::Duration::from_secs(1));
 }
 
-/// Reports without any time of their own: `--started-at` and `--duration-ms` tell it.
+/// Reports without times. `--started-at` and `--duration-ms` provide them.
 fn fill(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
     let mut dice = Dice::new(17, "retention");
     for age in AGES {
@@ -117,7 +117,7 @@ fn strip_times(value: &mut Value) {
     }
 }
 
-/// Exactly the runs of the last `shown` days are there, on every route.
+/// Every route shows exactly the runs of the last `shown` days.
 fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, shown: i64) {
     let here = format!("/projects/{}", escape(&project.id));
     let what = format!("{plan:?}, {shown} days");
@@ -213,7 +213,7 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
         if shown > 80 {
             refused(tally, &format!("{path} ({what})"), &answer, 400, "ambiguous_test");
         } else {
-            // The other file is past what the plan shows.
+            // The other file is past the plan's retention.
             tally.same(
                 &format!("{what}: GET {path}"),
                 &answer.json_or_null()["test"]["filePath"],
@@ -223,7 +223,7 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
     }
 }
 
-/// The signature that occurred eighty days ago alone, if the plan shows it.
+/// The signature that occurred only eighty days ago, if the plan shows it.
 fn lost_error(
     tally: &mut Tally,
     client: &Client,
@@ -265,7 +265,7 @@ fn lost_error(
     }
 }
 
-/// A signature's first occurrence is the earliest that the plan shows, whatever the period.
+/// A signature's first occurrence is the earliest visible one, in any period.
 fn first_seen(tally: &mut Tally, client: &Client, project: &Project, here: &str, what: &str, shown: i64) {
     let oldest = AGES
         .iter()

@@ -1,4 +1,4 @@
-//! Histories with one possible verdict, written out run by run.
+//! Histories with only one possible verdict, written run by run.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use crate::{
     world::Project,
 };
 
-/// The test whose attempts tell no duration.
+/// The test whose attempts have no duration.
 const UNTIMED: &str = "recovered without durations";
 
-/// Title, results on main oldest first, verdict, and one of the reasons it may name.
+/// Title, results on main oldest first, verdict, and one of the reasons that it may have.
 const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
     ("always green", "PPPPPPPPPPPPPPPPPPPP", "healthy", &[]),
     (
@@ -56,7 +56,7 @@ const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
     ("green after skips", "SSSSSPPPPPPPPPPPPPPP", "healthy", &[]),
 ];
 
-/// Runs of which the fifteenth and sixteenth (from 0) have one commit.
+/// Runs of which the fifteenth and sixteenth (from 0) have the same commit.
 pub fn project(seed: u64, now: i64) -> Project {
     let mut dice = Dice::new(seed, "scripted");
     let mut project = small::project("Scripted verdicts");
@@ -87,7 +87,7 @@ pub fn project(seed: u64, now: i64) -> Project {
         }
         project.runs.push(run);
         if place % 7 == 3 {
-            // Elsewhere nearly everything is red; nobody on main is to blame.
+            // On other branches nearly everything fails. It does not count against tests on main.
             let results = [("only fails elsewhere", 'F'), ("always green", 'P')];
             let run = small::run(
                 &format!("side-{place}"),
@@ -102,7 +102,7 @@ pub fn project(seed: u64, now: i64) -> Project {
     project
 }
 
-/// What the status route and the flaky list said of them.
+/// The answers of the status route and the flaky list about them.
 pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
     for (title, letters, status, reasons) in SCRIPTS {
         let told = verdict_of(verdicts, title);
@@ -146,7 +146,7 @@ fn verdict_of(verdicts: &Verdicts, title: &str) -> Value {
         .map_or(Value::Null, |(_, verdict)| verdict.clone())
 }
 
-/// Twelve green runs with an outage among them, in which nearly everything fails.
+/// Twelve passed runs with an outage between them, in which nearly everything fails.
 pub fn outage(seed: u64, now: i64) -> Project {
     let mut dice = Dice::new(seed, "outage");
     let mut project = small::project("Outage");
@@ -174,7 +174,7 @@ pub fn outage(seed: u64, now: i64) -> Project {
     project
 }
 
-/// Nobody is flaky because a database was down once.
+/// No test is flaky because of a single outage.
 pub fn after_the_outage(tally: &mut Tally, verdicts: &Verdicts) {
     for ((name, _), verdict) in verdicts {
         tally.same(

@@ -1,4 +1,4 @@
-//! Shards that come late, come again or never come.
+//! Shards that arrive late, again or never.
 
 use crate::{
     checks::{Scene, run_detail::run_detail, verdicts},
@@ -11,7 +11,7 @@ use crate::{
     world::{Organization, Project, Run},
 };
 
-/// Runs through all of it in a project of its own.
+/// Runs all checks in a separate project.
 pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut dice = Dice::new(11, "shards");
     let mut project = small::project("Shards");
@@ -36,7 +36,7 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         let newest = project.runs[0].shards.len() - 1;
         arrive(tally, stack, organization, &mut project, newest, now);
     }
-    // A shard that comes again replaces its content; its run stays what it was.
+    // A shard that arrives again replaces its content. Its run stays the same.
     let (id, number) = (project.runs[0].id.clone(), project.runs[0].number);
     for results in [
         [("a one", 'P'), ("a three", 'R')],
@@ -59,7 +59,7 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
     together(tally, stack, organization, now, &mut dice);
 }
 
-/// Every shard of a run at the same moment, as parallel jobs end.
+/// Sends every shard of a run at the same time, as parallel jobs do.
 fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
     let mut project = small::project("At once");
     importer::open(stack, &organization.id, &mut project, tally);
@@ -191,7 +191,7 @@ fn arrive(
     verdicts::verdicts(tally, &scene);
 }
 
-/// A test that its shard no longer holds is not in the run any more.
+/// A test that its shard no longer contains is removed from the run.
 fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: &Project, now: i64) {
     let scene = scene(stack, organization, project, now);
     let name = "chromium > small.spec.ts > small > a three";
@@ -219,7 +219,7 @@ fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: 
     tally.same("occurrences after a replacement", &hits, &wanted);
 }
 
-/// The same report again changes nothing, with a run key and without.
+/// The same report again changes nothing, with and without a run key.
 fn again(tally: &mut Tally, stack: &Stack, organization: &Organization, project: &Project) {
     let client = Client::new(stack.address(), &organization.key);
     let here = format!("/projects/{}", escape(&project.id));
@@ -243,7 +243,7 @@ fn again(tally: &mut Tally, stack: &Stack, organization: &Organization, project:
     });
 }
 
-/// Run keys: none, a suite's, and one with and without shards.
+/// Run keys: none, one of a suite, and one with and without shards.
 fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice: &mut Dice) {
     let run = small::run("keyless", "main", now - 20 * HOUR, &[("k", 'P')], dice);
     let other = small::run("keyless", "main", now - 19 * HOUR, &[("k", 'P')], dice);
@@ -270,7 +270,7 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
     ids.sort();
     ids.dedup();
     tally.same("one build with three suites", &ids.len(), &3);
-    // The run has no shards: a shard of it is refused, and nothing breaks.
+    // The run has no shards. A shard of it is refused, and the server continues to work.
     let mut sharded = of_suite.clone();
     sharded.expected = Some(2);
     let report = playwright::report(&sharded, &sharded.shards[0], true);
@@ -281,7 +281,7 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
     });
 }
 
-/// CI's second attempt is a run of its own.
+/// CI's second attempt is a separate run.
 fn attempts_of_ci(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
     let mut project = small::project("Attempts of CI");
     importer::open(stack, &organization.id, &mut project, tally);

@@ -1,4 +1,4 @@
-//! Small runs, written out by hand: a letter a result.
+//! Small runs, written by hand with one letter per result.
 
 use crate::{
     clock::MINUTE,
@@ -7,7 +7,7 @@ use crate::{
     world::{Attempt, CHECKOUT, Case, Manner, Project, Run, Shard, Spot, TEST_DIR, Way},
 };
 
-/// A project without runs, whose reports come by flags.
+/// A project without runs, for reports with flags.
 pub fn project(name: &str) -> Project {
     Project {
         id: String::new(),
@@ -20,7 +20,7 @@ pub fn project(name: &str) -> Project {
     }
 }
 
-/// An unsharded run of these tests: `P` passed, `F` failed for good, `R` recovered, `S` skipped, `-` not in it.
+/// An unsharded run of these tests: `P` passed, `F` failed, `R` recovered, `S` skipped, `-` absent.
 pub fn run(build: &str, branch: &str, started: i64, results: &[(&str, char)], dice: &mut Dice) -> Run {
     Run {
         id: String::new(),
@@ -65,7 +65,7 @@ fn case(title: &str, letter: char, clock: &mut i64, dice: &mut Dice) -> Case {
         line: 12,
         column: 7,
     };
-    // Short ones: two minutes have to hold every attempt.
+    // Durations are short, because two minutes must suffice for every attempt.
     let mut one = |status: &'static str| {
         let (started, duration) = (*clock, dice.between(5, 200));
         *clock += duration + 3;

@@ -1,4 +1,4 @@
-//! The real programs over one database: a server, and the command line beside it.
+//! The real programs over one database: a server and the command line.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use assay_testkit::{Cli, Server, TestDatabase};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a command answered.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Said {
     /// Its exit status.
@@ -55,7 +55,7 @@ impl Stack {
         stack
     }
 
-    /// Where the server without a limit answers the API.
+    /// The address of the API on the server without a limit.
     pub fn address(&self) -> SocketAddr {
         self.server().client().address()
     }
@@ -64,7 +64,7 @@ impl Stack {
         self.server.as_ref().expect("only the first world is not served")
     }
 
-    /// One more server over the same database.
+    /// Another server over the same database.
     pub fn another_server(&self, settings: &[(&str, &str)]) -> Server {
         Server::start_with(self.database.url(), &[&[("RUST_LOG", "warn")], settings].concat())
     }
@@ -83,7 +83,7 @@ impl Stack {
             .stderr(Stdio::piped())
             .spawn()
             .expect("assay starts");
-        // A command that reads no input may have ended already.
+        // A command that reads no input may have exited already.
         let _sent = child.stdin.take().unwrap().write_all(input);
         let output = child.wait_with_output().unwrap();
         Said {
@@ -93,7 +93,7 @@ impl Stack {
         }
     }
 
-    /// Runs `assay … --json`, which must succeed, and reads what it prints.
+    /// Runs `assay … --json`, which must succeed, and parses its output.
     pub fn told(&self, arguments: &[&str]) -> Value {
         let said = self.command(arguments);
         assert_eq!(said.status, 0, "assay {arguments:?}: {}", said.err);
@@ -114,7 +114,7 @@ impl Stack {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The database, for what no command can bring about, such as the end of a key's months.
+    /// The database, for changes that no command can make, such as an expired key.
     pub fn database(&self) -> &TestDatabase {
         &self.database
     }
@@ -124,7 +124,7 @@ impl Stack {
         self.database
     }
 
-    /// What the server logged.
+    /// The server's log.
     pub fn log(&self) -> String {
         self.server().log()
     }

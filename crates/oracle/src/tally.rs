@@ -1,4 +1,4 @@
-//! Counts what held and keeps what did not.
+//! Counts successful checks and collects failed ones.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::clock;
 
-/// A wildcard of an expectation: anything at all.
+/// A wildcard in an expectation: any value.
 pub const ANY: &str = "≈any";
-/// A wildcard: a text that is not empty.
+/// A wildcard: a non-empty text.
 pub const TEXT: &str = "≈text";
 /// A wildcard: a whole number of at least 0.
 pub const COUNT: &str = "≈count";
@@ -19,7 +19,7 @@ pub const BOOL: &str = "≈bool";
 /// A wildcard: UTC with milliseconds and Z.
 pub const TIME: &str = "≈time";
 
-/// How many checks held, and the words of each that did not.
+/// The number of successful checks, and the text of each failed one.
 #[derive(Default)]
 pub struct Tally {
     section: String,
@@ -33,7 +33,7 @@ impl Tally {
         self.section = name.to_owned();
     }
 
-    /// Takes over what another has counted.
+    /// Adds the counts of another.
     pub fn absorb(&mut self, other: Tally) {
         for (name, (passed, failed)) in other.sections {
             let entry = self.sections.entry(name).or_default();
@@ -43,7 +43,7 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
-    /// Checks each of several parts on a thread of its own.
+    /// Checks several parts in parallel, one thread each.
     pub fn side_by_side<T: Send>(
         &mut self,
         parts: impl Iterator<Item = T>,
@@ -68,7 +68,7 @@ impl Tally {
         });
     }
 
-    /// Notes one check.
+    /// Records one check.
     pub fn that(&mut self, holds: bool, what: impl FnOnce() -> String) -> bool {
         let entry = self.sections.entry(self.section.clone()).or_default();
         if holds {
@@ -80,14 +80,14 @@ impl Tally {
         holds
     }
 
-    /// Notes whether two values are the same.
+    /// Records whether two values are equal.
     pub fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, got: &T, expected: &T) -> bool {
         self.that(got == expected, || {
             format!("{what}: expected {expected:?}, got {got:?}")
         })
     }
 
-    /// Compares an answer with what is expected of it, a check a leaf. Fields that nobody expects are allowed.
+    /// Compares an answer with its expectation, one check per leaf. Additional fields are permitted.
     pub fn matches(&mut self, what: &str, got: &Value, expected: &Value) {
         match expected {
             Value::Object(fields) => {
@@ -127,7 +127,7 @@ impl Tally {
         }
     }
 
-    /// The summary: a line a section, then every failure, then the verdict.
+    /// The summary: one line per section, then every failure, then the result.
     pub fn summary(&self) -> String {
         let mut lines: Vec<String> = self
             .sections
@@ -145,7 +145,7 @@ impl Tally {
         lines.join("\n")
     }
 
-    /// How many checks did not hold.
+    /// The number of failed checks.
     pub fn failed(&self) -> usize {
         self.failures.len()
     }

@@ -1,4 +1,4 @@
-//! Error texts as Playwright writes them: two of one class differ only in numbers, ids and times.
+//! Error texts in Playwright's form. Two texts of one class differ only in numbers, ids and times.
 
 use crate::{
     clock,
@@ -12,15 +12,15 @@ const GREEN: &str = "\u{1b}[32m";
 const PLAIN: &str = "\u{1b}[39m";
 const BRIGHT: &str = "\u{1b}[22m";
 
-/// Words without figures, so that one word is one class.
+/// Words without digits, so that one word is one class.
 pub const WORDS: [&str; 8] = [
     "basket", "checkout", "invoice", "login", "parcel", "profile", "search", "voucher",
 ];
 
-/// How many kinds of text there are.
+/// The number of kinds of text.
 pub const KINDS: i64 = 28;
 
-/// A fault of this kind about this word, raised at this place.
+/// An error of this kind about this word, raised at this location.
 pub fn fault(kind: i64, word: &str, spot: &Spot, dice: &mut Dice) -> Fault {
     let n = dice.between(2, 9_999);
     let (class, message) = match kind {
@@ -231,13 +231,13 @@ fn plain(kind: i64, word: &str, dice: &mut Dice) -> (String, String) {
     }
 }
 
-/// A text without escape sequences and without control characters but line breaks and tabs.
+/// A text without escape sequences and control characters other than line breaks and tabs.
 pub fn stripped(text: &str) -> String {
     let mut plain = String::new();
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' {
-            // All of ours are `ESC [ digits m`.
+            // All escape sequences of the world are `ESC [ digits m`.
             for skipped in characters.by_ref() {
                 if skipped == 'm' {
                     break;
@@ -250,7 +250,7 @@ pub fn stripped(text: &str) -> String {
     plain
 }
 
-/// A text as searches and the order of branches see it: each character in lower case by itself, and one sigma.
+/// A text folded for searches and the order of branches: each character in lower case by itself, and one form of sigma.
 pub fn folded(text: &str) -> String {
     let fold = |char: char| match char.to_lowercase().collect::<Vec<_>>()[..] {
         ['ς'] => 'σ',

@@ -1,6 +1,6 @@
-//! A made-up world: what its reports say, and what an importer is to make of them.
+//! A generated world: the contents of its reports and the expected results of importing them.
 
-/// The plans that may read, and the one that may not.
+/// The plans with read access, and the plan without it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     Free,
@@ -9,7 +9,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// As the command line and the contract call it.
+    /// Its name on the command line and in the contract.
     pub fn name(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -38,14 +38,14 @@ pub struct Organization {
     pub projects: Vec<Project>,
 }
 
-/// How a project's reports reach the importer.
+/// The way in which a project's reports reach the importer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// From GitHub Actions: everything in variables and the event file; the checkout is known.
+    /// From GitHub Actions: all values in variables and the event file. The checkout is known.
     Github,
     /// From GitLab CI, likewise.
     Gitlab,
-    /// By flags alone; nobody knows the checkout.
+    /// By flags only. The checkout is unknown.
     Flags,
 }
 
@@ -62,12 +62,12 @@ pub struct Project {
     pub runs: Vec<Run>,
 }
 
-/// A logical run.
+/// A run.
 #[derive(Clone)]
 pub struct Run {
-    /// As the importer answered.
+    /// From the importer's output.
     pub id: String,
-    /// As the importer answered.
+    /// From the importer's output.
     pub number: i64,
     /// The build's id in CI.
     pub build: String,
@@ -80,16 +80,16 @@ pub struct Run {
     pub pr_title: Option<String>,
     pub ci: Option<&'static str>,
     pub suite: Option<String>,
-    /// How many shards there should be; none for a run that is not sharded.
+    /// The expected number of shards; none for a run that is not sharded.
     pub expected: Option<u32>,
-    /// Those that arrived, in the order of their arrival; the only one of a run that is not sharded.
+    /// The shards that arrived, in order of arrival. An unsharded run has one entry.
     pub shards: Vec<Shard>,
 }
 
 /// A shard's report, or an unsharded run's only one.
 #[derive(Clone)]
 pub struct Shard {
-    /// As the importer answered.
+    /// From the importer's output.
     pub id: String,
     pub index: u32,
     pub started: i64,
@@ -109,15 +109,15 @@ pub struct Case {
     pub describes: Vec<String>,
     pub title: String,
     pub manner: Manner,
-    /// Several under `--repeat-each`; empty for a test that never started.
+    /// Several with `--repeat-each`; empty for a test that never started.
     pub executions: Vec<Vec<Attempt>>,
 }
 
-/// What Playwright expected of a test.
+/// Playwright's expectation of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     Plain,
-    /// `test.fail()`, and it does.
+    /// `test.fail()`, and it fails.
     ExpectedFailure,
     /// `test.fail()`, but it passes.
     Mended,
@@ -137,17 +137,17 @@ pub struct Attempt {
 /// One error of an attempt.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What it has in common with every other text of its kind.
+    /// The property that it shares with all texts of its kind.
     pub class: String,
     pub message: String,
     pub frames: Vec<String>,
     pub snippet: Option<String>,
     pub spot: Option<Spot>,
-    /// Something was thrown that is no error.
+    /// The thrown value is not an error.
     pub bare: bool,
 }
 
-/// A place in a source file, absolute as Playwright writes it.
+/// A location in a source file, absolute as Playwright writes it.
 #[derive(Clone, Debug)]
 pub struct Spot {
     pub file: String,
@@ -155,23 +155,23 @@ pub struct Spot {
     pub column: i64,
 }
 
-/// A test of a run as it is to be stored.
+/// A test of a run in its expected stored form.
 #[derive(Clone)]
 pub struct Stored {
     pub name: String,
     pub file: Option<String>,
     pub browser: Option<String>,
-    /// Execution by execution, that with the final attempt last.
+    /// By execution. The execution with the final attempt comes last.
     pub attempts: Vec<Attempt>,
-    /// How many attempts each execution has.
+    /// The number of attempts of each execution.
     pub lengths: Vec<usize>,
-    /// The place of its shard among the run's.
+    /// The index of its shard in the run.
     pub shard: usize,
 }
 
-/// Where every report's checkout lies. GitHub's runners check out there, so an importer knows it without being told.
+/// The folder of every report's checkout. GitHub's runners use it, so an importer knows it without a flag.
 pub const CHECKOUT: &str = "/home/runner/work/shop/shop";
-/// Where the tests lie in it.
+/// The folder of the tests in it.
 pub const TEST_DIR: &str = "tests";
 
 /// The class of the error of a test that was expected to fail and passed.
@@ -190,7 +190,7 @@ impl Stored {
         executions
     }
 
-    /// Each attempt with its execution and its place there.
+    /// Each attempt with its execution and its index there.
     pub fn numbered(&self) -> Vec<(usize, usize, &Attempt)> {
         let executions = self.executions().into_iter().enumerate();
         let attempts = executions.flat_map(|(execution, attempts)| {
@@ -200,7 +200,7 @@ impl Stored {
         attempts.collect()
     }
 
-    /// The most attempts of one execution.
+    /// The largest number of attempts of one execution.
     pub fn tries(&self) -> usize {
         self.lengths.iter().copied().max().expect("at least one")
     }
@@ -236,7 +236,7 @@ impl Stored {
     }
 }
 
-/// Where the attempt stands that an execution ended with: the last one that ran.
+/// The index of the final attempt of an execution: the last one that ran.
 fn final_place(execution: &[Attempt]) -> usize {
     let ran = |attempt: &Attempt| !matches!(attempt.status, "skipped" | "interrupted");
     execution.iter().rposition(ran).unwrap_or(execution.len() - 1)
@@ -247,7 +247,7 @@ pub fn is_failure(status: &str) -> bool {
 }
 
 impl Project {
-    /// A path as it is to be stored.
+    /// A path in its expected stored form.
     pub fn stored_path(&self, absolute: &str) -> String {
         match absolute.strip_prefix(CHECKOUT) {
             Some(rest) => rest.trim_start_matches('/').to_owned(),
@@ -266,7 +266,7 @@ impl Case {
         parts.join(" > ")
     }
 
-    /// What the importer is to store of it.
+    /// The values that the importer should store for it.
     pub fn stored(&self, shard: usize) -> Stored {
         let file = format!("{TEST_DIR}/{}", self.suite);
         let executions = self.presented();
@@ -290,7 +290,7 @@ impl Case {
             }]];
         }
         let mut executions = self.executions.clone();
-        // The executions that ended well go first, so that the last one tells the outcome; else oldest first.
+        // Executions that passed come first, so that the last one decides the outcome; otherwise oldest first.
         executions.sort_by_key(|attempts| {
             let failed = is_failure(attempts[final_place(attempts)].status);
             (failed, attempts.first().and_then(|first| first.started))
@@ -324,7 +324,7 @@ impl Shard {
         self.started + self.duration
     }
 
-    /// Whether the run was cut short.
+    /// Whether the run was interrupted.
     pub fn interrupted(&self) -> bool {
         self.cases.iter().any(|case| {
             case.manner == Manner::NeverStarted
@@ -362,7 +362,7 @@ impl Run {
             .collect()
     }
 
-    /// The commit that the engine and the `sha` filter know it by.
+    /// The commit that the engine and the `sha` filter use for it.
     pub fn revisions(&self) -> Vec<&str> {
         [self.commit.as_deref(), self.tested_revision.as_deref()]
             .into_iter()

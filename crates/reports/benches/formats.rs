@@ -1,7 +1,7 @@
-//! How fast each format is read, in bytes of report a second. Allure's results are files of one test each, and not here.
+//! Measures how fast each format is read, in report bytes per second. Allure is missing: its files hold one test each.
 //!
-//! Every report has 5,000 tests, and every hundredth of them failed with a message and a stack. Timed is the way from the
-//! bytes in memory to the neutral report, recognition of the format included.
+//! Every report has 5,000 tests, and every hundredth of them failed with a message and a stack. The time covers
+//! everything from the bytes in memory to the neutral report, including recognition of the format.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 
 const TESTS: usize = 5_000;
 
-/// A report of a format: what stands before its tests, between them and behind them.
+/// A report of a format: the text before, between and after its tests.
 struct SyntheticReport {
     format: Format,
     before: &'static str,
@@ -29,9 +29,9 @@ impl SyntheticReport {
     }
 }
 
-/// A message and a stack of JavaScript within JSON.
+/// A JavaScript message and stack as JSON text.
 const JS: &str = "Error: total is 1250, expected 1350\\n    at total (/r/src/orders.js:8:11)\\n    at Context.<anonymous> (/r/test/orders.js:12:5)";
-/// A stack of .NET.
+/// A .NET stack.
 const NET: &str = "   at Acme.Shop.OrderTests.KeepsTheDiscount() in /r/OrderTests.cs:line 17";
 
 const REPORTS: &[SyntheticReport] = &[
@@ -374,7 +374,7 @@ const REPORTS: &[SyntheticReport] = &[
     },
 ];
 
-/// The status of a test in JSON, and what a failure adds.
+/// The status of a test in JSON, and the fields of a failure.
 fn json_failure(failed: bool, more: &str) -> (&'static str, String) {
     if failed {
         ("failed", more.to_owned())
@@ -398,7 +398,7 @@ fn formats(criterion: &mut Criterion) {
             root: Some("/r"),
             ..Options::default()
         };
-        // What is timed must be what is meant: every test is read, and those that failed have failed.
+        // Checks the measured work: every test is read, and the failed ones have failed.
         let report = read(vec![file()], &options).map(|report| {
             let failed = report.tests.iter().filter(|test| {
                 test.attempts

@@ -1,9 +1,8 @@
-//! How fast JUnit XML is read, in cases a second.
+//! Measures how fast JUnit XML is read, in cases per second.
 //!
-//! Timed is all from the bytes in memory to the neutral report: the format is recognised, UTF-8 checked, every value
-//! decoded and cleaned, names, files, times and attempts made, errors taken apart and placed. Not timed are the copy
-//! of the bytes before and the end of the report behind, about a sixth more. One file is read by one thread; several
-//! are read side by side.
+//! The time covers everything from the bytes in memory to the neutral report: the format, UTF-8, decoding and cleaning
+//! of values, names, files, times, attempts and errors. It does not cover the copy of the bytes before and the drop of
+//! the report after, about a sixth more. One thread reads a file; several files are read in parallel.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 use std::{fmt::Write, hint::black_box};
@@ -13,7 +12,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 
 const CASES: u64 = 20_000;
 
-/// A report of 2.5 MB as pytest writes it, every hundredth case failed.
+/// A report of 2.5 MB in pytest's form; every hundredth case failed.
 fn pytest() -> String {
     let mut xml = String::from(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><testsuites name=\"pytest tests\"><testsuite name=\"pytest\" errors=\"0\" \

@@ -1,4 +1,4 @@
-//! Allure results: a file an attempt.
+//! Allure results: one file per attempt.
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -15,7 +15,7 @@ use crate::{
     text, time,
 };
 
-/// A report of one attempt, and what the attempts of its test have in common.
+/// Reads the report of one attempt, and the key that the attempts of its test share.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
     let shape = Shape {
         format: "Allure result",
@@ -97,7 +97,7 @@ impl TestResult {
         let errors: Vec<_> = input.error(message, trace, None).into_iter().collect();
         let (status, errors) = match self.status.as_deref() {
             Some("passed") => (AttemptStatus::Passed, Vec::new()),
-            // Allure calls a failure broken that is no assertion's.
+            // Allure calls a failure without an assertion `broken`.
             Some("failed" | "broken")
                 if errors.is_empty() && self.label("framework") == Some("playwright") =>
             {
@@ -105,7 +105,7 @@ impl TestResult {
             }
             Some("failed" | "broken") => (failure::status(&errors), errors),
             Some("skipped" | "unknown") => (AttemptStatus::Skipped, Vec::new()),
-            // Written at the start and never completed.
+            // Allure writes the file at the start; this one was never completed.
             _ => (AttemptStatus::Interrupted, errors),
         };
         Attempt {
@@ -117,7 +117,7 @@ impl TestResult {
         }
     }
 
-    /// The name that the framework's own report gives the test, as far as Allure keeps its parts.
+    /// The name that the framework's own report gives the test, where Allure keeps its parts.
     fn test(&self, input: &Input<'_>) -> TestName {
         let place = self.place();
         let title = self
@@ -148,7 +148,7 @@ impl TestResult {
     }
 
     fn place(&self) -> Place {
-        // `titlePath` leads with the package's name in JavaScript; its label has what Playwright calls the path.
+        // In JavaScript `titlePath` begins with the package's name; the label holds the path as Playwright writes it.
         let path = &self.title_path;
         if let Some(at) = path.iter().position(|part| is_source_file(part)) {
             let whole = path.get(..=at).unwrap_or_default().join("/");
@@ -180,7 +180,7 @@ impl TestResult {
         }
     }
 
-    /// The values of parameters that make this another test than its namesakes.
+    /// The values of the parameters that distinguish this test from others of the same name.
     fn values_beside_name(&self, title: &str) -> Vec<&str> {
         if self
             .label("framework")
@@ -211,8 +211,8 @@ impl TestResult {
     }
 }
 
-/// What stands for the error of a failure of Playwright's that Allure tells nothing of: it calls an interruption a
-/// failure, and has no word for an unexpected pass.
+/// The error for a Playwright failure without one. Allure reports an interruption as a failure and has no status for an
+/// unexpected pass.
 fn missing_error() -> ErrorDetail {
     const UNTOLD: &str =
         "the report tells no error: the test was interrupted, or passed although it was expected to fail";
@@ -222,7 +222,7 @@ fn missing_error() -> ErrorDetail {
     }
 }
 
-/// Where a test stands.
+/// The file and the titles of a test.
 struct Place {
     file: Option<String>,
     titles: Vec<String>,

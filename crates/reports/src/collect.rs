@@ -1,4 +1,4 @@
-//! Executions of tests collected into one entry a test.
+//! Collects executions into one entry per test.
 
 use std::{collections::HashMap, hash::BuildHasher};
 
@@ -9,23 +9,22 @@ use crate::{
     report::{ReportedTest, outcome},
 };
 
-/// The tests of a report while it is read, each name and file once, in the order of their first execution.
+/// Collects the tests of a report: each name and file once, in the order of their first execution.
 ///
 /// A test that was executed several times (repeated on purpose, or reported by several files) keeps all executions:
-/// those that were skipped first, then those that passed, then those that failed, so that the last one decides the
-/// outcome.
+/// first the skipped ones, then the passed ones, then the failed ones. The last one decides the outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     /// Each test with its first execution.
     tests: Vec<(TestName, Vec<Attempt>)>,
-    /// The later executions of the few tests that have any, by the test's place.
+    /// The later executions, by the test's index. Few tests have any.
     more: HashMap<usize, LaterExecutions>,
-    /// The place of each test, by a hash of it. Where another test has the key, the next free key is used.
+    /// The index of each test, by a hash of the test. If another test has the key, the next free key is used.
     places: HashMap<u64, usize, foldhash::fast::RandomState>,
 }
 
 impl Collector {
-    /// With room for `tests` tests.
+    /// Reserves memory for `tests` tests.
     pub(crate) fn with_capacity(tests: usize) -> Self {
         Self {
             tests: Vec::with_capacity(tests),
@@ -34,12 +33,12 @@ impl Collector {
         }
     }
 
-    /// Adds an execution; one without attempts is none.
+    /// Adds an execution. One without attempts is ignored.
     pub(crate) fn add(&mut self, test: TestName, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
     }
 
-    /// Adds every execution of a test that was read before.
+    /// Adds every execution of a test that another collector read.
     pub(crate) fn add_all(&mut self, test: ReportedTest) {
         let mut executions = test.attempts.into_executions().peekable();
         while let Some(execution) = executions.next() {
@@ -51,8 +50,8 @@ impl Collector {
         }
     }
 
-    /// Adds an execution, of which `join` decides where the test is known: it gets the test's place, the attempts of
-    /// its latest execution and the new ones, and gives back those that are an execution of their own.
+    /// Adds an execution. For a known test `join` gets the test's index, the attempts of its latest execution and the
+    /// new ones. It returns the attempts that form an execution of their own.
     pub(crate) fn add_or_join(
         &mut self,
         test: TestName,
@@ -82,7 +81,7 @@ impl Collector {
         self.tests.push((test, attempts));
     }
 
-    /// The place of a test that is known.
+    /// The index of a known test.
     pub(crate) fn place_of(&self, test: &TestName) -> Option<usize> {
         let mut key = self.places.hasher().hash_one(test);
         while let Some(place) = self.places.get(&key).copied() {
@@ -94,12 +93,12 @@ impl Collector {
         None
     }
 
-    /// How many tests there are.
+    /// The number of tests.
     pub(crate) fn len(&self) -> usize {
         self.tests.len()
     }
 
-    /// The tests, of which too many attempts and errors are left out.
+    /// Returns the tests, without the attempts and errors beyond the limits.
     pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
         let tests = (0..).zip(self.tests).map(|(place, (test, first))| {
             let mut attempts = match self.more.remove(&place) {
@@ -120,7 +119,7 @@ impl Collector {
 #[derive(Debug, Default)]
 struct LaterExecutions {
     all: Vec<Vec<Attempt>>,
-    /// The attempts of all but the latest.
+    /// The attempts of all executions but the latest.
     attempts: usize,
 }
 
@@ -129,8 +128,8 @@ impl LaterExecutions {
         self.all.last_mut()
     }
 
-    /// Adds an execution. Once there are twice as many attempts as are kept, those are dropped that cannot be among
-    /// them, so that a report of one test a million times takes bounded memory.
+    /// Adds an execution. When the list holds twice the permitted attempts, it drops those that cannot be kept in the
+    /// end. A report that repeats one test a million times then needs bounded memory.
     fn push(&mut self, execution: Vec<Attempt>) {
         self.attempts += self.all.last().map_or(0, Vec::len);
         if self.attempts > 2 * limits::ATTEMPTS {
@@ -149,15 +148,15 @@ impl LaterExecutions {
     }
 }
 
-/// Bounds the attempts of an execution while it still grows.
+/// Bounds the attempts of an execution that is still growing.
 fn keep_newest(attempts: &mut Vec<Attempt>) {
     if attempts.len() > 2 * limits::ATTEMPTS {
         attempts.drain(..attempts.len() - limits::ATTEMPTS);
     }
 }
 
-/// All executions: those that ended alike are in the order of their starts, where the report has them, else in its
-/// own.
+/// All executions. Those of one outcome are ordered by their start, or by their order in the report if it has no
+/// starts.
 fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Executions<Attempt> {
     let mut all: Vec<Vec<Attempt>> = [first].into_iter().chain(more).collect();
     sort(&mut all);

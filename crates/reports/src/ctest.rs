@@ -19,18 +19,18 @@ use crate::{
     xml::{Document, Tag, append},
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
     start: Cow<'a, str>,
     end: Cow<'a, str>,
     test: Option<Test<'a>>,
-    /// The name of the measurement that is open; empty for the output.
+    /// The name of the open measurement; empty for the output.
     measurement: Cow<'a, str>,
     tests: Vec<Test<'a>>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Test,
@@ -53,7 +53,7 @@ struct Test<'a> {
     /// Seconds.
     time: Cow<'a, str>,
     output: Cow<'a, str>,
-    /// The output is packed and written in base 64.
+    /// The output is compressed and encoded in base 64.
     is_packed: bool,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Document<'a> for Run<'a> {
     fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match (tag.name, &mut self.test) {
-            // The list of tests holds elements of the same name without a status.
+            // The list of tests has elements of the same name without a status.
             ("Test", None) if tag.attribute("Status").is_some() => {
                 self.test = Some(Test {
                     status: value("Status"),
@@ -151,7 +151,7 @@ impl Test<'_> {
         let exit_code = self.exit_code.trim();
         let ended = match self.status.trim() {
             "passed" => AttemptStatus::Passed,
-            // CTest fails where the program of a test is missing, and not where a test is skipped.
+            // CTest fails for a missing test program, but not for a skipped test.
             "notrun" if !self.lacks_program() => AttemptStatus::Skipped,
             _ if exit_code == "Timeout" => AttemptStatus::TimedOut,
             _ => AttemptStatus::Failed,
@@ -177,7 +177,7 @@ impl Test<'_> {
         };
         let of_output = junit::error_of_output(input, &self.text());
         match (of_output, exit_message) {
-            // A signal or time limit says more than the last line of the output.
+            // A signal or time limit explains more than the last line of the output.
             (Some(error), Some(exit_message)) if exit_code != "Failed" => Some(ErrorDetail {
                 stack: error.stack.or_else(|| error.message.clone()),
                 message: Some(exit_message),
@@ -188,7 +188,7 @@ impl Test<'_> {
         }
     }
 
-    /// The output; what of it is packed is unpacked as far as an error keeps it.
+    /// The output. A compressed one is unpacked up to the length that an error keeps.
     fn text(&self) -> Cow<'_, str> {
         if !self.is_packed {
             return Cow::Borrowed(&self.output);
@@ -199,7 +199,7 @@ impl Test<'_> {
         };
         let mut unpacked = Vec::new();
         let most = u64::try_from(4 * limits::STACK).unwrap_or(u64::MAX);
-        // What a broken archive holds before its end is still worth keeping.
+        // The intact beginning of a broken archive is still useful.
         let _broken = ZlibDecoder::new(packed.as_slice())
             .take(most)
             .read_to_end(&mut unpacked);

@@ -75,7 +75,7 @@ struct Element {
     after: Vec<Step>,
 }
 
-/// A step, or a hook around one or around a scenario.
+/// A step or a hook.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
@@ -109,7 +109,7 @@ struct Outcome {
 }
 
 impl Feature {
-    /// The executions of its scenarios in the order of the report.
+    /// The executions of the scenarios, in the order of the report.
     fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
         let uri = self.uri.as_deref().unwrap_or_default();
         let file_path = feature_file(input, uri);
@@ -124,7 +124,7 @@ impl Feature {
             }
             let attempt = element.attempt(input, std::mem::take(&mut background));
             let id = element.id.as_deref().unwrap_or_default();
-            // Ruby writes every attempt of a scenario, one behind the other.
+            // Ruby writes every attempt of a scenario, one after the other.
             if last.is_some_and(|last| last == (id, element.line) && element.line.is_some())
                 && let Some((_, attempts)) = executions.last_mut()
             {
@@ -146,7 +146,7 @@ impl Feature {
         executions
     }
 
-    /// Feature > rule > scenario. Only the ids hold the rule.
+    /// Feature > rule > scenario. Only the ids contain the rule.
     fn name_of(&self, element: &Element) -> String {
         let (feature, scenario) = (
             self.name.as_deref().unwrap_or_default(),
@@ -171,7 +171,7 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
         let known = input.known_files.and_then(|files| files.of_path(path));
         return Some(known.map_or_else(|| input.stored_path(path), str::to_owned));
     }
-    // Java's `file:src/test/…` is no address.
+    // Java's `file:src/test/…` is not a valid address.
     let path = match uri.strip_prefix("file:") {
         Some(path) if !path.starts_with('/') => path,
         _ => uri,
@@ -179,8 +179,8 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
     Some(input.stored_path(path)).filter(|path| !path.is_empty())
 }
 
-/// The name of the example at a place among those of one name: the examples of an outline share its name unless a value
-/// is part of it.
+/// The name of the example at an index among those of one name. The examples of an outline share its name unless the
+/// name contains a value.
 pub(crate) fn numbered(name: String, place: usize) -> String {
     match place {
         0 => name,

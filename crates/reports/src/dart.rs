@@ -19,11 +19,11 @@ use crate::{
     text, time,
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     suites: HashMap<u64, Suite>,
-    /// Full names of groups, which hold those of the groups around them.
+    /// Full names of groups. Each contains the names of the groups around it.
     groups: HashMap<u64, String>,
     running: HashMap<u64, Test>,
     tests: Collector,
@@ -97,7 +97,7 @@ struct Test {
     began: Option<f64>,
     #[serde(skip)]
     errors: Vec<ErrorDetail>,
-    /// Attempts that were followed by another.
+    /// Attempts that another attempt followed.
     #[serde(skip)]
     attempts: Vec<Attempt>,
 }
@@ -132,7 +132,7 @@ impl Events for Run {
                     test.errors.extend(error);
                 }
             }
-            // The runner says so before it runs a test again.
+            // The runner announces a retry before it starts it.
             Some("print")
                 if event
                     .message
@@ -196,7 +196,7 @@ impl Run {
         self.failed |= ended.is_failure();
         let is_set_up = matches!(test.name.as_deref(), Some(name) if name.ends_with("(setUpAll)") || name.ends_with("(tearDownAll)"));
         if done.hidden == Some(true) || test.is_loading() || is_set_up {
-            // What is no test counts where it failed.
+            // An entry that is not a test counts only if it failed.
             if ended.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
                 let name = test.name.clone().unwrap_or_default();
                 let errors = std::mem::take(&mut test.errors).into_iter();
@@ -221,7 +221,7 @@ impl Run {
         let platform = suite
             .and_then(|suite| suite.platform.as_deref())
             .unwrap_or_default();
-        // `vm` is where every test runs unless another platform is asked for.
+        // Tests run on `vm` unless another platform is chosen.
         let browser = if platform == "vm" { "" } else { platform };
         let path = suite.and_then(|suite| suite.path.as_deref()).unwrap_or_default();
         let name = TestName {
@@ -236,7 +236,7 @@ impl Run {
         self.tests.add(name, attempts);
     }
 
-    /// Platform > groups > test. Every name begins with that of the group around it.
+    /// Platform > groups > test. Every name begins with the name of the group around it.
     fn name_of(&self, test: &Test, browser: &str) -> String {
         let full = test.name.as_deref().unwrap_or_default();
         let mut parts = vec![browser];
@@ -255,7 +255,7 @@ impl Run {
 }
 
 impl Test {
-    /// The runner shows the loading of a file as a test.
+    /// The runner reports the loading of a file as a test.
     fn is_loading(&self) -> bool {
         self.group_ids.is_empty()
             && self

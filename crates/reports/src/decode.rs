@@ -1,4 +1,4 @@
-//! Bytes of a file to text: unpacked, bounded, decoded.
+//! Converts the bytes of a file to text: unpacks, bounds and decodes them.
 
 use std::{
     borrow::Cow,
@@ -16,12 +16,12 @@ use crate::{
     zip,
 };
 
-/// The file's text: gzip unpacked, then decoded by byte-order mark, by declaration, as UTF-8, as Windows-1252,
-/// whichever fits first. A text cut inside a character loses that character.
+/// The file's text: gzip unpacked, then decoded by byte-order mark, declaration, UTF-8 or Windows-1252, whichever fits
+/// first. If the text ends inside a character, that character is dropped.
 pub(crate) fn decode<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, str>, ReadError> {
     match unpack(file, room)? {
         Cow::Borrowed(bytes) => Ok(text(bytes)),
-        // Text that is UTF-8 already is not copied.
+        // A text that is UTF-8 already is not copied.
         Cow::Owned(bytes) => Ok(Cow::Owned(match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => text(error.as_bytes()).into_owned(),
@@ -29,7 +29,7 @@ pub(crate) fn decode<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, st
     }
 }
 
-/// How many unpacked bytes the files of one import may still hold together.
+/// The unpacked bytes that the files of one import may still use together.
 #[derive(Debug)]
 pub(crate) struct Room(AtomicUsize);
 
@@ -38,7 +38,7 @@ impl Room {
         Self(AtomicUsize::new(bytes))
     }
 
-    /// Takes `bytes` bytes. Fails where they exceed what is left.
+    /// Takes `bytes` bytes. Fails if fewer are left.
     fn take(&self, bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -53,12 +53,12 @@ impl Room {
     }
 }
 
-/// The beginning of the file's text, for recognising its format.
+/// The beginning of the file's text, for recognizing its format.
 pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
     let mut head = Vec::new();
     match archive(bytes) {
         Some((archive, _)) => {
-            // A broken archive is reported when it is read. Here its intact part is enough.
+            // A broken archive is reported when it is read. Format detection needs only its intact part.
             let most = u64::try_from(most).unwrap_or(u64::MAX);
             let _cut = archive.take(most).read_to_end(&mut head);
         }
@@ -92,7 +92,7 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
         match read {
             Ok(0) => return Ok(Cow::Owned(unpacked)),
             Ok(_) => {}
-            // A cut-off archive is read as far as it goes, like any cut-off file.
+            // An archive that is cut off is read up to its end, like any file that is cut off.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !unpacked.is_empty() => {
                 return Ok(Cow::Owned(unpacked));
             }
@@ -108,10 +108,10 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
     }
 }
 
-/// How many bytes of an archive are unpacked at a time.
+/// The bytes of an archive that are unpacked at a time.
 const PIECE: u64 = 1 << 20;
 
-/// A reader of what an archive unpacks to, and the archive's name for messages. `None` where the bytes are no archive.
+/// A reader of an archive's contents, and the archive's name for messages. `None` if the bytes are not an archive.
 fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Some((Box::new(MultiGzDecoder::new(bytes)), "gzip"));
@@ -136,7 +136,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(error) if error.error_len().is_none() => {
-            // Cut inside its last character.
+            // The text ends inside its last character.
             str::from_utf8(bytes.get(..error.valid_up_to()).unwrap_or_default())
                 .map_or(Cow::Borrowed(""), Cow::Borrowed)
         }
@@ -145,8 +145,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Whether the bytes hold more characters of several bytes than stray ones: UTF-8 that something binary was printed
-/// into, and no other encoding.
+/// Whether the bytes have more multi-byte characters than invalid bytes. They are then UTF-8 into which a test printed
+/// binary data.
 fn mostly_utf8(bytes: &[u8]) -> bool {
     let (mut whole, mut stray) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
@@ -156,7 +156,7 @@ fn mostly_utf8(bytes: &[u8]) -> bool {
     whole > stray
 }
 
-/// UTF-16 without a mark shows as a markup or JSON character beside a NUL.
+/// UTF-16 without a byte-order mark shows as a markup or JSON character beside a NUL.
 fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     match bytes {
         [b'<' | b'{' | b'[', 0, ..] => Some(UTF_16LE),
@@ -165,8 +165,8 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// The encoding that an XML declaration names. One that contradicts the bytes (UTF-16 over single bytes) is no
-/// declaration, and neither is UTF-8: what is not UTF-8 although it says so is Windows-1252 in practice.
+/// The encoding that an XML declaration names. A declaration that contradicts the bytes (UTF-16 over single bytes) is
+/// ignored, and so is UTF-8: a text that declares UTF-8 and is not is Windows-1252 in practice.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..bytes.len().min(256))?.trim_ascii_start();
     let declaration = head.strip_prefix(b"<?xml")?;

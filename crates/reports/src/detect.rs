@@ -1,10 +1,10 @@
-//! Recognises the format of a text by its content.
+//! Recognizes the format of a text by its content.
 
 use memchr::memmem;
 
 use crate::{json, playwright, report::Format, tap};
 
-/// The format of a text. The error says what else the text seems to be.
+/// The format of a text. The error names the format that the text seems to have instead.
 pub(crate) fn detect(text: &str) -> Result<Format, String> {
     let head = text.trim_start_matches('\u{feff}').trim_start();
     if head.is_empty() {
@@ -48,22 +48,23 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if json::is_cut_off(head) {
         let line = 1 + text.matches('\n').count();
         return Err(format!(
-            "its JSON is cut off in line {line}, before it tells its format; expected {KNOWN}"
+            "its JSON is cut off in line {line}, before the keys of its format; expected {KNOWN}"
         ));
     }
     Err(format!("expected {KNOWN}"))
 }
 
-/// What can be read, for messages.
+/// The formats that can be read, for messages.
 pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure \
                                 results folder, or the own format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
                                 mochawesome, RSpec, pytest-json-report, TAP, Dart, libtest, CTest or Karate";
 
-/// The XML format by its outermost element, and where that begins; text before it, such as log lines, is skipped.
+/// The XML format by its outermost element, and the byte where that begins. Text before it, such as log lines, is
+/// skipped.
 fn xml(text: &str) -> Option<(usize, Format)> {
     let mut is_first = true;
     elements(text).find_map(|(at, name)| {
-        // Other XML has elements of these names, too, within something else.
+        // Other XML also has elements of these names, inside another element.
         let as_root = |is_report: bool, format| (is_first && is_report).then_some((at, format));
         let beginning = || text.get(at..).unwrap_or_default();
         let found = match name {
@@ -82,7 +83,7 @@ fn xml(text: &str) -> Option<(usize, Format)> {
     })
 }
 
-/// The elements that begin in a text, with their names without a namespace's prefix.
+/// The elements that begin in a text, by name without the namespace's prefix.
 fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('<').filter_map(|(at, _)| {
         let name = text
@@ -94,7 +95,7 @@ fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The format of a JSON object by its keys; otherwise what it is instead, where that is known.
+/// The format of a JSON object by its keys; otherwise the name of its actual format, if known.
 fn object(text: &str) -> Result<Format, Option<&'static str>> {
     let mut seen = TopLevelKeys::default();
     for (depth, key) in json::keys(text) {
@@ -103,7 +104,7 @@ fn object(text: &str) -> Result<Format, Option<&'static str>> {
         }
     }
     match seen.hint() {
-        // An Allure result is short: one that is cut off may have nothing but its beginning.
+        // An Allure result is short. If it is cut off, only its beginning may be present.
         None if seen.outer.contains(&"uuid") && json::is_cut_off(text) => Ok(Format::Allure),
         hint => Err(hint),
     }
@@ -158,7 +159,7 @@ const TELLING: &[&str] = &[
     "exec_time",
 ];
 
-/// The keys seen so far that matter.
+/// The distinguishing keys that were read so far.
 #[derive(Default)]
 struct TopLevelKeys<'a> {
     outer: Vec<&'a str>,
@@ -234,8 +235,8 @@ fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
     begins || goes_on
 }
 
-/// What an XML document is instead, where its elements have the names of a format that is read. Without this rule such a
-/// document would be an empty report, and the run would pass.
+/// Names the actual format of an XML document whose elements have the names of a supported one. Without this rule such
+/// a document would be an empty report, and the run would pass.
 fn resembles_another(text: &str) -> Option<&'static str> {
     const BEGINNING: usize = 4_000;
     if !text.starts_with('<') {
@@ -257,7 +258,7 @@ fn resembles_another(text: &str) -> Option<&'static str> {
     }
 }
 
-/// What a text without a report seems to be.
+/// A description of a text without a report.
 fn other(text: &str) -> Option<&'static str> {
     if text.starts_with("PK") {
         Some(
@@ -274,13 +275,13 @@ fn other(text: &str) -> Option<&'static str> {
             "Site" => {
                 Some("this file of CTest's holds no tests; import Test.xml beside it, or use --output-junit")
             }
-            "testResults" => Some("these are JMeter's samples and no tests"),
+            "testResults" => Some("these are JMeter's samples, not tests"),
             "CUNIT_TEST_RUN_REPORT" => {
                 Some("this is CUnit's own XML; call CU_automated_enable_junit_xml(CU_TRUE) instead")
             }
             "unittest-results" => Some("this is UnitTest++'s own XML; convert it to JUnit XML"),
             "TestResults" => Some("this is FPCUnit's own XML; use its unit junittestreport instead"),
-            "valgrindoutput" => Some("this is Valgrind's log and holds no tests"),
+            "valgrindoutput" => Some("this is Valgrind's log, which holds no tests"),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Files of one import that hold the same results twice.
+//! Finds files of one import that hold the same results twice.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,9 +14,9 @@ use crate::{
     report::{Format, Report, SourceFile},
 };
 
-/// For each file the name of the one that holds the same results, where there is one: of equal files the first counts,
-/// Surefire's before those that TestNG writes by itself into folders beside it, and Karate's files of features before
-/// its summary and before the same features as Cucumber JSON or JUnit XML.
+/// For each file the name of another one with the same results, if there is one. Of equal files the first one counts.
+/// Surefire's files take precedence over those that TestNG writes beside them. Karate's feature files take precedence
+/// over its summary, Cucumber JSON and JUnit XML.
 pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
     let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
@@ -61,15 +61,15 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
         .collect()
 }
 
-/// The writer of a file. The one that writes most comes first.
+/// The tool that wrote a file. The writer with the most detail comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Writer {
     Surefire,
     /// `testng-results.xml`.
     TestNg,
-    /// TestNG's `junitreports/TEST-*.xml`, a file a class.
+    /// TestNG's `junitreports/TEST-*.xml`, one file per class.
     TestNgClass,
-    /// TestNG's `<suite>/<test>.xml`, a file a `<test>` of its configuration.
+    /// TestNG's `<suite>/<test>.xml`, one file per `<test>` of its configuration.
     TestNgTest,
 }
 
@@ -90,8 +90,8 @@ fn writer(file: &SourceFile) -> Option<Writer> {
     }
 }
 
-/// Whether a file of TestNG's in one folder repeats what a writer left in another: Surefire in the folder around, TestNG's
-/// other reporter in one beside.
+/// Whether one of TestNG's files in a folder repeats the results of another writer: Surefire writes to the folder
+/// around it, TestNG's other reporter to one beside it.
 fn is_beside(own: &str, other: &str, writer: Writer) -> bool {
     match writer {
         Writer::Surefire | Writer::TestNg => own
@@ -105,9 +105,9 @@ fn folder(name: &str) -> &str {
     name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
-/// Leaves out the files of JUnit XML that only repeat results of another one: each of their tests stands there with the
-/// same name, duration and status, in the same folder, around it or below it, and in the same time. The answer names
-/// them, a sentence each.
+/// Removes JUnit XML files that repeat the results of another file and returns one warning for each. A file is a
+/// repetition if the other has each of its tests with the same name, duration and status. The other must lie in the
+/// same folder, above or below it, and cover the same time.
 pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
     let written: Vec<Results> = {
         let hasher = foldhash::fast::RandomState::default();
@@ -150,7 +150,7 @@ pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
     let warnings = pieces.iter().zip(&repeated).filter_map(|(piece, by)| {
         let by = pieces.get((*by)?)?;
         Some(format!(
-            "{}: holds the results of {} again; read once",
+            "{}: repeats the results of {}; counted once",
             piece.name, by.name
         ))
     });
@@ -160,9 +160,9 @@ pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
     warnings
 }
 
-/// Files that are looked at for one result: results stand in two or three files.
+/// Files to compare for one result. In practice two or three files repeat a result.
 const MOST_HOLDERS: usize = 8;
-/// Shorter results of two executions are easily equal, in milliseconds.
+/// In milliseconds. The results of two shorter executions may be equal by chance.
 const LEAST_MS: u64 = 10;
 
 /// The results of a file.
@@ -170,7 +170,7 @@ const LEAST_MS: u64 = 10;
 struct Results {
     /// A hash of each test's name, durations and statuses.
     keys: HashSet<u64>,
-    /// How long they took altogether.
+    /// The sum of the durations.
     total_ms: u64,
 }
 
@@ -197,12 +197,12 @@ impl Results {
     }
 }
 
-/// Whether a folder is another or lies in it or around it.
+/// Whether two folders are equal, or one contains the other.
 fn is_related(one: &str, other: &str) -> bool {
     is_beside(one, other, Writer::Surefire) || is_beside(other, one, Writer::Surefire)
 }
 
-/// Whether a report may have been written during another's run, as far as both say when.
+/// Whether the times of both reports, as far as known, allow one to be part of the other.
 fn is_within(one: &Report, other: &Report) -> bool {
     match (one.started_at, other.started_at) {
         (Some(at), Some(begin)) => (begin..=other.finished_at.unwrap_or(begin)).contains(&at),

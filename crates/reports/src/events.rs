@@ -1,4 +1,4 @@
-//! Reports of one JSON event a line, among other output.
+//! Reports with one JSON event per line, among other output.
 
 use serde::de::DeserializeOwned;
 
@@ -8,31 +8,31 @@ use crate::{
     report::{ReadError, Report},
 };
 
-/// A format of such events while it is read.
+/// A reader of one such format.
 pub(crate) trait Events: Default {
     /// An event.
     type Event: DeserializeOwned;
 
-    /// What messages call the format.
+    /// The format's name in messages.
     const FORMAT: &'static str;
 
-    /// Reads an event. Returns whether it is one of the format.
+    /// Reads an event. Returns whether the event belongs to the format.
     fn event(&mut self, input: &Input<'_>, event: Self::Event) -> bool;
 
-    /// How many tests were read so far.
+    /// The number of tests that were read so far.
     fn results(&self) -> usize;
 
-    /// The report of everything that was read.
+    /// The report of all events that were read.
     fn finish(self, input: &Input<'_>) -> Report;
 }
 
-/// Reads a file. Lines that are no events are other output. Fails where no line is an event.
+/// Reads a file. Lines that are not events are other output. Fails if no line is an event.
 pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reading = E::default();
     let mut events = 0_usize;
     let mut cut_at = None;
     for (number, line) in input.text.lines().enumerate() {
-        // Flutter writes some events in a list of one.
+        // Flutter writes some events as a list of one.
         let line = line.trim().trim_start_matches('[');
         if !line.starts_with('{') {
             continue;
@@ -54,7 +54,7 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
         return Err(input.broken(1, E::FORMAT, "expected an event on each line, found none"));
     }
     let mut report = reading.finish(input);
-    // Only the last line can be cut off: a line that ends too early elsewhere is other output.
+    // Only the last line can be cut off. Any other invalid line is other output.
     report.cut_off(cut_at.filter(|line| *line == input.text.lines().count()));
     Ok(report)
 }

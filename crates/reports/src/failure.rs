@@ -8,8 +8,8 @@ use assay_domain::{
 use crate::{frame::Parts, input::Input, limits, text};
 
 impl Input<'_> {
-    /// The error of a message, a stack and a code frame; none where there is no text. The place is that of the nearest
-    /// own frame of the stack.
+    /// The error of a message, a stack and a code frame; none if all are empty. Its location is the nearest frame of
+    /// the project's own code.
     pub(crate) fn error(
         &self,
         message: Option<&str>,
@@ -34,7 +34,7 @@ impl Input<'_> {
         (error.has_text() || error.snippet.is_some()).then_some(error)
     }
 
-    /// The error of one text that holds message and stack, as JavaScript's stacks do.
+    /// The error of one text that holds message and stack, as in JavaScript.
     pub(crate) fn error_of_stack(&self, whole: &str, snippet: Option<&str>) -> Option<ErrorDetail> {
         let whole = text::plain(whole);
         let parts = Parts::of(&whole);
@@ -47,7 +47,7 @@ impl Input<'_> {
     }
 }
 
-/// An attempt that ended so. Only a failure has errors, and it is a time-out where an error says so.
+/// An attempt with this status. Only a failed attempt has errors. It is a time-out if an error says so.
 pub(crate) fn attempt(
     ended: AttemptStatus,
     errors: Vec<ErrorDetail>,
@@ -81,7 +81,7 @@ pub(crate) fn status(errors: &[ErrorDetail]) -> AttemptStatus {
     }
 }
 
-/// Whether a message is that of a known tool's own time limit for a test, and no assertion that speaks of time.
+/// Whether a message is the text of a known tool's own time limit, and not an assertion about time.
 pub(crate) fn is_time_limit(message: &str) -> bool {
     let Some(line) = text::first_line(message) else {
         return false;

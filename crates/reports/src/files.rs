@@ -1,25 +1,25 @@
-//! The files of a checkout: finds the file of a class name.
+//! The files of a checkout, to find the file of a class name.
 
 /// The files of a checkout, relative to its root, with `/`.
 ///
-/// A name is looked up from its end, as `OrderTest` before `shop` before `org`: in two orders of the paths, read from
-/// their ends, paths with the same end are neighbours and are found by bisection.
+/// Names are looked up from their end: `OrderTest`, then `shop`, then `org`. The paths are sorted in two orders by
+/// their reversed parts, so that paths with the same end are neighbours and a binary search finds them.
 #[derive(Debug, Clone, Default)]
 pub struct KnownFiles {
     paths: Vec<String>,
-    /// The places of the paths in the order of their parts from the last, the last one without its suffix.
+    /// The indexes of the paths, sorted by their reversed parts; the file name without its suffix.
     by_stem: Vec<usize>,
-    /// The same with the suffix.
+    /// The same, with the suffix.
     by_name: Vec<usize>,
 }
 
-/// What of a dotted name is looked at: no class lies deeper.
+/// The parts of a dotted name that are compared. No class is nested deeper.
 const DEEPEST: usize = 64;
 
 impl KnownFiles {
     /// The file of a dotted name: `org.shop.OrderTest` is `src/test/java/org/shop/OrderTest.java`,
-    /// `tests.unit.test_orders.TestTotals` is `tests/unit/test_orders.py`. The longest part of the name that is a
-    /// file counts. None where no file or more than one fits: a guess would be worse.
+    /// `tests.unit.test_orders.TestTotals` is `tests/unit/test_orders.py`. The longest part of the name that is a file
+    /// counts. None if no file or several files match, since a guess could be wrong.
     pub fn of_dotted(&self, dotted: &str) -> Option<&str> {
         let parts: Vec<&str> = dotted
             .split(['.', '$'])
@@ -33,14 +33,14 @@ impl KnownFiles {
         self.path(place?)
     }
 
-    /// The file that a path below some folder of the checkout means: `a.spec.ts` is `e2e/a.spec.ts`. None where no file
-    /// or more than one fits.
+    /// The file for a path relative to some folder of the checkout: `a.spec.ts` is `e2e/a.spec.ts`. None if no file or
+    /// several files match.
     pub fn of_path(&self, path: &str) -> Option<&str> {
         self.path(self.ending(&self.by_name, |path| path, || path.rsplit('/'))?)
     }
 
-    /// The place of the one path that ends with these parts, the last one first; of several the one that consists of
-    /// nothing else.
+    /// The index of the one path that ends with these parts, last part first. Of several matches, a path of exactly
+    /// these parts is taken.
     fn ending<'a, W: Iterator<Item = &'a str>>(
         &'a self,
         order: &[usize],

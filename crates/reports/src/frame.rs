@@ -4,19 +4,20 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A text cut into its parts.
+/// The parts of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
     /// The text before the code frame and the stack.
     pub(crate) message: &'a str,
-    /// The code frame, with the line that says which file it is of where that is another than the test's.
+    /// The code frame, with the line that names its file if that is not the test's file.
     pub(crate) snippet: &'a str,
     /// The text after the code frame: the stack trace, and causes.
     pub(crate) stack: &'a str,
 }
 
 impl<'a> Parts<'a> {
-    /// Cuts a clean text (`\n` only, no ANSI codes) apart.
+    /// Splits a clean text (`
+    /// ` only, no ANSI codes).
     pub(crate) fn of(whole: &'a str) -> Self {
         let lines: Vec<(usize, &str)> = line_starts(whole).collect();
         let at = |line: usize| lines.get(line).map_or(whole.len(), |(start, _)| *start);
@@ -39,7 +40,7 @@ impl<'a> Parts<'a> {
         if first >= 2 && is(&BLANK, first - 1) && is(&HEADER, first - 2) {
             first -= 2;
         }
-        // Jest puts some stacks before the frame of what caused them; the message ends at whichever is first.
+        // Jest puts some stacks before the code frame of their cause. The message ends at the first of the two.
         match stack.filter(|stack| *stack < first) {
             Some(stack) => Self {
                 message: whole.get(..at(stack)).unwrap_or_default(),
@@ -58,7 +59,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A code frame moved to the left, as far as all its lines allow.
+/// Removes the common indentation of a code frame.
 pub(crate) fn dedent(frame: &str) -> String {
     let indent = |line: &&str| line.len() - line.trim_start_matches(' ').len();
     let least = frame
@@ -88,11 +89,11 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }
 
-/// The line of a code frame that the error is in.
+/// The line of a code frame that raised the error.
 static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *> *\d+ \|"));
 /// Any line of a code frame.
 static FRAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *>? *\d* \|"));
-/// `at helper.ts:2`, which precedes the frame of another file than the test's, with a blank line between.
+/// `at helper.ts:2`: precedes the code frame of a file other than the test's. A blank line separates them.
 static HEADER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ +at [^:]+:\d+$"));
 static BLANK: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*$"));
 /// A line of a stack trace.

@@ -1,4 +1,4 @@
-//! All files of one import read into one report.
+//! Reads all files of one import into one report.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,42 +19,43 @@ use crate::{
     robot, rspec, tap, testng, trx, xml, xunit,
 };
 
-/// How to read an import.
+/// Options of an import.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// The format of every file. Without it, each file's content decides.
+    /// The format of every file. If absent, each file's content decides.
     pub format: Option<Format>,
-    /// The checkout's root as the reports write it, to which paths are made relative. One that is not absolute counts
-    /// as none: reports hold absolute paths.
+    /// The checkout's root as the reports write it. Paths are made relative to it. A relative root is ignored, since
+    /// reports hold absolute paths.
     pub root: Option<&'a str>,
-    /// The checkout's files, by which class names of JUnit XML become files.
+    /// The checkout's files, which map class names of JUnit XML to files.
     pub known_files: Option<&'a KnownFiles>,
 }
 
 /// Reads all files of one import, which are one run or one shard of it.
 ///
-/// Files are unpacked, decoded, recognised and parsed side by side. A test that several files report keeps all
-/// executions: those that ended well first, so that the last one decides the outcome.
+/// Files are unpacked, decoded, recognized and parsed in parallel. A test that several files report keeps all
+/// executions. Passed ones come first, so that the last one decides the outcome.
 ///
 /// # Errors
-/// The first file that is of no known format, broken or too large; nothing is read in part but cut-off files.
+/// The first file that is too large, broken or of no known format. Of all files only one that is cut off is read in
+/// part.
 pub fn read(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Report, ReadError> {
     merge(all_readable(&files, options)?)
 }
 
-/// What could be read of an import's files.
+/// The readable part of an import.
 #[derive(Debug)]
 pub struct PartialReport {
     /// The report of the files that could be read.
     pub report: Report,
-    /// Why each of the others could not, in the order of the files.
+    /// The errors of the other files, in the order of the files.
     pub unread: Vec<ReadError>,
 }
 
-/// Reads all files of one import as [`read`] does, without those that are no reports or broken.
+/// Reads all files of one import as [`read`] does, but skips files that are broken or not reports.
 ///
 /// # Errors
-/// The first file's, where none can be read, and where all files together are too large.
+/// The first file's error if no file is readable, and an error if all files together are too large.
 pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<PartialReport, ReadError> {
     let (pieces, mut unread) = read_all(files, options);
     if pieces.is_empty() && !unread.is_empty() {
@@ -76,12 +77,12 @@ pub struct NamedReport {
     pub name: String,
     /// When the newest of its files was last written, where known.
     pub modified: Option<Timestamp>,
-    /// What it says.
+    /// The report.
     pub report: Report,
 }
 
-/// Reads files of many runs, in their order: each file is a run of its own, but a folder of Allure results, of Surefire's
-/// `TEST-*.xml` or of Karate's features and the shards of one run are one.
+/// Reads files of many runs, in their order. Each file is a run of its own, with three exceptions: a folder of Allure
+/// results, of Surefire's `TEST-*.xml` or of Karate's features is one run, and so are the shards of one run.
 ///
 /// # Errors
 /// As [`read`].
@@ -99,26 +100,26 @@ pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<Na
     runs.into_iter().map(one_run).collect()
 }
 
-/// The format of a file, if it is a report: for walks through folders, which skip what is none. An empty file is none.
+/// The format of a file if it is a report. Walks through folders use this to skip other files. An empty file has none.
 pub fn looks_like_report(bytes: &[u8]) -> Option<Format> {
-    // Enough for the configuration that Playwright writes before its results.
+    // This is enough for the configuration that Playwright writes before its results.
     detect::detect(&decode::beginning(bytes, 4 << 20)).ok()
 }
 
-/// Why a file is no report, where its content says what it is instead; none where it is a report or anything else.
+/// Explains why a file is not a report if its content shows another format; none for a report and for anything else.
 pub fn why_no_report(bytes: &[u8]) -> Option<String> {
     detect::detect(&decode::beginning(bytes, 4 << 20))
         .err()
         .filter(|hint| !hint.starts_with("expected "))
 }
 
-/// The reports of all files, or why the first unreadable one could not be read.
+/// The reports of all files, or the error of the first unreadable one.
 fn all_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece>, ReadError> {
     let (pieces, unread) = read_all(files, options);
     unread.into_iter().next().map_or(Ok(pieces), Err)
 }
 
-/// The reports of the files that can be read, and why the others cannot.
+/// The reports of the readable files, and the errors of the others.
 fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<ReadError>) {
     let room = Room::new(limits::IMPORT_BYTES);
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
@@ -126,7 +127,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
     let wanted =
         |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
     match files {
-        // Another thread would only make it slower.
+        // For this little work another thread costs more than it saves.
         [only] => match read_file(only, options, &room) {
             Ok(pieces) => (pieces, Vec::new()),
             Err(error) => (Vec::new(), vec![error]),
@@ -151,7 +152,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
                 let passed_over = several.iter().zip(&doubles).filter_map(|(file, double)| {
                     let place = double.map(|place| if place.is_empty() { "." } else { place })?;
                     Some(format!(
-                        "{}: holds the results of {place} again; read once",
+                        "{}: repeats the results of {place}; counted once",
                         file.name
                     ))
                 });
@@ -162,7 +163,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
     }
 }
 
-/// Whether Allure writes files of this name beside its results. They hold no results and are skipped in silence.
+/// Whether Allure writes files of this name beside its results. They hold no results and are skipped without a warning.
 pub fn is_beside_allure(name: &str) -> bool {
     const OWN: &[&str] = &[
         "categories.json",
@@ -179,7 +180,7 @@ fn folder(name: &str) -> &str {
     name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
-/// The report in a file; several where one JSON report follows another.
+/// The report in a file; several if one JSON report follows another.
 fn read_file(file: &SourceFile, options: &Options<'_>, room: &Room) -> Result<Vec<Piece>, ReadError> {
     let text = decode::decode(file, room)?;
     let mut input = Input {
@@ -226,7 +227,7 @@ fn read_file(file: &SourceFile, options: &Options<'_>, room: &Room) -> Result<Ve
     Ok(pieces)
 }
 
-/// The first report of a text, the history of Allure's, and where another begins.
+/// The first report of a text, the history id of an Allure result, and the byte where another report begins.
 type FirstReport = (Report, Option<String>, Option<usize>);
 
 fn read_one(input: &Input<'_>, format: Format) -> Result<FirstReport, ReadError> {
@@ -257,7 +258,7 @@ fn read_one(input: &Input<'_>, format: Format) -> Result<FirstReport, ReadError>
     }
 }
 
-/// What the files of one run have in common; none for a run of its own.
+/// The property that the files of one run share; none for a file that is a run of its own.
 fn group(piece: &Piece) -> Option<String> {
     let folder = folder(&piece.name);
     let file = piece

@@ -1,4 +1,4 @@
-//! What every format's reader is handed: the decoded text of one file and what is known of the checkout.
+//! The input of every format's reader: the decoded text of one file and the known facts of the checkout.
 
 use crate::{files::KnownFiles, paths, report::ReadError};
 
@@ -9,16 +9,16 @@ pub(crate) struct Input<'a> {
     pub(crate) name: &'a str,
     /// Its content, without byte-order mark.
     pub(crate) text: &'a str,
-    /// The checkout's root as the reports write it (absolute), where known.
+    /// The checkout's root as the reports write it (absolute), if known.
     pub(crate) root: Option<&'a str>,
-    /// The checkout's files, where known.
+    /// The checkout's files, if known.
     pub(crate) known_files: Option<&'a KnownFiles>,
-    /// How many line breaks of the file lie before the text.
+    /// The number of line breaks of the file before the text.
     pub(crate) lines_before: usize,
 }
 
 impl<'a> Input<'a> {
-    /// A file of which nothing else is known.
+    /// A file without further information.
     #[cfg(test)]
     pub(crate) fn alone(name: &'a str, text: &'a str) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// What follows from a byte of the text on.
+    /// The rest of the text from a byte on.
     pub(crate) fn from(&self, at: usize) -> Self {
         let (before, text) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
         Self {
@@ -45,7 +45,7 @@ impl<'a> Input<'a> {
         paths::stored(path, self.root)
     }
 
-    /// The error of a file that is of the format but broken, `offset` bytes into the text.
+    /// The error of a file that has the format but is broken, `offset` bytes into the text.
     pub(crate) fn broken_at(
         &self,
         offset: usize,
@@ -57,7 +57,7 @@ impl<'a> Input<'a> {
         self.broken(line, format, problem)
     }
 
-    /// The error of a file that is of the format but broken, in a line counted from 1.
+    /// The error of a file that has the format but is broken, with a line counted from 1.
     pub(crate) fn broken(&self, line: usize, format: &'static str, problem: impl Into<String>) -> ReadError {
         ReadError::Broken {
             file: self.name.to_owned(),

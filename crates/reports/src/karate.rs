@@ -1,4 +1,4 @@
-//! Karate's own reports: a file for each feature (`*.karate-json.txt`), and a summary of all features.
+//! Karate's own reports: one file per feature (`*.karate-json.txt`), and a summary of all features.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::{
     text, time,
 };
 
-/// The end of the name of Karate's file of a feature.
+/// The file name suffix of a feature's report.
 pub const FEATURE_SUFFIX: &str = ".karate-json.txt";
 /// The name of Karate's summary.
 pub const SUMMARY: &str = "karate-summary-json.txt";
@@ -84,7 +84,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     Ok((report, parsed.another_at))
 }
 
-/// The summary holds features without their scenarios, so each feature is a test.
+/// The summary omits the scenarios, so each feature is a test.
 fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "Karate summary",
@@ -135,7 +135,7 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
 struct Feature {
     #[serde(deserialize_with = "json::text")]
     name: Option<String>,
-    /// With `classpath:`, where the feature lies there.
+    /// Begins with `classpath:` if the feature lies there.
     #[serde(deserialize_with = "json::text")]
     prefixed_path: Option<String>,
     #[serde(deserialize_with = "json::text")]

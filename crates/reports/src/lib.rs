@@ -1,7 +1,7 @@
-//! Bytes of a test report to one neutral report; CI variables to run context.
+//! Reads test reports of any framework into one neutral report, and CI variables into the context of a run.
 //!
-//! Pure: nothing here opens a file, reads the environment or a clock. A caller hands over the bytes of all files of
-//! one import and gets one [`Report`], whatever framework wrote them.
+//! Pure: this crate does not open files and reads neither the environment nor a clock. A caller passes the bytes of all
+//! files of one import and gets one [`Report`].
 
 mod allure;
 mod collect;

@@ -19,13 +19,13 @@ use crate::{
     text, time,
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     tests: Collector,
-    /// A suite began and has not ended.
+    /// Whether a suite is open.
     in_suite: bool,
-    /// Tests of the suite that began and have not ended, in their order.
+    /// The open tests of the suite, in their order.
     running: Vec<String>,
     ended: HashSet<String>,
     errors: Vec<ErrorDetail>,
@@ -75,7 +75,7 @@ impl Events for Run {
                         self.running.push(name);
                     }
                 } else if what != "timeout" {
-                    // `timeout` only notes that a test is slow.
+                    // `timeout` only marks a slow test.
                     let (test, attempts) = event.test(input, what);
                     self.ended.insert(name);
                     self.tests.add(test, attempts);
@@ -103,7 +103,7 @@ impl Events for Run {
 }
 
 impl Run {
-    /// A suite without an end: its program was ended by one of the tests that ran.
+    /// Closes a suite without an end: one of its running tests ended the program.
     fn suite_ended(&mut self) {
         if !std::mem::take(&mut self.in_suite) {
             return;
@@ -166,7 +166,7 @@ impl Event {
     }
 }
 
-/// The test of a name, and how many attempts came before. nextest writes `crate::binary$module::test#2` where libtest
+/// The test of a name and the number of earlier attempts. nextest writes `crate::binary$module::test#2` where libtest
 /// writes `module::test`.
 fn named(name: &str) -> (TestName, usize) {
     let (binary, name) = name.split_once('$').unwrap_or(("", name));
@@ -181,7 +181,7 @@ fn named(name: &str) -> (TestName, usize) {
     (test, attempt.saturating_sub(1).min(limits::COUNTED_ATTEMPTS))
 }
 
-/// What a panic says, without the output before it and the backtrace behind it; the last line where there is none.
+/// The message of a panic, without the output before it and the backtrace after it; the last line if there is no panic.
 fn panic_in(output: &str) -> &str {
     let Some(begin) = output.find("panicked at ") else {
         return output
@@ -190,7 +190,7 @@ fn panic_in(output: &str) -> &str {
             .find(|line| !line.trim().is_empty())
             .unwrap_or_default();
     };
-    // The first line names the thread and the place.
+    // The first line names the thread and the location.
     let text = output.get(begin..).unwrap_or_default();
     let text = text.split_once('\n').map_or(text, |(_, text)| text);
     let end = ["\nstack backtrace:", "\nnote: "]

@@ -1,14 +1,14 @@
-//! How large a report and its parts may be.
+//! Size limits of a report and its parts.
 
 /// Bytes of one file, after unpacking.
 pub(crate) const FILE_BYTES: usize = 512 << 20;
 /// Bytes of all files of one import, after unpacking.
 pub(crate) const IMPORT_BYTES: usize = 1 << 30;
-/// Most tests of one import, read or stored.
+/// Tests of one import, read or stored.
 pub const TESTS: usize = 500_000;
-/// Most attempts of one test, read or stored; a report of more is a repeat run and adds no information.
+/// Attempts of one test, read or stored. A report with more is a repeat run; more attempts add no information.
 pub const ATTEMPTS: usize = 1_000;
-/// Attempts of one test of which a report gives only the number. No tool retries a test more often.
+/// Attempts of one test if the report has only their number. No tool retries a test more often.
 pub(crate) const COUNTED_ATTEMPTS: usize = 20;
 /// Errors of one attempt.
 pub(crate) const ERRORS: usize = 20;
@@ -24,11 +24,11 @@ pub(crate) const STACK: usize = 32_000;
 pub(crate) const SNIPPET: usize = 8_000;
 /// Characters of a name, path or title.
 pub(crate) const NAME: usize = 2_000;
-/// Reports of JSON behind one another in one file.
+/// JSON reports in one file.
 pub(crate) const DOCUMENTS: usize = 100;
-/// Attributes of one XML element that are looked at.
+/// Attributes of one XML element that are read.
 pub(crate) const ATTRIBUTES: usize = 1_000;
-/// How deep suites, and causes of errors, may nest.
+/// Nesting depth of suites, and of causes of errors.
 pub(crate) const DEPTH: usize = 64;
 
 #[cfg(test)]

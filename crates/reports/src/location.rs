@@ -1,4 +1,4 @@
-//! Finds the place of an error in its stack trace.
+//! Finds the location of an error in its stack trace.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use regex::{Captures, Regex};
 use crate::{input::Input, paths};
 
 impl Input<'_> {
-    /// The place in the checkout nearest to where the error was raised: the first frame that is neither the
-    /// framework's nor a library's. Python writes the newest frame last, so there it is the last such frame.
+    /// The location in the checkout nearest to the origin of the error: the first frame outside of the framework and of
+    /// libraries. Python writes the newest frame last, so there it is the last such frame.
     pub(crate) fn location_in(&self, stack: &str) -> Option<Location> {
         let newest_last = stack.contains("File \"") || stack.contains(".py:");
         let mut frames = stack
@@ -77,7 +77,7 @@ impl Input<'_> {
 /// A longer line is data, not a frame.
 const LONGEST_FRAME: usize = 2_000;
 
-/// `at name (file:1:2)`, `at async file:1:2`, `❯ file:1:2`; the path may hold spaces.
+/// `at name (file:1:2)`, `at async file:1:2`, `❯ file:1:2`; the path may contain spaces.
 fn javascript_frame(line: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
     let frame = line
         .strip_prefix("at ")
@@ -133,7 +133,7 @@ const FOREIGN: &[&str] = &[
     "/libexec/bats",
 ];
 
-/// Packages of drivers and clients that throw on behalf of a test. The place of the error is where the test called them.
+/// Packages of drivers and clients, whose errors are located at the call in the test.
 const JVM_CLIENTS: &[&str] = &[
     "org.openqa.selenium.",
     "com.codeborne.selenide.",
@@ -147,7 +147,7 @@ const JVM_CLIENTS: &[&str] = &[
 const SUFFIXES: &str = "js|jsx|ts|tsx|mjs|cjs|mts|cts|vue|svelte|py|rb|go|rs|java|kt|kts|scala|groovy|cs|fs|vb|php|c|cc|\
                         cpp|cxx|h|hh|hpp|m|mm|swift|dart|ex|exs|erl|clj|lua|pl|pm|t|sh|bash|bats|jl|hs|robot|feature";
 
-/// A pattern of this file; one that does not compile matches nothing, and a test compiles each.
+/// Compiles a constant pattern. A pattern that does not compile would match nothing; a test compiles each.
 fn pattern(text: &str) -> Regex {
     #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
     Regex::new(text).expect("a valid pattern")

@@ -1,4 +1,4 @@
-//! The reports of one run's files as one.
+//! Merges the reports of one run's files.
 
 use std::collections::HashMap;
 
@@ -19,15 +19,15 @@ use crate::{
 pub(crate) struct Piece {
     /// The file.
     pub(crate) name: String,
-    /// When it was last written, where known.
+    /// The time of its last change, if known.
     pub(crate) modified: Option<Timestamp>,
-    /// What it says.
+    /// The report.
     pub(crate) report: Report,
-    /// What the attempts of an Allure result's test have in common.
+    /// The property that attempts of one Allure test share.
     pub(crate) history: Option<String>,
 }
 
-/// The reports of one run as one, within the limits.
+/// Merges the reports of one run, within the limits.
 pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     let file = pieces
         .first()
@@ -41,7 +41,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
             hint: format!("expected {KNOWN}"),
         });
     };
-    // The tests of a single report are collected already.
+    // The tests of a single report are unique already.
     let alone = reports.len() == 0;
     whole.warnings.extend(repeated);
     let mut tests = Collector::default();
@@ -104,7 +104,8 @@ fn is_shortened(test: &TestName) -> bool {
     text::is_shortened(&test.name) || test.file_path.as_deref().is_some_and(text::is_shortened)
 }
 
-/// Allure results of one history are the attempts of one execution, by their start: the first keeps them all.
+/// Merges Allure results with one history id: they are the attempts of one execution, ordered by their start. The first
+/// one holds them all.
 fn join_attempts(pieces: &mut [Piece]) {
     let mut histories: HashMap<String, Vec<Attempt>> = HashMap::new();
     for piece in pieces.iter_mut() {
@@ -131,7 +132,7 @@ fn join_attempts(pieces: &mut [Piece]) {
     }
 }
 
-/// Files of several shards in one import are one run; it is whole when all shards are there.
+/// Files of several shards in one import are one run. The run is whole when all shards are present.
 fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
     if shards.iter().all(|shard| *shard == report.shard) {
         return;

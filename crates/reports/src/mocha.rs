@@ -18,7 +18,7 @@ use crate::{
     text, time,
 };
 
-/// The report of a run by Mocha's reporter `json`.
+/// Reads the report of a run by Mocha's reporter `json`.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "Mocha JSON",
@@ -53,7 +53,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             with_retries(last, test.current_retry),
         );
     }
-    // A hook that failed is among the failures and no test.
+    // A failed hook is listed among the failures, but is not a test.
     let known: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
     for hook in run
         .failures
@@ -70,7 +70,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     Ok((report, parsed.another_at))
 }
 
-/// The report of a run by mochawesome.
+/// Reads mochawesome's report of a run.
 pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "mochawesome JSON",
@@ -152,7 +152,7 @@ struct ErrorObject {
     message: Option<String>,
     #[serde(deserialize_with = "json::text")]
     stack: Option<String>,
-    /// Mochawesome's word for the stack.
+    /// Mochawesome's name for the stack.
     #[serde(deserialize_with = "json::text")]
     estack: Option<String>,
 }
@@ -212,7 +212,7 @@ struct AwesomeTest {
 }
 
 impl Suite {
-    /// Reads a suite with everything in it; its depth is bounded by the JSON parser's.
+    /// Reads a suite with its contents. The JSON parser bounds its depth.
     fn read<'s>(
         &'s self,
         input: &Input<'_>,
@@ -227,7 +227,7 @@ impl Suite {
         let file = own.or(self.file.as_deref().filter(written)).or(file);
         for test in &self.tests {
             let title = test.title.as_deref().unwrap_or_default();
-            // Mocha's own reporters join titles with spaces, too.
+            // Mocha's own reporters also join titles with spaces.
             let composed = || {
                 let parts = titles
                     .iter()
@@ -274,7 +274,7 @@ impl AwesomeTest {
     }
 }
 
-/// The attempts of a test of which Mocha gives the number of retries before the last.
+/// The attempts of a test. Mocha reports only the number of retries before the last attempt.
 fn with_retries(last: Attempt, retries: Option<f64>) -> Vec<Attempt> {
     let retries = retries
         .and_then(time::duration_ms)

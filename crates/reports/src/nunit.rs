@@ -19,25 +19,25 @@ use crate::{
     xml::{Document, Tag, append},
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
-    /// The suites that are open, each with its own failure.
+    /// The open suites, each with its own failure.
     suites: Vec<Suite<'a>>,
     case: Option<Case<'a>>,
     cases: Vec<Case<'a>>,
-    /// Names of suites that failed outside of their tests, and why.
+    /// The names of suites that failed outside of their tests, with the errors.
     broken: Vec<(Cow<'a, str>, Failure<'a>)>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Suite,
     Case,
-    /// A failure, or an assertion beside others that failed.
+    /// A failure, or one of several assertions.
     Failure,
     Message,
     Stack,
@@ -47,7 +47,7 @@ pub(crate) enum Open {
 #[derive(Default)]
 struct Suite<'a> {
     name: Cow<'a, str>,
-    /// Where the suite's own failure lies: its set-up or tear-down, a child, its parent.
+    /// The origin of the suite's failure: its set-up or tear-down, a child, its parent.
     site: Cow<'a, str>,
     failure: Option<Failure<'a>>,
     has_cases: bool,
@@ -76,7 +76,7 @@ impl<'a> Document<'a> for Run<'a> {
 
     const FORMAT: &'static str = "NUnit";
     const ROOTS: &'static [&'static str] = &["test-run", "test-results"];
-    // A level of a namespace takes two elements in version 2.
+    // In version 2 each level of a namespace takes two elements.
     const DEPTH: usize = 4 * limits::DEPTH;
 
     fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Open>) -> Open {
@@ -105,7 +105,7 @@ impl<'a> Document<'a> for Run<'a> {
                     full_name: tag.attribute("fullname").unwrap_or_else(|| name.clone()),
                     name,
                     result: tag.attribute("result").unwrap_or_else(|| {
-                        // Before version 2.5.
+                        // Applies to versions before 2.5.
                         let result = match (&*value("executed"), &*value("success")) {
                             ("False", _) => "Skipped",
                             (_, "False") => "Failed",
@@ -195,8 +195,8 @@ impl Run<'_> {
         Open::Failure
     }
 
-    /// A suite's failed set-up fails its tests in the file. Its failed tear-down does not, and neither does an assembly
-    /// that did not load.
+    /// In the file, a suite's failed set-up also fails its tests. Its failed tear-down does not, and neither does an
+    /// assembly that did not load.
     fn suite_ended(&mut self) {
         let Some(suite) = self.suites.pop() else { return };
         if let Some(around) = self.suites.last_mut() {
@@ -212,14 +212,14 @@ impl Run<'_> {
 }
 
 impl Case<'_> {
-    /// Class > method with its arguments, as TRX has them.
+    /// Class > method with its arguments, as in TRX.
     fn test(&self, input: &Input<'_>) -> TestName {
         let full = &*self.full_name;
         let own = full
             .strip_suffix(&*self.name)
             .and_then(|class| class.strip_suffix('.'))
             .map(|class| (class, &*self.name));
-        // Arguments may hold dots.
+        // Arguments may contain dots.
         let end = full.find(['(', '<']).unwrap_or(full.len());
         let cut = || {
             let dot = full.get(..end)?.rfind('.')?;
@@ -242,7 +242,7 @@ impl Case<'_> {
             }
             _ => AttemptStatus::Failed,
         };
-        // Several assertions of one test are repeated, joined, in its failure.
+        // The failure of a test repeats all its assertions in one text.
         let several = match self.failures.as_slice() {
             [_, _, _, ..] => self.failures.get(1..).unwrap_or_default(),
             all => all.get(..1).unwrap_or_default(),

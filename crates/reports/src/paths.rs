@@ -1,19 +1,18 @@
-//! Paths as they are stored: with `/`, relative to the checkout where it is known.
+//! Paths as they are stored: with `/`, relative to the checkout if it is known.
 
 use std::borrow::Cow;
 
 use crate::text;
 
-/// The path with `/`, without `.` and `..`, relative to the checkout where it lies inside; else as the report writes it.
+/// The path with `/`, without `.` and `..`: relative to the checkout if it lies inside, else as the report writes it.
 pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
     let path = normal(path);
     let relative = relative(&path, root).unwrap_or(&path);
     text::identifying(relative).into_owned()
 }
 
-/// A file's name as messages show it. It may have been chosen to harm whoever reads the messages: characters that steer a
-/// terminal or turn the direction of text are escaped, and so is what CI services take for a command (`::error::`,
-/// `##vso[`).
+/// A file's name as messages show it. The name may be malicious. Characters that control a terminal or change the text
+/// direction are escaped, and so are commands of CI services (`::error::`, `##vso[`).
 pub fn shown(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut characters = name.chars().peekable();
@@ -33,12 +32,12 @@ pub fn shown(name: &str) -> String {
     out
 }
 
-/// The path relative to the checkout, where it lies inside.
+/// The path relative to the checkout, if it lies inside.
 pub(crate) fn within(path: &str, root: Option<&str>) -> Option<String> {
     relative(&normal(path), root).map(str::to_owned)
 }
 
-/// A path below a folder; an absolute one stays itself.
+/// A path below a folder. An absolute path stays unchanged.
 pub(crate) fn join(folder: &str, path: &str) -> String {
     if is_absolute(path) {
         path.to_owned()
@@ -47,26 +46,26 @@ pub(crate) fn join(folder: &str, path: &str) -> String {
     }
 }
 
-/// Whether the path begins at a root, Windows' drives included.
+/// Whether the path begins at a root, including Windows drives.
 pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\']) || has_drive(path)
 }
 
-/// The part of a normal path below the checkout: below the root, or below a folder that only a CI service uses. Without
-/// the second rule, a test that ran on several machines would have a path for each of them.
+/// The part of a normalized path below the checkout: below the root, or below a folder that only CI services use.
+/// Without the second rule, a test would have a different path on each machine.
 fn relative<'a>(path: &'a str, root: Option<&str>) -> Option<&'a str> {
     if !is_absolute(path) {
         return None;
     }
     root.and_then(|root| inside(path, root)).or_else(|| {
-        // A runner of its own machine has this folder wherever it was installed.
+        // A self-hosted runner has this folder wherever it is installed.
         let path = path.find("/_work/").and_then(|at| path.get(at..)).unwrap_or(path);
         CI_CHECKOUTS.iter().find_map(|layout| below(path, layout))
     })
 }
 
-/// Where CI services check out: `*` is any one folder, `=` the folder around it again, `#` a number, `?:` a drive. Services
-/// whose folders may be nested to any depth (GitLab, Jenkins) are not here.
+/// Checkout folders of CI services. `*` is any one folder, `=` the enclosing folder's name again, `#` a number, `?:` a
+/// drive. Services with folders of any depth (GitLab, Jenkins) are not listed.
 const CI_CHECKOUTS: &[&str] = &[
     // GitHub Actions
     "/home/runner/work/*/=",
@@ -94,7 +93,7 @@ const CI_CHECKOUTS: &[&str] = &[
     "/Users/travis/build/*/*",
 ];
 
-/// The part of a path below the folder of a layout.
+/// The part of a path below a folder of this layout.
 fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {
     let (mut rest, mut around) = (path, "");
     for wanted in layout.split('/') {
@@ -123,7 +122,7 @@ fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     (same && !rest.is_empty()).then_some(rest)
 }
 
-/// The path with `/` only, clean of control characters, a `file:` address as a path, `.` and `..` resolved.
+/// The path with `/` only, without control characters, `.` and `..`. A `file:` address becomes a path.
 fn normal(path: &str) -> String {
     let path = text::plain(path.trim());
     let path = path.strip_prefix("file://").unwrap_or(&path);

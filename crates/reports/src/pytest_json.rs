@@ -1,4 +1,4 @@
-//! The JSON of pytest-json-report.
+//! The JSON reports of pytest-json-report.
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
@@ -61,7 +61,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Run {
-    /// When the report was written, in seconds since 1970.
+    /// The time of writing the report, in seconds since 1970.
     #[serde(deserialize_with = "json::number")]
     created: Option<f64>,
     /// Seconds.
@@ -96,7 +96,7 @@ struct Test {
     teardown: Option<Phase>,
 }
 
-/// What happened in the set-up of a test, in itself or in its tear-down.
+/// A phase of a test: its set-up, its call or its tear-down.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Phase {
@@ -122,10 +122,10 @@ struct Crash {
 }
 
 impl Test {
-    /// As pytest's JUnit XML names it: dotted module and classes > function.
+    /// The name as in pytest's JUnit XML: dotted module and classes > function.
     fn name(&self, input: &Input<'_>) -> TestName {
         let node = self.nodeid.as_deref().unwrap_or_default();
-        // A parameter may hold the separator.
+        // A parameter may contain the separator.
         let (path, parameter) = node.split_at(node.find('[').unwrap_or(node.len()));
         let mut parts = path.split("::");
         let file = parts.next().unwrap_or_default();
@@ -147,7 +147,7 @@ impl Test {
         [&self.setup, &self.call, &self.teardown].into_iter().flatten()
     }
 
-    /// Of reruns the report keeps the last attempt, and only where that passed does it say that there was another.
+    /// Of several attempts the report keeps the last. It shows that there were others only if the last one passed.
     fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
         let outcome = self.outcome.as_deref().unwrap_or_default();
         let has = |wanted: &str| {
@@ -158,7 +158,7 @@ impl Test {
             "passed" => AttemptStatus::Passed,
             "skipped" | "xfailed" => AttemptStatus::Skipped,
             "failed" | "error" => AttemptStatus::Failed,
-            // `xpassed`, `rerun`, and what plug-ins add, such as `subtests passed`.
+            // Covers `xpassed`, `rerun` and outcomes of plug-ins, such as `subtests passed`.
             _ if has("failed") => AttemptStatus::Failed,
             _ if has("skipped") => AttemptStatus::Skipped,
             _ => AttemptStatus::Passed,
@@ -190,7 +190,7 @@ impl Phase {
             message
         };
         let mut error = input.error(message, stack, None)?;
-        // The innermost frame, which may be a library's, stands in for one that the stack does not hold.
+        // The innermost frame, even of a library, replaces one that the stack does not have.
         error.location = error.location.or_else(|| {
             let crash = crash?;
             let file = input.stored_path(crash.path.as_deref()?);

@@ -9,25 +9,25 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-/// A file of an import, as the caller read it.
+/// A file of an import, as its bytes were read.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// Its name for messages, `-` for standard input.
     pub name: String,
     /// Its content.
     pub bytes: Vec<u8>,
-    /// When it was last written, where known: the last resort for the run's start.
+    /// The time of its last change, if known: the fallback for the run's start.
     pub modified: Option<Timestamp>,
 }
 
-/// A format that can be read.
+/// A report format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
     /// Playwright's JSON reporter.
     Playwright,
     /// JUnit XML in all its dialects.
     Junit,
-    /// The Common Test Report Format.
+    /// CTRF, the Common Test Report Format.
     Ctrf,
     /// Jest's and Vitest's JSON.
     Jest,
@@ -93,7 +93,7 @@ impl Format {
         Self::Ctest,
     ];
 
-    /// Whether its reports name classes or paths below a class path, so that files are looked up in the checkout.
+    /// Whether its reports name classes, or paths below a class path. The checkout then determines the files.
     pub const fn looks_up_files(self) -> bool {
         match self {
             Self::Junit
@@ -120,7 +120,7 @@ impl Format {
         }
     }
 
-    /// Its word on the command line.
+    /// The format's name on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Playwright => "playwright",
@@ -157,7 +157,7 @@ impl std::fmt::Display for Format {
 impl std::str::FromStr for Format {
     type Err = UnknownFormat;
 
-    /// Reads a format's word; Vitest's JSON is Jest's.
+    /// Parses a format's name. Vitest's JSON is Jest's.
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         if word == "vitest" {
             return Ok(Self::Jest);
@@ -170,40 +170,40 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// A word that names no format.
+/// The error of an unknown format's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected one of playwright, junit, ctrf, jest, vitest, go, trx, allure, testng, cucumber, robot, mocha, mochawesome, karate, nunit, xunit, pytest-json, rspec, tap, dart, libtest, ctest"
 )]
 pub struct UnknownFormat;
 
-/// One shard's results (or an unsharded run's), whatever wrote them.
+/// The results of one shard or of an unsharded run, in a neutral form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The format that was read.
     pub format: Format,
-    /// What the report itself says of its run; flags and CI variables go before it.
+    /// The context in the report itself. Flags and CI variables take precedence.
     pub context: RunContext,
-    /// What the report says all shards of its run share, such as CTRF's `runId`.
+    /// The value in the report that all shards of its run share, such as CTRF's `runId`.
     pub run_key: Option<String>,
-    /// The shard that the report says it is.
+    /// The shard in the report.
     pub shard: Option<ShardIndex>,
     /// The earliest start in the report.
     pub started_at: Option<Timestamp>,
-    /// The latest end that the report gives or implies.
+    /// The latest end in the report, written or implied.
     pub finished_at: Option<Timestamp>,
-    /// `Interrupted` when the run or the file was cut short.
+    /// `Interrupted` if the run was stopped or the file was cut off.
     pub state: RunState,
-    /// Errors that belong to no test, such as a file that did not load. Any makes the run fail.
+    /// Errors outside of any test, such as a file that did not load. A run with such an error fails.
     pub errors: Vec<ErrorDetail>,
     /// The tests, each name and file once, in the order of the report.
     pub tests: Vec<ReportedTest>,
-    /// What a reader should know of the reading, a sentence each.
+    /// Warnings about the reading, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl Report {
-    /// A report without anything in it.
+    /// A report without tests.
     pub(crate) fn empty(format: Format) -> Self {
         Self {
             format,
@@ -219,12 +219,12 @@ impl Report {
         }
     }
 
-    /// Whether it holds neither a test nor an error.
+    /// Whether it has neither a test nor an error.
     pub(crate) const fn is_without_results(&self) -> bool {
         self.tests.is_empty() && self.errors.is_empty()
     }
 
-    /// Marks the run as interrupted where an attempt was.
+    /// Marks the run as interrupted if an attempt was.
     pub(crate) fn interrupted_by_tests(&mut self) {
         let mut attempts = self.tests.iter().flat_map(|test| &test.attempts);
         if attempts.any(|attempt| attempt.status == AttemptStatus::Interrupted) {
@@ -232,7 +232,7 @@ impl Report {
         }
     }
 
-    /// Notes that the file was cut off in a line, if it was.
+    /// Warns that the file was cut off in a line, if it was.
     pub(crate) fn cut_off(&mut self, line: Option<usize>) {
         if let Some(line) = line {
             self.state = RunState::Interrupted;
@@ -242,7 +242,7 @@ impl Report {
         }
     }
 
-    /// Widens the run's time by an event of it: from its start, where known, for its duration, where known.
+    /// Extends the run's time to include an event with this start and duration, if known.
     pub(crate) fn widen(&mut self, start: Option<Timestamp>, duration_ms: Option<u64>) {
         let Some(start) = start else { return };
         let duration = i64::try_from(duration_ms.unwrap_or(0)).unwrap_or(i64::MAX);
@@ -257,18 +257,18 @@ impl Report {
 pub struct ReportedTest {
     /// Its name and file.
     pub test: TestName,
-    /// Its attempts by execution, never empty. Executions that ended worst come last.
+    /// Its attempts by execution, never empty. Executions with the worst outcome come last.
     pub attempts: Executions<Attempt>,
 }
 
 impl ReportedTest {
-    /// How the test ended.
+    /// The outcome of the test.
     pub fn outcome(&self) -> Option<TestOutcome> {
         outcome(self.attempts.executions())
     }
 }
 
-/// How a test with these executions ended.
+/// The outcome of a test with these executions.
 pub(crate) fn outcome<'a>(executions: impl IntoIterator<Item = &'a [Attempt]>) -> Option<TestOutcome> {
     TestOutcome::of(executions.into_iter().map(|execution| {
         execution
@@ -277,7 +277,7 @@ pub(crate) fn outcome<'a>(executions: impl IntoIterator<Item = &'a [Attempt]>) -
     }))
 }
 
-/// Why a file could not be read. Every message names the file and says what was expected.
+/// The error of an unreadable file. Every message names the file and what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file is of no known format.
@@ -285,19 +285,19 @@ pub enum ReadError {
     Unrecognised {
         /// The file.
         file: String,
-        /// What was seen, and what is known.
+        /// What the file contains, and which formats are known.
         hint: String,
     },
-    /// The file is of the format but broken.
+    /// The file has the format but is broken.
     #[error("{file}:{line}: not a readable {format} report: {problem}")]
     Broken {
         /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// The format as people call it.
+        /// The format's name.
         format: &'static str,
-        /// What is wrong and what was expected.
+        /// The problem and what was expected.
         problem: String,
     },
     /// The file or a part of it exceeds a limit.
@@ -305,18 +305,18 @@ pub enum ReadError {
     TooLarge {
         /// The file.
         file: String,
-        /// What is too large.
+        /// The part that is too large.
         what: &'static str,
         /// The limit in words.
         limit: String,
     },
 }
 
-/// What is too large where it is the files of an import together.
+/// Names all files of an import as the part that is too large.
 pub(crate) const WHOLE_IMPORT: &str = "the import as a whole, unpacked,";
 
 impl ReadError {
-    /// Whether the files of the import together are too large, so that reading the others is no answer.
+    /// Whether all files of the import together are too large, so that skipping one file does not help.
     pub(crate) fn is_of_whole_import(&self) -> bool {
         matches!(self, Self::TooLarge { what, .. } if *what == WHOLE_IMPORT)
     }

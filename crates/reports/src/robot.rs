@@ -19,18 +19,18 @@ use crate::{
     xml::{Document, Tag, append},
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
     suites: Vec<Suite<'a>>,
     test: Option<Test<'a>>,
     status: Status<'a>,
     tests: Vec<Test<'a>>,
-    /// The suites whose tear-down failed, and their messages.
+    /// The suites whose tear-down failed, with the messages.
     broken: Vec<(String, Cow<'a, str>)>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Root,
@@ -49,7 +49,7 @@ struct Suite<'a> {
 
 #[derive(Default)]
 struct Test<'a> {
-    /// The names of the suites around it, joined with dots as Robot Framework joins them.
+    /// The names of the enclosing suites, joined with dots as in Robot Framework.
     suites: String,
     name: Cow<'a, str>,
     source: Cow<'a, str>,
@@ -72,7 +72,7 @@ impl<'a> Document<'a> for Run<'a> {
 
     const FORMAT: &'static str = "Robot Framework";
     const ROOTS: &'static [&'static str] = &["robot"];
-    // Keywords call each other a hundred deep, with an element or two around each.
+    // Keywords call each other up to a hundred levels deep, each with one or two elements around it.
     const DEPTH: usize = 1_000;
 
     fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Open>) -> Open {
@@ -164,7 +164,7 @@ impl<'a> Document<'a> for Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A suite's failed set-up fails its tests in the file, its failed tear-down does not.
+    /// In the file, a suite's failed set-up also fails its tests; its failed tear-down does not.
     fn suite_ended(&mut self, status: Status<'a>) {
         let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
         if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
@@ -183,7 +183,7 @@ impl Test<'_> {
         }
     }
 
-    /// The attempts: the last, and those that `rebot --merge` put into its message.
+    /// The attempts: the last one, and those that `rebot --merge` put into its message.
     fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
         let message = self.status.message.trim();
         let merged = merged_attempts(message);
@@ -197,7 +197,7 @@ impl Test<'_> {
             .collect()
     }
 
-    /// An attempt; only the last one's times are in the file.
+    /// One attempt. The file has the times of the last attempt only.
     fn attempt(&self, input: &Input<'_>, word: &str, message: &str, is_last: bool) -> Attempt {
         let ended = match word {
             "PASS" => AttemptStatus::Passed,
@@ -225,7 +225,7 @@ impl Test<'_> {
     }
 }
 
-/// Status and message of each attempt that `rebot --merge` merged, the oldest first. `None` where nothing was merged.
+/// Status and message of each attempt that `rebot --merge` merged, oldest first. `None` for a test that was not merged.
 fn merged_attempts(message: &str) -> Vec<(String, String)> {
     if !message.starts_with("*HTML*") || !message.contains("re-executed and results merged") {
         return Vec::new();
@@ -259,7 +259,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }
 
-/// `20261123 11:52:55.940`, as written until version 6, or what everybody writes.
+/// `20261123 11:52:55.940`, the format until version 6, or ISO 8601.
 fn moment(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let (day, hour) = match text.split_once(' ') {

@@ -102,7 +102,7 @@ impl Example {
             .unwrap_or_default();
         let path = self.file_path.as_deref().unwrap_or_default();
         let file = (!path.is_empty()).then(|| input.stored_path(path));
-        // As RspecJunitFormatter names the class.
+        // RspecJunitFormatter writes the class in this form.
         let class = path.trim_start_matches("./").replace('/', ".");
         let class = class.strip_suffix(".rb").unwrap_or(&class);
         TestName {

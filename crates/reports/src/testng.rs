@@ -17,17 +17,17 @@ use crate::{
     xml::{Document, Tag, append},
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
-    /// The `<test>` of the configuration and the class that are open.
+    /// The open `<test>` of the configuration and the open class.
     test: Cow<'a, str>,
     class: Cow<'a, str>,
     method: Option<Method<'a>>,
     methods: Vec<Method<'a>>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Method,
@@ -48,7 +48,7 @@ struct Method<'a> {
     duration: Cow<'a, str>,
     /// A method that sets up or tears down.
     configures: bool,
-    /// TestNG 7 says which attempts were run again.
+    /// TestNG 7 marks the attempts that were run again.
     retried: bool,
     values: Vec<Cow<'a, str>>,
     exception: Cow<'a, str>,
@@ -147,7 +147,7 @@ impl<'a> Document<'a> for Run<'a> {
                 }
                 continue;
             }
-            // The same class in several `<test>`s is tested with several settings.
+            // The same class in several `<test>`s is tested with different settings.
             let shared = tests_of.get(&*method.class).is_some_and(|tests| tests.len() > 1);
             let test = method.test(input, shared);
             let place = *places.entry(test.clone()).or_insert_with(|| {
@@ -169,11 +169,11 @@ impl<'a> Document<'a> for Run<'a> {
     }
 }
 
-/// Parameters of a method that are looked at.
+/// Parameters of a method that are read.
 const MOST_VALUES: usize = 20;
 
-/// The executions of a test. What failed and was run again is written as skipped, with its exception, and in any order:
-/// those attempts come before the first execution that ended.
+/// The executions of a test. TestNG writes a failed attempt that is run again as skipped, with its exception, and in
+/// any order. Those attempts come before the first execution with a result.
 fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> {
     let ended = executions.iter().any(|method| method.status != "SKIP");
     let (earlier, last): (Vec<&&Method<'_>>, Vec<_>) = executions
@@ -202,7 +202,7 @@ impl Method<'_> {
         }
     }
 
-    /// Whether it is skipped by TestNG's own doing, rather than by the test's or by a dependency's.
+    /// Whether TestNG itself skipped it, rather than the test or a dependency.
     fn is_run_again(&self) -> bool {
         self.status == "SKIP"
             && !self.exception.is_empty()
@@ -212,7 +212,7 @@ impl Method<'_> {
 
     fn test(&self, input: &Input<'_>, shared: bool) -> TestName {
         let values: Vec<&str> = self.values.iter().map(|value| value.trim()).collect();
-        // `java.lang.Object@1b2c3d` is another text with every run.
+        // `java.lang.Object@1b2c3d` changes with every run.
         let is_object = |value: &&str| {
             value.rsplit_once('@').is_some_and(|(class, hash)| {
                 class.contains('.') && !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,4 +1,4 @@
-//! Texts of reports made fit to store: clean, bounded, joined.
+//! Prepares texts of reports for storing: clean, bounded, joined.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use crate::limits;
 
 pub(crate) use assay_domain::plain::plain;
 
-/// A message, stack or code frame fit to store: clean, without blank lines around it, at most `most` characters (its
-/// head and its tail are kept); none where nothing is left.
+/// A message, stack or code frame ready for storing: clean, without blank lines around it, at most `most` characters
+/// (its head and its tail are kept). None if it is empty.
 pub(crate) fn stored(text: &str, most: usize) -> Option<String> {
     let clean = plain(text);
     let text = trim_lines(&clean);
@@ -20,23 +20,23 @@ pub(crate) fn stored(text: &str, most: usize) -> Option<String> {
     }
 }
 
-/// A message fit to store.
+/// A message ready for storing.
 pub(crate) fn message(text: &str) -> Option<String> {
     stored(text, limits::MESSAGE)
 }
 
-/// A stack trace fit to store.
+/// A stack trace ready for storing.
 pub(crate) fn stack(text: &str) -> Option<String> {
     stored(text, limits::STACK)
 }
 
-/// A code frame fit to store.
+/// A code frame ready for storing.
 pub(crate) fn snippet(text: &str) -> Option<String> {
     stored(text, limits::SNIPPET)
 }
 
-/// A title, branch or other single value fit to store: clean, bounded; none where nothing is left. Spaces around it
-/// belong to it.
+/// A title, branch or other single value ready for storing: clean and bounded. None if it is empty. Spaces around it
+/// are part of the value.
 pub(crate) fn title(text: &str) -> Option<String> {
     let clean = plain(text);
     if clean.trim().is_empty() {
@@ -68,8 +68,8 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// At most [`limits::NAME`] characters of a name or path. A longer one keeps its head, its tail and a hash of the whole,
-/// so that two long names stay two.
+/// At most [`limits::NAME`] characters of a name or path. A longer one keeps its head, its tail and a hash of the
+/// whole, so that two long names stay distinct.
 pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
     if name.len() <= limits::NAME {
         return Cow::Borrowed(name);
@@ -116,15 +116,16 @@ fn ends(text: &str, head: usize, tail: usize) -> (usize, usize) {
 /// The separator between the parts of a name.
 pub(crate) const JOINT: &str = " > ";
 
-/// Bytes that most names fit into.
+/// Capacity in bytes that suffices for most names.
 const USUAL_NAME: usize = 64;
 
-/// What a test is called whose report gives it no name at all.
+/// The name of a test without any name in its report.
 const UNNAMED: &str = "(no name)";
 
-/// At most about `most` characters of the text: where it is longer, its head and tail around a note of what is gone.
+/// At most about `most` characters of the text. A longer text keeps its head and tail around a note of the omitted
+/// length.
 pub(crate) fn bounded(text: &str, most: usize) -> Cow<'_, str> {
-    // Bytes are never fewer than characters.
+    // A text never has fewer bytes than characters.
     if text.len() <= most {
         return Cow::Borrowed(text);
     }

@@ -6,8 +6,8 @@ use time::{
     format_description::well_known::{Iso8601, Rfc2822, Rfc3339},
 };
 
-/// The point in time that a text holds: ISO 8601 with or without zone (then UTC), RFC 1123, seconds or milliseconds
-/// since 1970. None for what is no time, and for the first year after 1970, which only means "unknown".
+/// The point in time of a text: ISO 8601 with or without zone (then UTC), RFC 1123, seconds or milliseconds since 1970.
+/// None for other texts, and for the first year after 1970, which only means "unknown".
 pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.is_empty() || text.len() > 64 {
@@ -39,9 +39,10 @@ pub(crate) fn from_epoch(number: f64) -> Option<Timestamp> {
     known(Timestamp::from_unix_ms(whole(ms)))
 }
 
-/// Whole milliseconds of a duration in milliseconds, rounded; negative ones are 0, what is no number is none.
+/// Whole milliseconds of a duration in milliseconds, rounded. A negative value becomes 0, a value that is not a number
+/// none.
 pub(crate) fn duration_ms(ms: f64) -> Option<u64> {
-    // Nothing runs longer than a year: such figures are a clock that jumped.
+    // No test runs longer than a year: such a duration comes from a clock that jumped.
     const YEAR: f64 = 366.0 * 86_400_000.0;
     if !ms.is_finite() {
         return None;
@@ -63,7 +64,7 @@ pub(crate) fn seconds_to_ms(text: &str) -> Option<u64> {
     duration_ms(seconds * 1000.0)
 }
 
-/// Whether a suite's time is in nanoseconds, as some Go tools write it: whole, and else of years.
+/// Whether a suite's time is in nanoseconds, as some Go tools write it: a whole number that would be years in seconds.
 pub(crate) fn is_nanoseconds(text: &str) -> bool {
     const YEARS: u64 = 100_000_000;
     text.trim_ascii()
@@ -95,7 +96,7 @@ fn known(at: Timestamp) -> Option<Timestamp> {
 }
 
 /// A time with the name of a zone, as Java's tools write it: `2026-02-19T19:47:47 IST`, `22 févr. 2020 11:53:10 GMT`. A
-/// name that several zones share is read as the most used one, and one that is not known as UTC.
+/// name that several zones share is read as the most common one; an unknown name is read as UTC.
 fn with_zone_name(text: &str) -> Option<OffsetDateTime> {
     let (text, zone) = text.rsplit_once(' ')?;
     let is_name = (1..=5).contains(&zone.len()) && zone.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -125,7 +126,7 @@ fn day_month_year(text: &str) -> Option<PrimitiveDateTime> {
     iso_local(&format!("{year}-{:02}-{day:0>2}T{clock}", month_number(month)?))
 }
 
-/// The number of a month in the languages that reports have been seen in.
+/// The number of a month in the languages that known reports use.
 fn month_number(name: &str) -> Option<usize> {
     let name = name.trim_end_matches('.').to_lowercase();
     if let Some(number) = name
@@ -140,8 +141,8 @@ fn month_number(name: &str) -> Option<usize> {
         .map(|place| place + 1)
 }
 
-/// How the months begin, in English, German, French, Spanish, Italian, Portuguese, Polish, Russian and Chinese. `十一月`
-/// begins with another name than `十月`.
+/// How month names begin, in English, German, French, Spanish, Italian, Portuguese, Polish, Russian and Chinese. `十一月`
+/// and `十月` have different beginnings.
 const MONTHS: [&str; 12] = [
     "jan ene gen sty янв 一月",
     "feb fév fev lut фев 二月",
@@ -157,7 +158,7 @@ const MONTHS: [&str; 12] = [
     "dec dez déc dic gru дек 十二月",
 ];
 
-/// Names of zones with their minutes before UTC's.
+/// Names of zones with their offset from UTC in minutes.
 const ZONES: &[(&[&str], i32)] = &[
     (&["BRT", "ART"], -180),
     (&["EDT"], -240),
@@ -179,7 +180,7 @@ const ZONES: &[(&[&str], i32)] = &[
     (&["NZDT"], 780),
 ];
 
-/// ISO 8601 as tools bend it: a space for the `T`, no zone, a zone without colon or behind a space.
+/// ISO 8601 with the deviations of tools: a space for the `T`, no zone, a zone without colon or after a space.
 fn iso(text: &str) -> Option<OffsetDateTime> {
     let mut text = text.replacen(' ', "T", 1).replace(' ', "");
     if let Some(at) = text.rfind(['+', '-'])

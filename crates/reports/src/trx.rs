@@ -18,10 +18,10 @@ use crate::{
     xml::{Document, Tag, append},
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
-    /// The results that are open: a data-driven one holds others.
+    /// The open results. A data-driven result contains others.
     around: Vec<TestResult<'a>>,
     results: Vec<TestResult<'a>>,
     /// The id of the test definition that is open.
@@ -34,7 +34,7 @@ pub(crate) struct Run<'a> {
     notices: Vec<Cow<'a, str>>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Result,
@@ -56,7 +56,7 @@ struct TestResult<'a> {
     start: Cow<'a, str>,
     message: Cow<'a, str>,
     stack: Cow<'a, str>,
-    /// Whether it holds others, and whether one of them failed.
+    /// Whether it contains other results, and whether one of them failed.
     groups: bool,
     has_failed: bool,
 }
@@ -166,7 +166,7 @@ impl<'a> Document<'a> for Run<'a> {
 }
 
 impl Run<'_> {
-    /// A result that holds others counts only where it failed by itself.
+    /// A result that contains others counts only if it failed by itself.
     fn close_result(&mut self) {
         let Some(result) = self.around.pop() else { return };
         let failed = result.status().is_failure();
@@ -187,7 +187,8 @@ impl TestResult<'_> {
             Some("Timeout") => AttemptStatus::TimedOut,
             Some("NotExecuted" | "NotRunnable" | "Inconclusive") => AttemptStatus::Skipped,
             Some("Aborted" | "Disconnected" | "InProgress" | "Pending") => AttemptStatus::Interrupted,
-            // `Failed`; `Error`, which is left out where it is the outcome; and what is not known is no pass.
+            // Covers `Failed`, `Error` (the default if the attribute is missing) and unknown outcomes, which must not
+            // pass.
             Some(_) | None => AttemptStatus::Failed,
         }
     }
@@ -217,7 +218,7 @@ impl TestResult<'_> {
     }
 }
 
-/// Whole milliseconds of `hh:mm:ss.fffffff`, with days before a dot where it took any.
+/// Whole milliseconds of `hh:mm:ss.fffffff`, with days before a dot if there are any.
 fn duration_ms(text: &str) -> Option<u64> {
     let mut parts = text.trim().rsplitn(3, ':');
     let seconds: f64 = parts.next().filter(|part| !part.is_empty())?.parse().ok()?;

@@ -18,19 +18,19 @@ use crate::{
     xml::{Document, Tag, append},
 };
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
-    /// Start of each assembly and its seconds.
+    /// The start of each assembly and its duration in seconds.
     assemblies: Vec<(String, Cow<'a, str>)>,
     test: Option<Test<'a>>,
     tests: Vec<Test<'a>>,
-    /// An error outside of the tests while it is read, with its kind and name.
+    /// The open error outside of the tests, with its kind and name.
     error: Option<(String, Failure<'a>)>,
     errors: Vec<(String, Failure<'a>)>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Test,
@@ -166,7 +166,7 @@ impl Test<'_> {
         } else {
             &*self.name
         };
-        // The display name of a test begins with its class unless the test has a name of its own.
+        // The display name of a test begins with its class unless the test has its own name.
         let own = name
             .strip_prefix(&*self.class)
             .and_then(|rest| rest.strip_prefix('.'));

@@ -1,6 +1,6 @@
 //! Finds the report in a zip of Playwright's blob reporter: the file whose name ends in `.jsonl`.
 
-/// A packed file of an archive.
+/// A file of an archive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a> {
     /// The stored bytes.
@@ -14,8 +14,7 @@ pub(crate) fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
-/// The packed report, found through the directory at the archive's end. `None` where the archive is broken or holds no
-/// report.
+/// The report, found through the directory at the archive's end. `None` if the archive is broken or has no report.
 pub(crate) fn report(archive: &[u8]) -> Option<Entry<'_>> {
     // The last record has 22 bytes. A comment of at most 64 KiB follows it.
     let tail = archive.len().saturating_sub(22 + 0xffff);

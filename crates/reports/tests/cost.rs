@@ -1,5 +1,5 @@
-//! What reports that were made to be costly cost: memory within a multiple of their unpacked size, time in proportion to
-//! it. A program of its own, since the memory is that of the whole process.
+//! Bounds the cost of hostile reports: memory within a multiple of their unpacked size, time in proportion to it. This
+//! is its own program because it measures the memory of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::{
@@ -13,8 +13,8 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// What any report may take beside a multiple of its size, in megabytes: a test takes some 300 bytes, however short its
-/// name, 500,000 are taken, and lists grow by doubling.
+/// The memory in megabytes that any report may use in addition to a multiple of its size. A test takes about 300 bytes
+/// even with a short name, 500,000 tests are accepted, and lists grow by doubling.
 const BESIDE: usize = 512;
 /// The same for reports of few distinct tests.
 const LITTLE: usize = 16;
@@ -33,7 +33,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     archive.finish().unwrap()
 }
 
-/// Reads files that unpack to so many bytes, within the bounds.
+/// Reads files that unpack to `bytes` bytes, within the bounds.
 fn read(
     what: &str,
     files: Vec<SourceFile>,
@@ -49,7 +49,7 @@ fn read(
         peak <= 4 * bytes + (beside << 20),
         "{what}: {bytes} bytes took {peak} bytes"
     );
-    // Without optimisation and beside other work; anything quadratic takes minutes.
+    // Unoptimized code on a busy machine stays below this. Quadratic work takes minutes.
     assert!(took < Duration::from_secs(90), "{what}: {took:?}");
     report
 }
@@ -132,7 +132,7 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
         let _taken_or_refused = read(what, files, (bytes, beside), &Options::default());
     }
 
-    // In each tool's own format: tests of one name, of which nothing else is told.
+    // In each tool's own format: tests of one name without further fields.
     for (format, before, element, between, after) in [
         (
             Format::Testng,

@@ -1,4 +1,4 @@
-//! Go: a pattern for each package, as tests of two packages may share a name.
+//! Go: one pattern per package, since tests of two packages may share a name.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     Ok(format!("{package}\t{}", levels.join("/")))
 }
 
-/// One line a package.
+/// One line per package.
 pub(crate) fn patterns(entries: &[String]) -> String {
     let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (package, pattern) in entries.iter().filter_map(|entry| entry.split_once('\t')) {

@@ -19,7 +19,7 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     Ok(literal(&titles.replace(SEPARATOR, " ")))
 }
 
-/// The expression. Tests of the same titles in different files are one to it.
+/// The expression. It cannot distinguish tests of the same titles in different files.
 pub(crate) fn pattern(entries: &[String], list_use: Use) -> String {
     let any = entries.join("|");
     match (entries, list_use) {

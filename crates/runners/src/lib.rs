@@ -1,7 +1,7 @@
-//! Lists of tests for test runners: a stored test's name becomes what its runner calls it.
+//! Writes lists of tests for test runners: converts stored names to the runners' names.
 //!
-//! [`list`] writes what one runner takes, so that it leaves out exactly the tests that the list names, or runs exactly these.
-//! A test that the runner cannot name exactly is not in the list; it is returned with the reason.
+//! [`list`] writes the input of one runner, which then skips exactly the listed tests or runs only them. A test without
+//! an exact name in the runner is not in the list. It is returned with the reason.
 
 mod dotnet;
 mod go;
@@ -14,7 +14,7 @@ mod surefire;
 use assay_domain::test::TestName;
 use serde_json::json;
 
-/// What a list is for.
+/// The purpose of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runner {
     /// Playwright's `--test-list-invert` or `--test-list`.
@@ -23,7 +23,7 @@ pub enum Runner {
     Pytest,
     /// A filterset of cargo-nextest.
     Nextest,
-    /// Patterns for `go test`, one a package.
+    /// Patterns for `go test`, one per package.
     Go,
     /// A pattern for Jest's `--testNamePattern`.
     Jest,
@@ -33,18 +33,18 @@ pub enum Runner {
     Dotnet,
     /// Patterns for Maven's `-Dtest`.
     Surefire,
-    /// Names, one a line, behind the file and a tab.
+    /// Names, one per line, after the file and a tab.
     Txt,
     /// A JSON array.
     Json,
 }
 
-/// What the runner does with the tests of a list.
+/// The runner's action for the listed tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It leaves them out.
+    /// It skips them.
     Deselect,
-    /// It runs them and no others.
+    /// It runs only them.
     Select,
 }
 
@@ -54,11 +54,11 @@ const SEPARATOR: &str = " > ";
 /// A list for a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerList {
-    /// What the runner takes.
+    /// The input of the runner.
     pub text: String,
-    /// The tests that it names, in the order given.
+    /// The listed tests, in the given order.
     pub named: Vec<TestName>,
-    /// The others, each with the reason in words.
+    /// The other tests, each with the reason in words.
     pub left_out: Vec<(TestName, &'static str)>,
 }
 
@@ -118,7 +118,7 @@ pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
     }
 }
 
-/// How a list is used: a command, or a sentence where there is none.
+/// The use of a list: a command, or a sentence if there is none.
 pub const fn usage(runner: Runner, list_use: Use) -> &'static str {
     match (runner, list_use) {
         (Runner::Playwright, Use::Deselect) => "npx playwright test --test-list-invert LIST",
@@ -145,7 +145,7 @@ fn lines(entries: &[String]) -> String {
     entries.iter().map(|entry| format!("{entry}\n")).collect()
 }
 
-/// A text of which a regular expression matches itself only.
+/// A regular expression that matches only this text.
 fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

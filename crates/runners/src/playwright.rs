@@ -1,4 +1,4 @@
-//! Playwright: the lines of `playwright test --list`, which `--test-list` and `--test-list-invert` take.
+//! Playwright: the lines of `playwright test --list`, the input format of `--test-list` and `--test-list-invert`.
 
 use assay_domain::test::TestName;
 
@@ -8,7 +8,7 @@ use crate::SEPARATOR;
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let file = test.file_path.as_deref().ok_or("its file is not known")?;
     let mut parts: Vec<&str> = test.name.split(SEPARATOR).collect();
-    // The project is left out where a report names none.
+    // The project is omitted if a report has none.
     let place = parts
         .iter()
         .position(|part| file == *part || file.ends_with(&format!("/{part}")))

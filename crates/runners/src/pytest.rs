@@ -1,10 +1,10 @@
-//! pytest: a plug-in. `--deselect` would also leave out every test whose id begins with the given one.
+//! pytest: a plug-in. `--deselect` would also skip every test whose id begins with the given one.
 
 use assay_domain::test::TestName;
 
 use crate::Use;
 
-/// The name as it is; the plug-in derives the same names from pytest's items.
+/// The stored name. The plug-in derives the same names from pytest's items.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     Ok(test.name.clone())
 }
@@ -13,7 +13,7 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
 pub(crate) fn plugin(names: &[String], list_use: Use) -> String {
     let listed: String = names
         .iter()
-        // JSON's strings are Python's, too.
+        // JSON strings are valid Python strings.
         .map(|name| format!("    {},\n", serde_json::Value::from(name.as_str())))
         .collect();
     let (left_out, kept) = match list_use {

@@ -8,7 +8,7 @@ use crate::{Use, class_and_method};
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let (class, method) = class_and_method(test).ok_or("its name is not of a class and a method")?;
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
-    // `total()` is how JUnit 5 shows a method without parameters.
+    // JUnit 5 writes a method without parameters as `total()`.
     let method = method.strip_suffix("()").unwrap_or(method);
     if class.chars().all(is_plain) && method.chars().all(is_plain) {
         Ok(format!("{class}#{method}"))

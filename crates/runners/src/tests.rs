@@ -1,4 +1,4 @@
-//! Lists as texts. `bins/assay/tests/it/quarantine.rs` tries them with the real runners.
+//! Checks the text of lists. `bins/assay/tests/it/quarantine.rs` runs them with the real runners.
 
 use super::*;
 

@@ -14,20 +14,20 @@ use ureq::Agent;
 
 use crate::{cluster, server::free_address};
 
-/// How long the driver may take until it listens, and a page until a condition holds.
+/// Time limit for the driver to listen and for a condition of a page to hold.
 const WITHIN: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(50);
 
 /// Whether a browser runs the scripts of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scripts {
-    /// It does.
+    /// Scripts run.
     On,
-    /// It does not.
+    /// Scripts are blocked.
     Off,
 }
 
-/// A browser with a session and a profile of its own; both end with the value.
+/// A browser with its own session and profile, which end with the value.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,
@@ -41,7 +41,7 @@ impl Browser {
     ///
     /// # Panics
     ///
-    /// Where Chromium or its driver is missing; the message says how to install them.
+    /// If Chromium or its driver is missing. The message explains how to install them.
     pub fn start(scripts: Scripts) -> Self {
         let address = free_address();
         let port = address.rsplit(':').next().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Browser {
         self.command("/url", &json!({ "url": address }));
     }
 
-    /// Opens a new tab and shows it; returns the name of the tab that was shown before.
+    /// Opens a new tab and switches to it. Returns the name of the previous tab.
     pub fn new_tab(&self) -> String {
         let before = self.agent.get(format!("{}/window", self.session)).call();
         let before: Value = before
@@ -129,18 +129,18 @@ impl Browser {
         before["value"].as_str().expect("a tab has a name").to_owned()
     }
 
-    /// Shows the tab of this name.
+    /// Switches to the tab of this name.
     pub fn show_tab(&self, tab: &str) {
         self.command("/window", &json!({ "handle": tab }));
     }
 
-    /// The address that is shown.
+    /// The current address.
     pub fn address(&self) -> String {
         let address = self.run("return location.href");
         address.as_str().expect("an address is text").to_owned()
     }
 
-    /// Goes back to the page before.
+    /// Goes back in the history.
     pub fn back(&self) {
         self.command("/back", &json!({}));
     }
@@ -150,12 +150,12 @@ impl Browser {
         self.command("/refresh", &json!({}));
     }
 
-    /// Runs a script in the page, also where the page's own scripts are off.
+    /// Runs a script in the page, even if the page's own scripts are blocked.
     pub fn run(&self, script: &str) -> Value {
         self.command("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// The text that the first element of this CSS selector shows.
+    /// The visible text of the first element of this CSS selector.
     pub fn text(&self, selector: &str) -> String {
         let element = self.element(selector);
         let url = format!("{}/element/{element}/text", self.session);
@@ -198,7 +198,7 @@ impl Browser {
         }
     }
 
-    /// Gives the page this many pixels.
+    /// Sets the page's size in pixels.
     pub fn resize(&self, width: u32, height: u32) {
         self.developer(
             "Emulation.setDeviceMetricsOverride",
@@ -206,7 +206,7 @@ impl Browser {
         );
     }
 
-    /// Shows the page as a system in dark or light does.
+    /// Sets the system's preferred colour scheme: dark or light.
     pub fn darken(&self, is_dark: bool) {
         let value = if is_dark { "dark" } else { "light" };
         self.developer(
@@ -237,7 +237,7 @@ impl Browser {
         );
     }
 
-    /// What the browser's console says since it was last asked, reports of a content security policy included.
+    /// The messages of the browser's console since the last call, including reports of a content security policy.
     pub fn console(&self) -> Vec<String> {
         let log = self.command("/se/log", &json!({ "type": "browser" }));
         let lines = log.as_array().cloned().unwrap_or_default();
@@ -250,7 +250,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends its browser with the session; a test that failed leaves nothing running.
+        // The session ends its browser, so that a failed test leaves no processes.
         if let Err(error) = self.agent.delete(&self.session).call() {
             eprintln!("the browser was not ended: {error}");
         }

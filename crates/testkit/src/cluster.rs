@@ -1,8 +1,8 @@
 //! One Postgres for all tests of a build folder. The first process starts it.
 //!
-//! Any number of test processes share it. Each writes a file with its process id in `users`. A small shell script
-//! stops Postgres when none of them has lived for a while, because a test process has no reliable last moment to do
-//! so itself. The script keeps no output open, so that a CI job ends with its tests.
+//! Any number of test processes share it. Each creates a file with its process id in `users`. A test process has no
+//! reliable last moment, so a small shell script stops Postgres when none of them has lived for a while. The script
+//! keeps no output open, so that a CI job ends with its tests.
 
 use std::{
     fs,
@@ -16,8 +16,8 @@ use std::{
 use anyhow::{Context, Result};
 use assay_local_postgres::{Cluster, Durability, Settings};
 
-/// Stops Postgres when no user was alive in several checks in a row, 40 seconds in all. The folder of users is moved
-/// away before the last check: a later process finds no Postgres and starts it again.
+/// Stops Postgres when several checks in a row, over 40 seconds, found no living user. The folder of users is moved
+/// away before the last check: a later process then finds no Postgres and starts it again.
 const WATCHER: &str = r#"
 alive() {
   for user in "$1"/*; do
@@ -46,7 +46,7 @@ while kill -0 "$POSTMASTER" 2>/dev/null; do
 done
 "#;
 
-/// The connection string of a database of the shared cluster, which runs when this returns.
+/// The connection string of a database of the shared cluster. The cluster is running when this returns.
 pub(crate) fn url(database: &str) -> Result<String> {
     static CLUSTER: Mutex<Option<&'static Cluster>> = Mutex::new(None);
     let mut shared = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,11 +98,11 @@ fn start() -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// Notes that this process uses the cluster.
+/// Registers this process as a user of the cluster.
 fn register(folder: &Path) -> Result<()> {
     let users = folder.join("users");
     let file = users.join(std::process::id().to_string());
-    // The watcher may move the folder away between the two calls; then it is created again.
+    // The watcher may move the folder away between the two calls. It is then created again.
     let attempt = || fs::create_dir_all(&users).and_then(|()| fs::write(&file, ""));
     attempt()
         .or_else(|_| attempt())

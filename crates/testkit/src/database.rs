@@ -16,7 +16,7 @@ use walkdir::WalkDir;
 
 use crate::cluster;
 
-/// An empty, migrated database of a test's own; dropped with the value.
+/// An empty, migrated database for one test. It is dropped with the value.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,
@@ -30,12 +30,12 @@ impl TestDatabase {
         Self::from_template(template()).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// A new database without any migration applied.
+    /// A new database without migrations.
     pub fn unmigrated() -> Self {
         Self::from_template("template1").unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// Another database with the same state. Nothing may be connected to this one.
+    /// Another database with the same state. This one must have no connections.
     pub fn copy(&self) -> Self {
         Self::from_template(&self.name).unwrap_or_else(|error| panic!("{error:?}"))
     }
@@ -54,19 +54,19 @@ impl TestDatabase {
         Database::connect(&self.url, options).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// A connection for statements of the test's own.
+    /// A connection for the test's own statements.
     pub fn connection(&self) -> PgConnection {
         PgConnection::establish(&self.url).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs statements of the test's own.
+    /// Runs the test's own statements.
     pub fn execute(&self, sql: &str) {
         self.connection()
             .batch_execute(sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// The only value of a query, as text; none where it is null.
+    /// The only value of a query as text; none if it is null.
     pub fn text(&self, sql: &str) -> Option<String> {
         self.texts(sql).pop().flatten()
     }
@@ -94,7 +94,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         if let Err(error) = administer(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)) {
-            // The next start of the cluster begins with an empty one, so leftovers are bounded.
+            // The next start of the cluster begins with empty data, so leftovers are bounded.
             eprintln!("the database {} was not dropped: {error:?}", self.name);
         }
     }
@@ -127,7 +127,7 @@ fn make_template() -> Result<String> {
     ))
     .load(&mut connection)?;
     if found.is_empty() {
-        // Renamed when it is complete, so that a killed process leaves no half-migrated template.
+        // It is renamed when it is complete, so that a killed process leaves no half-migrated template.
         let unfinished = format!("{name}_unfinished");
         administer(&format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)"))?;
         administer(&format!("CREATE DATABASE {unfinished}"))?;

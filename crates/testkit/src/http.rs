@@ -34,7 +34,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// Where the server was named by a host rather than an address.
+    /// If the server's address has a host name.
     pub fn address(&self) -> SocketAddr {
         let authority = self.base.rsplit('/').next().unwrap_or_default();
         authority
@@ -42,7 +42,7 @@ impl Client {
             .unwrap_or_else(|_| panic!("{} names no address", self.base))
     }
 
-    /// Gets a path with the read key, if one is given.
+    /// Gets a path, with the read key if there is one.
     pub fn get(&self, path: &str, key: Option<&str>) -> Response {
         let authorization = key.map(|key| format!("Bearer {key}"));
         let headers: Vec<(&str, &str)> = authorization
@@ -110,7 +110,7 @@ impl Response {
         })
     }
 
-    /// The value of a header, whose name is in lower case.
+    /// The value of a header. `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -123,7 +123,7 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; null where it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json_or_null(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -140,16 +140,16 @@ impl Response {
         body["error"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Everything but the date, to compare two answers byte for byte.
+    /// All parts except the date, to compare two answers byte for byte.
     pub fn apart_from_date(&self) -> Self {
         let mut same = self.clone();
         same.headers.retain(|(name, _)| name != "date");
-        // The order of fields is that of a map and means nothing.
+        // The map's order of fields has no meaning.
         same.headers.sort();
         same
     }
 
-    /// The answer in words, not too many.
+    /// The answer as a short text.
     pub fn told(&self) -> String {
         let body: String = self.text().chars().take(300).collect();
         format!("{} {:?} {body}", self.status, self.headers)

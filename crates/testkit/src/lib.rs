@@ -1,8 +1,8 @@
-//! Development only: a database per test, the real programs, an HTTP client.
+//! For development only: a database per test, the real programs, an HTTP client.
 //!
 //! [`TestDatabase::new`] creates an empty, migrated database for the test and drops it at the end. [`Server::start`]
-//! runs the real server over it, [`Cli`] the real command line. [`World::new`] has an organization, a project and a read
-//! key in it, and [`Served::new`] a server over that.
+//! runs the real server over it, [`Cli`] the real command line. [`World::new`] creates an organization, a project and a
+//! read key in it. [`Served::new`] adds a server.
 
 #![allow(
     clippy::disallowed_methods,

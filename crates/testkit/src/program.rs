@@ -50,14 +50,14 @@ impl Cli {
         command
     }
 
-    /// Runs the program to its end, whatever that is.
+    /// Runs the program and returns its output, with any exit status.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments)
             .output()
             .unwrap_or_else(|error| panic!("assay {arguments:?}: {error}"))
     }
 
-    /// Runs the program with `--json`, which must succeed, and returns the object that it prints.
+    /// Runs the program with `--json`, which must succeed, and returns the printed object.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--json"]].concat();
         let output = self.run(&arguments);
@@ -71,12 +71,12 @@ impl Cli {
     }
 }
 
-/// What a program wrote to standard error.
+/// The standard error of a program.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Builds the programs, unless they are newer than every source: once for all test processes that wait for it.
+/// Builds the programs unless they are newer than every source. All waiting test processes share one build.
 fn build() -> Result<()> {
     static DONE: Mutex<bool> = Mutex::new(false);
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ fn build() -> Result<()> {
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
-        // The file has the time of the start, so that a source that changes meanwhile is newer.
+        // The file has the time of the start. A source that changes during the build is then newer.
         let began = SystemTime::now();
         let output = cargo
             .stdin(Stdio::null())
@@ -140,7 +140,7 @@ fn newest_source() -> Result<SystemTime> {
     ] {
         for entry in WalkDir::new(workspace().join(part)) {
             let Ok(entry) = entry else { continue };
-            // Tests are not part of a program, and a folder's time changes with editors' backup files.
+            // Tests are not part of a program, and backup files of editors change a folder's time.
             let is_source = entry.file_type().is_file()
                 && !entry.path().components().any(|part| part.as_os_str() == "tests");
             if is_source {

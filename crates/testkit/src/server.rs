@@ -15,16 +15,16 @@ use anyhow::{Result, ensure};
 
 use crate::{Client, cluster, program};
 
-/// How long a server over a database may take until it is ready.
+/// Time limit for a server to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time limit for everything without a limit of its own.
+/// Time limit of all other operations.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Interval of checks of a condition.
 const STEP: Duration = Duration::from_millis(20);
 
-/// The real server on free ports; killed with the value.
+/// The real server on free ports. It is killed with the value.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -42,7 +42,7 @@ impl Server {
         Self::start_with(database_url, &[])
     }
 
-    /// The same with more environment variables.
+    /// The same with additional environment variables.
     pub fn start_with(database_url: &str, environment: &[(&str, &str)]) -> Self {
         let environment = [&[("ASSAY_DATABASE_URL", database_url)], environment].concat();
         let mut last = None;
@@ -57,7 +57,7 @@ impl Server {
         panic!("assay-server did not start: {:?}", last.expect("it was tried"));
     }
 
-    /// Starts a server that also takes reports, with these environment variables.
+    /// Starts a server with the ingest listener and these environment variables.
     pub fn start_with_ingest(database_url: &str, environment: &[(&str, &str)]) -> Self {
         let address = free_address();
         let mut server = Self::start_with(
@@ -68,7 +68,7 @@ impl Server {
         server
     }
 
-    /// Starts a server that also serves the pages, with these environment variables.
+    /// Starts a server with the pages and these environment variables.
     pub fn start_with_front(database_url: &str, environment: &[(&str, &str)]) -> Self {
         let address = free_address();
         let mut server = Self::start_with(
@@ -79,7 +79,7 @@ impl Server {
         server
     }
 
-    /// Starts this command, which may wrap the program, with these environment variables, and does not wait.
+    /// Starts this command, which may wrap the program, with these environment variables. Does not wait.
     pub fn launch(mut command: Command, environment: &[(&str, &str)]) -> Self {
         let (address, operators) = (free_address(), free_address());
         let log = log_file().expect("a log can be made");
@@ -91,7 +91,8 @@ impl Server {
             .env("ASSAY_LISTEN", &address)
             .env("ASSAY_ADMIN_LISTEN", &operators)
             .env("ASSAY_INGEST_LISTEN", "off")
-            // Off in tests of demonstrations too, which would otherwise share a port; a test of pages names an address.
+            // The pages are off, also in tests of demonstrations, which would otherwise share a port. A test of pages
+            // sets an address.
             .env("ASSAY_FRONT_LISTEN", "off")
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
@@ -110,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Where the API listens, as `127.0.0.1:port`.
+    /// The address of the API, as `127.0.0.1:port`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -129,7 +130,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// Where the server was not started with that listener.
+    /// If the server was started without that listener.
     pub fn ingest(&self) -> &Client {
         self.ingest.as_ref().expect("the server takes reports")
     }
@@ -138,7 +139,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// Where the server was not started with that listener.
+    /// If the server was started without that listener.
     pub fn front(&self) -> &Client {
         self.front.as_ref().expect("the server has pages")
     }
@@ -153,12 +154,12 @@ impl Server {
         self.until("ready", Self::is_ready);
     }
 
-    /// Waits until it wrote this.
+    /// Waits until its log contains this text.
     pub fn said(&mut self, text: &str) {
         self.until(text, |server| server.log().contains(text));
     }
 
-    /// Waits for a condition, which must come while the process lives.
+    /// Waits for a condition, which must become true while the process lives.
     pub fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         if let Err(error) = self.wait(what, PATIENCE, condition) {
             panic!("{error}");
@@ -186,14 +187,14 @@ impl Server {
         answer.is_ok_and(|answer| answer.status == 200)
     }
 
-    /// Whether it runs.
+    /// Whether it is running.
     pub fn lives(&mut self) -> bool {
         self.ended_with().is_none()
     }
 
     /// Its log so far.
     pub fn log(&self) -> String {
-        // Reads at an offset: the server's writes move the shared file position.
+        // The read uses an offset, because the file position is shared with the server's writes.
         let mut text = Vec::new();
         let mut part = [0; 8_192];
         loop {
@@ -213,7 +214,7 @@ impl Server {
         kilobytes.expect("the system shows its memory") / 1_024
     }
 
-    /// How many files it holds open.
+    /// The number of its open files.
     pub fn descriptors(&self) -> usize {
         let files = fs::read_dir(format!("/proc/{}/fd", self.pid()));
         files.expect("it runs").count()
@@ -252,7 +253,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Whatever became of it: a test that failed leaves nothing running.
+        // A server in any state is killed, so that a failed test leaves no processes.
         if let Err(error) = self.child.kill().and_then(|()| self.child.wait().map(drop)) {
             eprintln!("assay-server was not ended: {error}");
         }
@@ -276,7 +277,7 @@ pub fn free_address() -> String {
     free.expect("a port is free")
 }
 
-/// A file without a name, which disappears with its last user.
+/// A file without a name. It disappears with its last user.
 fn log_file() -> Result<File> {
     let path = cluster::target().join(format!("assay-server-{}.log", uuid::Uuid::now_v7().simple()));
     let file = OpenOptions::new()

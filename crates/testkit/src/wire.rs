@@ -1,4 +1,4 @@
-//! A client that sends exactly the bytes it is given: no library corrects a path, a header or the end of a request.
+//! A client that sends exactly the given bytes: no library corrects a path, a header or the end of a request.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -8,10 +8,10 @@ use std::{
 
 use crate::Response;
 
-/// How long an answer may take.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sends bytes on a connection of their own and reads the answer; none where the server closes without one.
+/// Sends bytes on a new connection and reads the answer; none if the server closes without one.
 pub fn send(address: SocketAddr, request: &[u8], is_head: bool) -> Option<Response> {
     let mut stream = connect(address);
     // A server may refuse a request before it has read all of it.
@@ -20,12 +20,12 @@ pub fn send(address: SocketAddr, request: &[u8], is_head: bool) -> Option<Respon
     read(&mut stream, &mut unread, is_head)
 }
 
-/// Gets a path with a key and more header fields.
+/// Gets a path with a key and additional headers.
 pub fn get(address: SocketAddr, path: &str, key: &str, head: &[(&str, &str)]) -> Response {
     ask(address, "GET", path, Some(key), head)
 }
 
-/// Asks for a path, which begins with a slash.
+/// Gets a path, which begins with a slash.
 pub fn ask(
     address: SocketAddr,
     method: &str,
@@ -45,7 +45,7 @@ pub fn ask(
         .unwrap_or_else(|| panic!("no answer to {method} {path}"))
 }
 
-/// A connection that is kept from request to request, as long as the server keeps it.
+/// A connection that is reused for as long as the server keeps it open.
 #[derive(Debug)]
 pub struct Kept {
     address: SocketAddr,
@@ -63,7 +63,8 @@ impl Kept {
         }
     }
 
-    /// Sends a request that is sound HTTP. A connection that the server closed meanwhile is made anew, once.
+    /// Sends a valid HTTP request. If the server has closed the connection in the meantime, one new connection is
+    /// opened.
     pub fn send(&mut self, request: &[u8], is_head: bool) -> Option<Response> {
         for _ in 0..2 {
             let reused = self.stream.is_some();
@@ -84,13 +85,13 @@ impl Kept {
         None
     }
 
-    /// What came after the last answer, which should be nothing.
+    /// The bytes after the last answer, which should be empty.
     pub fn unread(&self) -> &[u8] {
         &self.unread
     }
 }
 
-/// A connection whose reads and writes end after a time.
+/// A connection with time limits for reads and writes.
 pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the server listens");
     stream
@@ -103,12 +104,12 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads one final answer, leaving in `unread` what follows it.
+/// Reads one final answer. Bytes after it stay in `unread`.
 pub fn read(stream: &mut impl Read, unread: &mut Vec<u8>, is_head: bool) -> Option<Response> {
     loop {
         if let Some((answer, end)) = parse(unread, is_head) {
             unread.drain(..end);
-            // "100 Continue" announces the answer and is none.
+            // "100 Continue" announces the answer and is skipped.
             if answer.status == 100 {
                 continue;
             }
@@ -126,7 +127,7 @@ pub fn read(stream: &mut impl Read, unread: &mut Vec<u8>, is_head: bool) -> Opti
     }
 }
 
-/// The answer that the bytes begin with, and where it ends; none where it is not whole yet.
+/// The answer at the beginning of the bytes, and its length; none if it is incomplete.
 fn parse(bytes: &[u8], is_head: bool) -> Option<(Response, usize)> {
     let head_end = find(bytes, b"\r\n\r\n")?;
     let text = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
@@ -170,7 +171,7 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// A path segment or a query value, every byte escaped that could mean anything.
+/// A path segment or a query value with all special bytes escaped.
 pub fn escape(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

@@ -1,4 +1,4 @@
-//! An organization with a project and a read key, in a database of the test's own, and a server over it.
+//! An organization with a project and a read key in the test's own database, and a server over it.
 
 use std::{
     fs,
@@ -36,7 +36,8 @@ pub struct World<D = TestDatabase> {
 impl World {
     /// A world in a database of its own.
     ///
-    /// The programs make the first one of a test process. All are copies of it with the same ids and the same key.
+    /// The programs create the first one of a test process. All others are copies of it with the same ids and the same
+    /// key.
     pub fn new() -> Self {
         static FIRST: OnceLock<Template> = OnceLock::new();
         let make = || {
@@ -56,13 +57,13 @@ impl World {
         world
     }
 
-    /// The number that a query of its database counts.
+    /// The number that a query of its database returns.
     pub fn count(&self, sql: &str) -> i64 {
         let count = self.database.text(sql).and_then(|text| text.parse().ok());
         count.unwrap_or_else(|| panic!("{sql}: no number"))
     }
 
-    /// Makes the state of this world the start of others. Its folder is deleted.
+    /// Uses the state of this world for other worlds. Its folder is deleted.
     pub fn into_template(self) -> Template {
         Template {
             org: self.org,
@@ -74,7 +75,7 @@ impl World {
     }
 }
 
-/// A state that worlds are copied from. In a `static`, it is made once for all tests of a process.
+/// A state that worlds copy. In a `static`, it is created once for all tests of a process.
 #[derive(Debug)]
 pub struct Template {
     org: String,
@@ -107,7 +108,7 @@ impl Default for World {
 }
 
 impl<D> World<D> {
-    /// Makes a world in the database of this connection string, which may be empty.
+    /// Creates a world in the database of this connection string, which may be empty.
     pub fn over(database: D, url: &str) -> Self {
         let cli = Cli::new(url);
         let migrated = cli.run(&["migrate"]);
@@ -126,7 +127,7 @@ impl<D> World<D> {
         }
     }
 
-    /// The world with this server over its database.
+    /// This world with this server over its database.
     pub fn served_by(self, server: Server) -> Served<D> {
         Served { server, world: self }
     }
@@ -146,7 +147,7 @@ impl<D> World<D> {
             .json(&[&["import", "--project", "web"], arguments].concat())
     }
 
-    /// Imports a report, which must succeed, as one that started a number of minutes ago.
+    /// Imports a report, which must succeed, with a start some minutes ago.
     pub fn import_report(&self, minutes_ago: i64, report: &str, flags: &[&str]) -> Value {
         let path = self.file("r.xml", report);
         let start = rfc3339(OffsetDateTime::now_utc() - Duration::minutes(minutes_ago));
@@ -170,7 +171,7 @@ impl<D> World<D> {
 pub struct Served<D = TestDatabase> {
     /// Dropped first.
     pub server: Server,
-    /// What it serves.
+    /// The world of the server.
     pub world: World<D>,
 }
 
@@ -180,7 +181,7 @@ impl Served {
         Self::with(&[])
     }
 
-    /// The same with more environment variables for the server.
+    /// The same with additional environment variables for the server.
     pub fn with(environment: &[(&str, &str)]) -> Self {
         let world = World::new();
         let environment = [&[("ASSAY_RATE_LIMIT", "0")], environment].concat();
@@ -254,13 +255,13 @@ fn xml(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// A JSON string's text.
+/// Text as the content of a JSON string.
 pub fn text(value: &Value) -> String {
     let text = value.as_str().unwrap_or_else(|| panic!("no string: {value}"));
     text.to_owned()
 }
 
-/// A time as `--started-at` takes it.
+/// A time in the format of `--started-at`.
 pub fn rfc3339(time: OffsetDateTime) -> String {
     time.format(&Rfc3339).expect("a time has a text")
 }

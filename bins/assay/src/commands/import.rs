@@ -14,7 +14,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_flakiness::Engine;
-use assay_ingest::{Arrival, Files, Flags, Prepared};
+use assay_ingest::{Arrival, Files, Flags, PreparedReport};
 use assay_reports::PartialReport;
 use assay_repository::WaitingFor;
 use clap::Args;
@@ -186,7 +186,7 @@ fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
 
 /// Reads the reports and merges flags, variables and the reports' own values. Also returns each unreadable file with
 /// its reason.
-fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<(Prepared, Vec<String>)> {
+fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<(PreparedReport, Vec<String>)> {
     let ReportFlags {
         format, root, run, ..
     } = &args.report;
@@ -220,7 +220,7 @@ fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<
 }
 
 /// The import as text.
-fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
+fn told(project: &str, imported: &Imported, prepared: &PreparedReport) -> String {
     let Imported {
         run_id,
         run_number,
@@ -250,7 +250,7 @@ fn told(project: &str, imported: &Imported, prepared: &Prepared) -> String {
 }
 
 /// Prints what would be stored.
-fn show(global: &Global, prepared: &Prepared, unread: &[String]) -> anyhow::Result<()> {
+fn show(global: &Global, prepared: &PreparedReport, unread: &[String]) -> anyhow::Result<()> {
     let recording = &prepared.recording;
     let counts = prepared.counts();
     let value = json!({

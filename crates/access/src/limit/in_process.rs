@@ -1,4 +1,4 @@
-//! Counting in this process.
+//! Counts requests in this process.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -11,13 +11,13 @@ use assay_domain::timestamp::Timestamp;
 use super::{Admission, Admitting, RateLimiter, window_of};
 
 const SHARDS: u64 = 16;
-/// Most ids that a shard counts in a window: about half a megabyte a shard.
+/// Most ids that a shard counts in a window, which need about half a megabyte.
 const IDS_PER_SHARD: usize = 16_384;
 
-/// Counts in sharded maps that are dropped at the end of each window.
+/// Counters in sharded maps that are dropped at the end of each window.
 ///
 /// A budget's id is stored as a keyed 64-bit hash, so that a client cannot choose colliding ids. Memory is bounded: a
-/// full shard drops the ids that were seen once in this window, such as random ones. If it is still full, new ids are
+/// full shard drops the ids with a single request in this window, such as random ones. If it is still full, new ids are
 /// admitted without counting.
 pub struct InProcess {
     limit: u32,
@@ -26,7 +26,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Admits `limit` requests a window and id; 0 admits all.
+    /// Admits `limit` requests per window and id; 0 admits all.
     pub fn new(limit: u32) -> Self {
         Self {
             limit,
@@ -35,7 +35,7 @@ impl InProcess {
         }
     }
 
-    /// Counts one request, without waiting for anything.
+    /// Counts one request. Never waits.
     pub fn count(&self, budget_id: &[u8], now: Timestamp) -> Admission {
         if self.limit == 0 {
             return Admission::Unlimited;
@@ -45,7 +45,7 @@ impl InProcess {
         let shard = usize::try_from(hash >> 60)
             .ok()
             .and_then(|index| self.shards.get(index));
-        // There is a shard for every four bits.
+        // Four bits of the hash select one of the shards.
         let count = shard.map_or(1, |shard| {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.count(hash, window_of(now))
@@ -63,13 +63,13 @@ impl RateLimiter for InProcess {
 #[derive(Default)]
 struct Shard {
     window: i64,
-    /// How many requests came uncounted since the shard was full.
+    /// The number of uncounted requests since the shard was full.
     uncounted: usize,
     counts: HashMap<u64, u32>,
 }
 
 impl Shard {
-    /// The number of requests of this id in the window, this one included.
+    /// The number of requests of this id in the window, including this one.
     fn count(&mut self, hash: u64, window: i64) -> u32 {
         // A thread that read the clock just before the window's end counts in the new window. A clock that was set
         // back further starts a new window.
@@ -80,7 +80,7 @@ impl Shard {
             };
         }
         if self.counts.len() >= IDS_PER_SHARD && !self.counts.contains_key(&hash) {
-            // Once for each full shard of requests, so that the cost of the sweep is spread over them.
+            // The sweep runs once per full shard of requests, which spreads its cost.
             if self.uncounted.is_multiple_of(IDS_PER_SHARD) {
                 self.counts.retain(|_, count| *count > 1);
             }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain count per header and window.
+        /// Compares with a plain count per header and window.
         #[test]
         fn counts_as_a_plain_map_does(
             limit in 1u32..5,

@@ -1,4 +1,4 @@
-//! The rate limit: requests with one key in a window of 60 seconds.
+//! The rate limit of requests per key in a window of 60 seconds.
 //!
 //! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an
 //! id, the [`budget_id`](crate::check::budget_id) of the request's `Authorization` header. A request without the
@@ -20,17 +20,17 @@ pub use self::{
 
 /// The length of a window in milliseconds.
 pub const WINDOW_MS: i64 = 60_000;
-/// How many requests a window admits unless configured otherwise.
+/// Default limit of requests per window.
 pub const DEFAULT_LIMIT: u32 = 60;
 
 /// Counts requests by their budget's id.
 pub trait RateLimiter: Send + Sync {
-    /// Counts one request at `now` and returns whether it is within the limit. Does not fail: a limiter whose shared
-    /// counter is down falls back to its own.
+    /// Counts one request at `now` and returns whether it is within the limit. Never fails: a limiter whose shared
+    /// counter is unavailable uses its own.
     fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a>;
 }
 
-/// The answer to come of a [`RateLimiter`].
+/// The future of a [`RateLimiter`].
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admission> + Send + 'a>>;
 
 /// Whether a request is within the limit.
@@ -38,25 +38,25 @@ pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admission> + Send + 'a>>;
 pub enum Admission {
     /// There is no limit.
     Unlimited,
-    /// It is, with this budget left.
+    /// It is within the limit. This budget is left.
     Admitted(Budget),
-    /// It does not.
+    /// It exceeds the limit.
     Refused,
 }
 
-/// The rest of a budget in its window after an admitted request.
+/// The remaining budget of the window after an admitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// How many requests a window admits.
+    /// The limit of requests per window.
     pub limit: u32,
-    /// How many more this window admits.
+    /// The remaining requests of this window.
     pub remaining: u32,
     /// Seconds until the next window begins, rounded up: from 1 to 60.
     pub reset_s: i64,
 }
 
 impl Admission {
-    /// The answer to the request that is the `count`th of its window at `now`.
+    /// The decision on the request that is the `count`th of its window at `now`.
     const fn of(count: u32, limit: u32, now: Timestamp) -> Self {
         match limit.checked_sub(count) {
             Some(remaining) => Self::Admitted(Budget {
@@ -69,7 +69,7 @@ impl Admission {
     }
 }
 
-/// The window that `now` belongs to.
+/// The window of `now`.
 const fn window_of(now: Timestamp) -> i64 {
     now.unix_ms().div_euclid(WINDOW_MS)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Client, RedisError};
 
-/// How long Redis may take for each step.
+/// Time limit of each step.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends a `PING` to the Redis at `url`.

@@ -1,4 +1,4 @@
-//! Counting in Redis, for several processes that share one limit.
+//! Counts requests in Redis, for several processes that share one limit.
 
 use std::{
     fmt::Write as _,
@@ -19,12 +19,12 @@ use super::{Admission, Admitting, InProcess, RateLimiter, WINDOW_MS, window_of};
 const COUNT: &str = "local n = redis.call('INCR', KEYS[1])
 if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return n";
-/// How long a request waits for Redis.
+/// Time limit of a request to Redis.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(200);
-/// Pause after a failure. After it a single request tries Redis, so that other requests do not wait.
+/// The pause after a failure. Afterwards a single request tries Redis, so that other requests do not wait.
 const PAUSE_MS: i64 = 1_000;
-/// That there is no pause.
+/// The value for "no pause".
 const ANSWERS: i64 = i64::MIN;
 
 /// Counts in Redis, by a hash of the budget's id. If Redis fails, it counts in this process until Redis answers
@@ -34,20 +34,20 @@ pub struct Redis {
     connection: ConnectionManager,
     count: Script,
     fallback: InProcess,
-    /// Redis is not used before this time (Unix milliseconds), and then by one request only.
+    /// The end of the pause (Unix milliseconds). After it, one request tries Redis.
     paused_until: AtomicI64,
-    /// Whether the beginning of an outage was logged, and its end was not.
+    /// Whether the beginning of the current outage was logged.
     is_out: AtomicBool,
 }
 
-/// The address of Redis cannot be used.
+/// The address of Redis is not valid.
 #[derive(Debug, thiserror::Error)]
 #[error("the address of Redis is not valid; expected redis://HOST:PORT/ or redis+unix:///PATH")]
 pub struct BadRedisUrl(#[source] RedisError);
 
 impl Redis {
-    /// Admits `limit` requests a window and id (0 admits all), counting at `url`. Connects on first use, so
-    /// that a server starts while Redis is down. Must be called within a Tokio runtime.
+    /// Admits `limit` requests per window and id (0 admits all), counted at `url`. It connects on first use, so that a
+    /// server can start while Redis is down. Must be called within a Tokio runtime.
     pub fn new(url: &str, limit: u32) -> Result<Self, BadRedisUrl> {
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(RESPONSE_TIMEOUT))
@@ -97,7 +97,7 @@ impl Redis {
             return true;
         }
         let left = until.saturating_sub(now.unix_ms());
-        // More than a pause is left where the clock was set back.
+        // The remainder exceeds the pause if the clock was set back.
         let over = left <= 0 || left > PAUSE_MS;
         let next = now.unix_ms().saturating_add(PAUSE_MS);
         over && self
@@ -131,11 +131,11 @@ impl RateLimiter for Redis {
     }
 }
 
-/// The name of a counter. Half a SHA-256 replaces the id: it is equal in every process, and Redis has no keys.
+/// The name of a counter. It has half a SHA-256 of the id: every process computes the same name, and Redis has no keys.
 fn counter(budget_id: &[u8], window: i64) -> String {
     let mut name = format!("assay:limit:{window}:");
     for byte in Sha256::digest(budget_id).iter().take(16) {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(name, "{byte:02x}");
     }
     name

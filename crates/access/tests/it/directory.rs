@@ -1,4 +1,4 @@
-//! Which keys and projects are cached, and for how long.
+//! The cache of keys and projects, and its lifetime.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     store::Keys,
 };
 
-/// How long an entry is cached.
+/// The lifetime of a cached entry.
 const KEPT_MS: i64 = 500;
 
 fn refusal(outcome: Result<impl std::fmt::Debug, CheckError>) -> Refusal {
@@ -141,7 +141,7 @@ fn a_project_is_its_organizations_and_shows_what_the_plan_shows() {
     );
     assert_eq!(keys.look_ups(), 2);
 
-    // The same reading, at another time and under another plan.
+    // The same row, at another time and under another plan.
     let standard = Caller {
         plan: Plan::Standard,
         ..ours

@@ -1,4 +1,4 @@
-//! The check of an ingest key: its shape, its states, and how soon a change counts.
+//! The check of an ingest key: its form, its states, and the delay of changes.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ use assay_domain::{
 
 use crate::check::NOW;
 
-/// A store of one ingest key.
+/// A store with one ingest key.
 struct OneKey(Mutex<State>);
 
 struct State {
@@ -136,7 +136,7 @@ fn a_good_key_grants_its_project_and_its_terms() {
         pull_requests_only: true,
     };
     assert_eq!(grant.rules(), expected);
-    // A key without an expiry works for years.
+    // A key without an expiry is valid for years.
     directory
         .check(&presented(&secret), NOW.plus_days(3_650))
         .unwrap();
@@ -160,7 +160,7 @@ fn a_revocation_counts_after_half_a_second_and_an_expiry_at_its_moment() {
     check(NOW).unwrap();
     keys.change(|key| key.revoked_at = Some(NOW));
     assert_eq!(refusal(check(NOW.plus_ms(500))), IngestRefusal::KeyRevoked);
-    // A revoked key is said to be revoked, also past its expiry.
+    // A revoked key is reported as revoked, also past its expiry.
     assert_eq!(refusal(check(NOW.plus_days(31))), IngestRefusal::KeyRevoked);
 }
 

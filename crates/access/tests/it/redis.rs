@@ -1,4 +1,4 @@
-//! The limit shared through a real Redis.
+//! The shared limit with a real Redis.
 
 use std::{
     path::Path,
@@ -11,7 +11,7 @@ use assay_domain::timestamp::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_360_000);
 
-/// A private redis-server, ended with the test.
+/// A private redis-server that ends with the test.
 struct Server {
     folder: tempfile::TempDir,
     process: Child,
@@ -169,7 +169,7 @@ async fn a_redis_that_hangs_is_waited_for_by_one_request_a_second() {
         asked.elapsed()
     );
     server.signal("CONT");
-    // Counted by Redis again: another process sees what this one does.
+    // Redis counts again: the processes share their counts.
     let other = Redis::new(&server.url(), 1_000).unwrap();
     let begun = Instant::now();
     let mut later = NOW.plus_ms(60_000);

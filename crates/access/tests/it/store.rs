@@ -18,7 +18,7 @@ use assay_domain::{
     window::Window,
 };
 
-/// A store with one key, whose organization has every project. Any other call is an error of the code under test.
+/// A store with one key, whose organization has every project. Any other call is an error in the code under test.
 pub(crate) struct Keys(Mutex<State>);
 
 struct State {
@@ -26,7 +26,7 @@ struct State {
     key: StoredKey,
     fails: bool,
     uses: Vec<Timestamp>,
-    /// How often a key or a project was looked up.
+    /// The number of look-ups of keys and projects.
     look_ups: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A test of the list: one compact row, which opens into its card.
+//! A test of the list: one compact row that expands to its card.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,29 +19,30 @@ use sha2::{Digest as _, Sha256};
 
 use crate::analysis::{Analysis, ErrorCount, Judged, RunBar};
 
-/// How many runs a row draws.
+/// Most runs in a row's strip.
 const ROW_RUNS: usize = 24;
-/// How many runs the strips of a card draw.
+/// Most runs in a card's strips.
 const MOST_COLUMNS: usize = 160;
-/// How wide the strips of a card get where a run needs no more, in pixels.
+/// The preferred width of a card's strips in pixels. More runs make them wider.
 const WIDTH: usize = 780;
-/// How many strips a card shows.
+/// Most strips in a card.
 const MOST_STRIPS: usize = 6;
-/// How many error signatures a card shows.
+/// Most error signatures in a card.
 const MOST_ERRORS: usize = 5;
 
-/// How much of a test the page holds.
+/// The level of detail of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// The card with errors and evidence, as part of the row.
     Card,
-    /// The same card as text, which a script reads when the row opens: thousands of cards would make the page slow.
+    /// The same card as text. The script reads it when the row opens, because thousands of cards would make the page
+    /// slow.
     Later,
     /// A sentence, the figures and the strip of the first branch.
     Short,
 }
 
-/// Numbers of the texts by which rows are filtered, in the order of their first use.
+/// Numbers of the texts for the rows' filters, in the order of their first use.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     numbers: HashMap<String, usize>,
@@ -65,7 +66,7 @@ impl Texts {
     }
 }
 
-/// What rows are filtered by, collected while they are written.
+/// The filter texts, collected while the rows are written.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
     pub(super) files: Texts,
@@ -79,13 +80,13 @@ pub(super) struct Filters {
 pub(super) struct Rows<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) bars: &'a [RunBar],
-    /// The folder that all runs' names begin with, which says nothing.
+    /// The common folder of all runs' names, which is omitted.
     pub(super) folder: &'a str,
     pub(super) filters: Filters,
 }
 
 impl Rows<'_> {
-    /// One test. `short` is its name within the list.
+    /// One test. `short` is its name in the list.
     pub(super) fn row(&mut self, judged: &Judged, short: &name::ShortName, detail: Detail) -> Markup {
         let entry = &judged.entry;
         let figures = &entry.figures;
@@ -118,7 +119,8 @@ impl Rows<'_> {
                     }
                     @match detail {
                         Detail::Card => (self.card(judged, &strips, &mass, last)),
-                        // The card is markup: no text of a report in it holds an unescaped `<`, so none can end the element.
+                        // The card is markup. Its report texts contain no unescaped `<`, so they cannot end the
+                        // element.
                         Detail::Later => script.later type="text/html" { (PreEscaped(self.card(judged, &strips, &mass, last).into_string())) },
                         Detail::Short => (self.short_card(judged, &strips, &mass)),
                     }
@@ -158,14 +160,14 @@ impl Rows<'_> {
         }
     }
 
-    /// A run of the evidence by its name, a link to the CI run where its page is known.
+    /// A run of the evidence by its name, with a link to the CI run if its page is known.
     fn run(&self, id: &str) -> Markup {
         let bar = self.bars.iter().find(|bar| &*bar.run == id);
         let name = html! { (id.strip_prefix(self.folder).unwrap_or(id)) };
         repository::link(bar.and_then(|bar| bar.url.as_deref()), &name)
     }
 
-    /// Where the newest run of a test, its commit and the test's file can be seen.
+    /// Links to the newest run of a test, its commit and the test's file.
     fn newest_run(&self, place: Option<usize>, file: Option<&str>) -> Markup {
         let bar = place.and_then(|place| self.bars.get(place));
         let Some((bar, url)) = bar.and_then(|bar| Some((bar, bar.url.as_deref()?))) else {
@@ -246,7 +248,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The places of the runs that were mass failures.
+    /// The indexes of the runs with a mass failure.
     fn mass_failures(&self, entry: &VerdictEntry) -> HashSet<usize> {
         let Some(evidence) = entry
             .evidence
@@ -286,7 +288,7 @@ impl Rows<'_> {
     }
 }
 
-/// The anchor of a test: it depends on nothing but the test's name and file.
+/// The anchor of a test. It depends only on the test's name and file.
 pub(super) fn anchor(entry: &VerdictEntry) -> String {
     let mut hasher = Sha256::new();
     hasher.update(entry.test_name.as_bytes());
@@ -297,7 +299,7 @@ pub(super) fn anchor(entry: &VerdictEntry) -> String {
     format!("t-{hex}")
 }
 
-/// How detailed the test at this rank is: cards for what is wrong first, as text where they are many.
+/// The detail of the test at this rank: cards for broken, flaky and failing tests first, as text if they are many.
 pub(super) fn detail(rank: usize, status: VerdictStatus) -> Detail {
     match status {
         VerdictStatus::Healthy | VerdictStatus::InsufficientData => Detail::Short,
@@ -376,7 +378,7 @@ fn errors(errors: &[ErrorCount]) -> Markup {
     }
 }
 
-/// Numbers in ascending order, with `first-last` for neighbours: `0-3,7`.
+/// Numbers in ascending order, with `first-last` for ranges: `0-3,7`.
 fn places(places: impl Iterator<Item = usize>) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for place in places {

@@ -1,4 +1,4 @@
-//! What a collector makes of results, against the builder of the engine's own crate.
+//! Compares the collector's observations with the builder of the engine's own crate.
 
 use assay_analysis::{Collector, read_csv};
 use assay_domain::{attempt::AttemptStatus, test::TestName, verdict::Judge as _};
@@ -32,7 +32,7 @@ fn branch(run: usize) -> &'static str {
 }
 
 proptest! {
-    /// In whatever order the rows come, the verdicts and their evidence are those of the engine on the same results.
+    /// For any order of the rows, the verdicts and their evidence equal the engine's on the same results.
     #[test]
     fn rows_in_any_order_are_judged_as_by_the_builder(samples in samples(), seed in any::<u64>()) {
         let mut builder = HistoryBuilder::new("main");

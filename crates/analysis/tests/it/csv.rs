@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
         .to_string()
 }
 
-/// Ten runs: `steady` passes, `rescued` passes on retry in two of them, `red` fails from the seventh on.
+/// Ten runs: `steady` passes, `rescued` passes on retry in two runs, `red` fails from the seventh run on.
 pub(crate) fn small_history() -> String {
     let mut text = String::from("duration_ms,status,retry,test,run,started_at,file,revision,ignored\n");
     for run in 0..10 {

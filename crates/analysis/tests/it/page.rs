@@ -1,4 +1,4 @@
-//! The page: whole, self-contained, and nothing but text where a report speaks.
+//! The page is well-formed and self-contained, and shows report texts as plain text.
 
 use assay_analysis::{Analysis, page};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -9,7 +9,7 @@ use crate::csv::{analysed, small_history};
 /// Elements that have no end tag.
 const VOID: [&str; 4] = ["meta", "link", "input", "br"];
 
-/// Checks that every element is closed in its order and every attribute quoted once; returns the text between tags.
+/// Checks that all elements are closed in order and all attributes quoted. Returns the text between tags.
 fn well_formed(html: &str) -> String {
     let mut text = String::new();
     let mut open: Vec<&str> = Vec::new();
@@ -22,7 +22,7 @@ fn well_formed(html: &str) -> String {
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name), "closes what is open");
         } else if raw {
-            // Markup-like text of a script or style.
+            // Text of a script or style that looks like markup.
             rest = &rest[at + 1..];
             continue;
         } else {
@@ -147,7 +147,7 @@ fn nothing_is_loaded_from_anywhere() {
         assert!(!html.contains(loader), "{loader}");
     }
     assert!(html.contains("default-src 'none'"));
-    // Links lead to places of the page; the icon is empty, so that no browser asks for one.
+    // Links lead to anchors of the page. The icon is empty, so that no browser requests one.
     for link in html.split(" href=\"").skip(1) {
         assert!(
             link.starts_with('#') || link.starts_with("data:,\""),
@@ -157,7 +157,7 @@ fn nothing_is_loaded_from_anywhere() {
     assert!(!html.contains(" style="), "no style that a policy would refuse");
 }
 
-/// A history of daily runs: each test with its outcome by run, from the first day of the window on.
+/// A history of daily runs from the first day of the window on: each test with its outcome by run.
 fn daily(tests: &[(String, &str)]) -> Analysis {
     let mut rows = String::from("test,run,started_at,status\n");
     for (name, outcomes) in tests {
@@ -171,7 +171,7 @@ fn daily(tests: &[(String, &str)]) -> Analysis {
 
 #[test]
 fn every_test_has_a_row_however_many_there_are() {
-    // As many fail in each run, so that no run is a mass failure.
+    // The same number fails in each run, so that no run is a mass failure.
     let outcomes = ["fpppfppp", "pfpppfpp", "ppfpppfp", "pppfpppf"];
     let tests: Vec<(String, &str)> = (0..1_200)
         .zip(outcomes.into_iter().cycle())
@@ -215,7 +215,7 @@ fn a_strip_shows_the_worst_of_each_run() {
     }
     let analysis = analysed(&rows);
     let html = page(&analysis);
-    // A bar a run on the row, on the branch, and on the variant that failed; no other variant has a strip.
+    // The row, the branch and the failing variant have one bar per run. No other variant has a strip.
     assert_eq!(html.matches("data-o=\"ppfppfppfp\"").count(), 3, "{html}");
     assert_eq!(html.matches("data-o=").count(), 3);
     let drawn: Vec<_> = analysis.recent(&analysis.tests[0], 24);

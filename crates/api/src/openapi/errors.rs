@@ -20,7 +20,7 @@ pub(super) struct Failure {
 
 /// The errors that every route may answer, each status a component of this name.
 const COMMON: [(u16, &str, &str); 5] = [
-    (401, "Unauthorized", "The key is missing or not good."),
+    (401, "Unauthorized", "The key is missing or not valid."),
     (
         403,
         "Forbidden",
@@ -31,11 +31,11 @@ const COMMON: [(u16, &str, &str); 5] = [
     (
         503,
         "Unavailable",
-        "The server cannot answer for now: its database cannot be reached or does not answer, or more requests come than it can answer.",
+        "The server cannot answer now: its database is unreachable or too slow, or the server is overloaded.",
     ),
 ];
 
-/// The code of the refusal over the limit, which has no body to carry one.
+/// The code for a rejection that has no body.
 pub(super) const RATE_LIMITED: &str = "rate_limited";
 
 /// The responses of an operation other than its success: its own, then references to the common ones.
@@ -43,7 +43,7 @@ pub(super) fn responses(path: &str, operation: &Operation) -> Vec<(String, Value
     let own = own(path, operation);
     let mut responses: Vec<_> = [
         (400, "The request is not valid."),
-        (404, "Nothing here has this id or name."),
+        (404, "There is no resource with this id or name."),
     ]
     .into_iter()
     .filter_map(|(status, summary)| {
@@ -143,7 +143,7 @@ fn common() -> Vec<Failure> {
         ),
         Failure::new(
             ApiError::Store(StoreError::Unreachable("".into())),
-            "The database cannot be reached or does not answer in time, or the server is overloaded.",
+            "The database is unreachable or too slow, or the server is overloaded.",
             "Retry with exponential backoff, from 1 to at most 30 seconds.",
         ),
     ]
@@ -170,7 +170,7 @@ fn own(path: &str, operation: &Operation) -> Vec<Failure> {
     every_own(named).into_iter().filter(may).collect()
 }
 
-/// The errors that not every route has; `named` is the parameter in the example.
+/// The errors that only some routes have. `named` is the parameter in the example.
 fn every_own(named: &'static str) -> Vec<Failure> {
     let files = ["tests/api/cart.spec.ts", "tests/ui/cart.spec.ts"];
     let files = CandidateFiles::first_of(files.map(|file| Some(file.to_owned())).into_iter());
@@ -186,12 +186,12 @@ fn every_own(named: &'static str) -> Vec<Failure> {
     vec![
         Failure::new(
             ApiError::BadPeriod(Plan::Standard),
-            "`days` is none of 7, 30 and 90, or exceeds the plan's retention (Standard 60, Pro 90).",
+            "`days` is not 7, 30 or 90, or exceeds the plan's retention (Standard 60, Pro 90).",
             "Use 7, 30 or 90 within the retention; do not retry.",
         ),
         Failure::new(
             bad,
-            "A parameter is not valid or was given twice. The sentence names it.",
+            "A parameter is not valid or repeated. The sentence names it.",
             "Fix the request; do not retry.",
         ),
         Failure::new(

@@ -1,7 +1,7 @@
-//! The OpenAPI document and the reference page, written from the code's own types.
+//! Generates the OpenAPI document and the reference page from the code's types.
 //!
 //! Both are checked in under `docs` and served by the second listener. A test here fails if they are out of date.
-//! This command writes them again:
+//! This command writes them:
 //!
 //! ```sh
 //! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-api openapi
@@ -54,7 +54,7 @@ fn the_checked_in_description_is_that_of_the_code() {
         if std::env::var_os("ASSAY_WRITE_OPENAPI").is_some() {
             fs::write(&path, &text).unwrap();
         }
-        // Read again: the server's copy was included at compile time.
+        // The file is read because the server's copy was included at compile time.
         let checked_in = fs::read_to_string(&path).unwrap();
         assert!(
             checked_in == text,
@@ -99,7 +99,7 @@ fn every_example_conforms_to_its_schema() {
 
 #[test]
 fn no_generated_type_has_the_name_of_another() {
-    // Names that TypeScript, Python, Go, Java and C# have without an import, or that generated code imports.
+    // Names that TypeScript, Python, Go, Java and C# predefine, or that generated code imports.
     const TAKEN: &[&str] = &[
         "abortsignal",
         "array",
@@ -183,21 +183,21 @@ fn no_generated_type_has_the_name_of_another() {
 
 const INTRODUCTION: &str = "\
 The CI test results of every project of one organization, read-only. There are only GET operations (and HEAD, which \
-answers as GET without a body); any other method is refused with 405, an unknown path with 404, both with the code \
+answers as GET without a body). Any other method gets 405 and an unknown path 404, both with the code \
 `invalid_parameter`.
 
-Every request carries `Authorization: Bearer svc_ro_…`, an organization read key. A key expires 30, 60, 90 or 180 days \
-after its creation and cannot be renewed. From seven days before, answers carry `Service-Key-Expires-At`.
+Every request needs `Authorization: Bearer svc_ro_…`, an organization read key. A key expires 30, 60, 90 or 180 days \
+after its creation and cannot be renewed. In the last seven days, answers have the header `Service-Key-Expires-At`.
 
-Each route has a cost: cheap, moderate or expensive. Successful answers tell what is left of the key's budget in \
+Each route has a cost: cheap, moderate or expensive. Successful answers have the key's remaining budget in \
 `RateLimit` and `RateLimit-Policy`.
 
 Conventions:
 
-- Every field is always present, null where unknown. Fields may be added; ignore those that you do not know.
+- Every field is always present, with null for an unknown value. Fields may be added; ignore unknown ones.
 - Timestamps are UTC with milliseconds: `2026-11-20T18:46:03.120Z`. Durations are whole milliseconds.
 - An id that does not exist and one that belongs to another organization get the same 404, byte for byte.
-- A parameter given twice is not valid; an unknown one is ignored.
+- A repeated parameter is not valid; an unknown one is ignored.
 - An error's `code` is stable; its sentence may be reworded.
 - Retry only 429, after 60 seconds, and 5xx, with exponential backoff from 1 to 30 seconds. Never retry 400, 401, 403 \
 or 404: the same request gets the same answer.
@@ -206,11 +206,11 @@ or 404: the same request gets the same answer.
 From a question to its requests:
 
 - Is this test flaky, or did I break it? `getTestStatus`, by the exact name; `listFlakyTests` with `search` finds the name.
-- Since when? `getTestHistory`: the oldest occurrence with `anyFailedAttempt`; `branch` tells where.
-- Which error is behind it? `listErrors` with the test's file as `search`: the entry whose `testNames` has the test. \
-`getError` has every run that it hit.
+- Since when? `getTestHistory`: the oldest occurrence with `anyFailedAttempt`; `branch` is its branch.
+- Which error is the cause? `listErrors` with the test's file as `search`: the entry whose `testNames` has the test. \
+`getError` has its runs.
 - What did my commit break? `listRuns` with `sha`, then `getRun`; each failed test's `fingerprint` leads to `getError`. \
-The error of this test is older where an earlier entry of `runs` has the test's name. `firstSeen` alone does not say so: \
+The error of this test is older if an earlier entry of `runs` has the test's name. `firstSeen` alone is not enough: \
 unrelated tests may share the text of an error.
 
 The examples are real answers; long lists in them are shortened.";
@@ -227,7 +227,7 @@ fn document() -> Value {
             (path, get)
         })
         .collect();
-    let schemas = schemas::without_unused(schemas::components(noted), &answers);
+    let schemas = schemas::without_unused(schemas::components(schemas), &answers);
     let tags =
         TAGS.map(|(name, description)| object([("name", name.into()), ("description", description.into())]));
     object([
@@ -263,11 +263,11 @@ fn info() -> Value {
 fn server() -> Value {
     let origin = object([
         ("default", "http://127.0.0.1:8080".into()),
-        ("description", "Where the server listens.".into()),
+        ("description", "The address of the server.".into()),
     ]);
     object([
         ("url", format!("{{origin}}{BASE}").into()),
-        ("description", "A server of one's own".into()),
+        ("description", "Your server".into()),
         ("variables", object([("origin", origin)])),
     ])
 }

@@ -26,12 +26,12 @@ pub(super) const TAGS: [(&str, &str); 5] = [
     ),
     (
         "Runs",
-        "Logical CI runs, their tests and their attempts. All shards of one CI run are one run.",
+        "Runs, their tests and their attempts. All shards of one CI build and suite are one run.",
     ),
     ("Tests", "One test over time, and the stored verdict on it."),
     (
         "Errors",
-        "Error signatures: failures that are one error, by the fingerprint of their text.",
+        "Error signatures: failures with the same fingerprint of their error text.",
     ),
     (
         "Flakiness",

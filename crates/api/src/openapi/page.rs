@@ -1,5 +1,5 @@
-//! The reference page: the document for people, in one file that loads nothing. It has the style of the pages; its script
-//! adds search and copying, and nothing depends on it.
+//! The reference page: the document for people, as one file without external resources. It has the style of the pages.
+//! Its script adds search and copying; the page works without it.
 
 use assay_components::{STYLE, mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -97,7 +97,7 @@ impl<'a> Page<'a> {
             .map(|(status, response)| (status, self.resolve("responses", response)))
     }
 
-    /// The address below which the routes lie, of a server as it comes.
+    /// The default address of a server's routes.
     fn base(&self) -> String {
         let server = &self.0["servers"][0];
         let origin = text(&server["variables"]["origin"], "default");
@@ -246,7 +246,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Paragraphs and lists, as the document's descriptions have them.
+    /// Renders paragraphs and lists of the document's descriptions.
     fn prose(&self, description: &str) -> Markup {
         html! {
             @for block in description.split("\n\n") {
@@ -259,7 +259,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A line with its code marked; the id of an operation leads to it.
+    /// A line with marked code. The id of an operation becomes a link to it.
     fn line(&self, text: &str) -> Markup {
         html! {
             @for (index, part) in text.split('`').enumerate() {
@@ -284,7 +284,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A command that asks a route. What stands in braces in its path becomes a variable of the shell: `$RUN_ID`.
+/// A curl command for a route. Placeholders of its path become shell variables: `$RUN_ID`.
 fn command(path: &str) -> String {
     let mut parts = path.split('{');
     let mut command = format!(

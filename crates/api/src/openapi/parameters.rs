@@ -1,4 +1,4 @@
-//! The parameters, by the name under which routes list them.
+//! The parameters, by the names that the routes use for them.
 
 use assay_domain::{
     cause::Knowledge,
@@ -17,43 +17,43 @@ const PROJECT: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
 const RUN: &str = "01a1fb15-b298-7514-9198-bcb385600000";
 const TEST: &str = "api > api/cart.spec.ts > basket > accepts an order on the second try";
 
-/// Postgres stores no NUL, so a text with one is refused.
+/// Postgres cannot store NUL, so a text with one is rejected.
 const WITHOUT_NUL: &str = "^[^\\u0000]*$";
 
 /// Every parameter. Parameters with the same name and different meanings on several routes have separate names here.
 pub(super) fn components() -> Fields {
     [
-        ("projectId", path("projectId", text([("format", "uuid".into())]), PROJECT, "An id of the project list. Any other text names nothing: `project_not_found`.")),
-        ("runId", path("runId", text([("format", "uuid".into())]), RUN, "An id of the runs list, or the id of any shard of a sharded run. Any other text names nothing: `run_not_found`.")),
-        ("testName", path("testName", text([("minLength", 1.into())]), TEST, "The full stored test name, percent-encoded with `/` as `%2F`. The flaky list finds it by a part (`search`); every run's detail has the names of its tests.")),
-        ("fingerprint", path("fingerprint", text([("pattern", "^[0-9A-Za-z_-]{1,128}$".into())]), "bbd72ea9b25addb5cbf17e2d21b71317", "A fingerprint of the error-signature list. Another shape names nothing: `error_not_found`.")),
+        ("projectId", path("projectId", text([("format", "uuid".into())]), PROJECT, "An id of the project list. Any other text gets `project_not_found`.")),
+        ("runId", path("runId", text([("format", "uuid".into())]), RUN, "An id of the runs list, or the id of any shard of a sharded run. Any other text gets `run_not_found`.")),
+        ("testName", path("testName", text([("minLength", 1.into())]), TEST, "The full stored test name, percent-encoded with `/` as `%2F`. The flaky list finds it by a part of it (`search`); a run's detail has the names of all its tests.")),
+        ("fingerprint", path("fingerprint", text([("pattern", "^[0-9A-Za-z_-]{1,128}$".into())]), "bbd72ea9b25addb5cbf17e2d21b71317", "A fingerprint of the error-signature list. Text of another form gets `error_not_found`.")),
         ("filePath", file_path()),
         ("days", days()),
         ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only this branch, by its exact name.", Some("main"))),
-        ("sha", query("sha", text([("pattern", "^[0-9a-fA-F]{4,40}$".into())]), "Only runs whose commit or tested revision begins with this, in either case.", Some("9b4437ba"))),
-        ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs that ended so.", None)),
+        ("sha", query("sha", text([("pattern", "^[0-9a-fA-F]{4,40}$".into())]), "Only runs whose commit or tested revision begins with this, ignoring case.", Some("9b4437ba"))),
+        ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs with this outcome.", None)),
         ("flakyStatus", query("status", text([("enum", texts([VerdictStatus::Flaky, VerdictStatus::Broken]))]), "Only tests with this verdict.", None)),
         ("category", query("category", text([("enum", texts(Category::ALL))]), "Only signatures of this category.", None)),
-        ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests whose name or file contains this, in either case.", Some("checkout"))),
-        ("errorSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only signatures whose title or message, or the file of a test that they hit, contains this, in either case.", Some("timeout"))),
+        ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests whose name or file contains this, ignoring case.", Some("checkout"))),
+        ("errorSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only signatures whose title or message, or the file of one of their tests, contains this, ignoring case.", Some("timeout"))),
         ("flakySort", query("sort", text([("enum", texts(FlakySort::ALL)), ("default", FlakySort::TimeLost.as_str().into())]), "The order, the largest first: by time lost, by failure rate, or by impact on the stable branch.", None)),
         ("errorSort", query("sort", text([("enum", texts(SignatureSort::ALL)), ("default", SignatureSort::Occurrences.as_str().into())]), "The order: by occurrences, by the number of tests, by the latest or by the first occurrence; the largest or latest first.", None)),
-        ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end answers the last page.", None)),
+        ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end gets the last page.", None)),
         ("perPage", per_page()),
         ("limit", query("limit", integer([("enum", Value::Array(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "Failures a page.", None)),
         ("causeMode", query("mode", text([("enum", texts(Knowledge::ALL)), ("default", Knowledge::AtTheTime.as_str().into())]), "Whether later runs count: `at_the_time` reads the runs that started until this one, `hindsight` also those of the 14 days after it.", None)),
         ("cursor", query("cursor", text([("pattern", "^[0-9A-Za-z_-]{1,64}$".into())]), "Opaque. Pass `nextCursor` for older runs; pass `prevCursor` together with `direction=prev` for newer ones.", Some("AQAAAaH6RsnYAAAACAY22YE"))),
         ("direction", query("direction", text([("enum", texts(["next", "prev"])), ("default", "next".into())]), "Older (`next`) or newer (`prev`) runs than the cursor. `prev` needs a cursor.", None)),
         ("explain", query("explain", object([("type", "boolean".into()), ("default", false.into())]), "Adds to each entry the evidence behind its verdict.", None)),
-        ("ifNoneMatch", header("If-None-Match", "The `ETag` of an answer that the client has: where it still holds, the answer is 304 without a body.")),
-        ("requestId", header("X-Request-Id", "An id of the client's own for this request: 1 to 64 letters, digits, `.`, `_` and `-`. It comes back in the answer and stands in the server's log; any other text is replaced.")),
+        ("ifNoneMatch", header("If-None-Match", "The `ETag` of an answer that the client has. If it is still valid, the answer is 304 without a body.")),
+        ("requestId", header("X-Request-Id", "The client's own id for this request: 1 to 64 letters, digits, `.`, `_` and `-`. The answer and the server's log contain it. Any other text is replaced.")),
     ]
     .into_iter()
     .map(|(name, parameter)| (component(name), parameter))
     .collect()
 }
 
-/// The name of a parameter's component. Generators make a type of each component, so no schema may have the same
+/// The name of a parameter's component. Generators create a type for each component, so no schema may have the same
 /// name.
 pub(super) fn component(name: &str) -> String {
     format!("{name}Parameter")

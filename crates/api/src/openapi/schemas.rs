@@ -1,4 +1,4 @@
-//! The schemas of the answers, from the types that are answered.
+//! The schemas of the answers, from the answers' types.
 
 use serde_json::Value;
 use utoipa::{
@@ -25,8 +25,8 @@ pub(crate) fn register<T: ToSchema>(noted: &mut Noted) -> String {
 
 /// The schemas of the document, by name. Completes the derived ones, and inlines those that only mirror the structure
 /// of the code.
-pub(super) fn components(noted: Noted) -> Fields {
-    let raw: Fields = noted
+pub(super) fn components(schemas_by_name: NamedSchemas) -> Fields {
+    let raw: Fields = schemas_by_name
         .into_iter()
         .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap()))
         .collect();
@@ -93,8 +93,8 @@ pub(super) fn referred(fields: &Fields) -> Option<&str> {
     fields.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
-/// Replaces a reference to a scalar by the scalar. The description of a choice between a type and null moves outside.
-/// If the type is a scalar, the choice becomes its type or null.
+/// Replaces a reference to a scalar with the scalar. For a choice between a type and null, the description moves
+/// outside. If the type is a scalar, the choice becomes its type or null.
 fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     let scalar = referred(fields)
         .map(|name| &raw[name])
@@ -109,7 +109,7 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     if let Some(description) = fields_mut(&mut choice).shift_remove("description") {
         fields.insert("description".to_owned(), description);
     }
-    // The choice was visited before, so a scalar is already inlined.
+    // The choice was visited before, so a scalar is inlined already.
     if is_scalar(&choice) {
         fields.shift_remove("oneOf");
         put_first(fields, &choice);
@@ -156,7 +156,7 @@ fn say_null(schema: &mut Value) {
     }
 }
 
-/// A field that is left out instead of null.
+/// A field that is omitted instead of null.
 fn leave_out(fields: &mut Fields, field: &str) {
     let property = fields_mut(&mut fields["properties"][field]);
     let choice = self::fields(or_null(property).unwrap()).clone();

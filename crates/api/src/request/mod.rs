@@ -1,4 +1,4 @@
-//! The request as it is read before its route is known.
+//! The request before its route is known.
 
 mod query;
 pub(crate) mod text;
@@ -13,11 +13,11 @@ use assay_listener::Coding;
 pub(crate) use self::{query::Query, text::Pairs};
 use crate::routes::BASE;
 
-/// The request's data, owned, so that it can be sent to another thread.
+/// The request's data, owned, so that another thread can use it.
 ///
-/// It is not parsed before the key is checked, so that a request without a valid key costs no more than reading it.
+/// The data is not parsed before the key is checked. A request without a valid key then costs no more than reading it.
 pub(crate) struct Ask {
-    /// The path as it was sent: actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
+    /// The path in its sent form. actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
     path: String,
     query: String,
     accept_encoding: Vec<HeaderValue>,
@@ -59,7 +59,7 @@ impl Ask {
         text::decode(raw)
     }
 
-    /// Whether the client has the version of this strong tag. The comparison is the weak one, as for a GET.
+    /// Whether the client has the version of this strong tag. The comparison is weak, as defined for GET.
     pub(crate) fn has_version(&self, tag: &str) -> bool {
         let is_any = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
         if self.if_none_match.first().is_some_and(is_any) {

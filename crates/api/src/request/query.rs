@@ -1,4 +1,4 @@
-//! The parameters of a query, read strictly: a bad value is rejected and not replaced by the default.
+//! The parameters of a query, parsed strictly: an invalid value is rejected and never replaced by a default.
 
 use std::str::FromStr;
 
@@ -19,8 +19,8 @@ use crate::error::ApiError;
 
 const CURSOR_CHARS: u64 = 64;
 
-/// The parameters of one query, with the inputs of their rules. A handler reads them in the order of the
-/// documentation, so that the first bad one of that order is named.
+/// The parameters of one query, with the inputs of their rules. A handler reads them in the order of the documentation,
+/// so that the error names the first invalid one in that order.
 pub(crate) struct Query<'a> {
     pairs: &'a Pairs,
     plan: Plan,
@@ -61,7 +61,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// A word of a closed set.
+    /// A word from a closed set.
     pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
         &self,
         name: &'static str,
@@ -101,7 +101,7 @@ impl<'a> Query<'a> {
         Ok(limit.unwrap_or(10))
     }
 
-    /// `page`: a whole number from 1 (the default). However large, it is a page past the end.
+    /// `page`: a whole number from 1 (the default). A large number is a page past the end.
     pub(crate) fn page(&self) -> Result<u64, ApiError> {
         let page = self.parse("page", "must be a whole number from 1", |page| {
             let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
@@ -112,7 +112,7 @@ impl<'a> Query<'a> {
         Ok(page.unwrap_or(1))
     }
 
-    /// `cursor` and `direction`: the position to read from, if any, and which way.
+    /// `cursor` and `direction`: the position to read from, if any, and the direction.
     pub(crate) fn position(&self) -> Result<(Option<RunPosition>, Direction), ApiError> {
         let position = self.parse(
             "cursor",
@@ -137,7 +137,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// `filePath`: empty for a test without a file; any file where it is absent.
+    /// `filePath`: empty for a test without a file. Without the parameter, the file does not matter.
     pub(crate) fn file(&self) -> Result<FileSelector, ApiError> {
         Ok(match self.one("filePath")? {
             None => FileSelector::Any,
@@ -152,7 +152,7 @@ impl<'a> Query<'a> {
         Ok(flag.unwrap_or_default())
     }
 
-    /// A parameter read by `read`, which answers none for a value that breaks `rule`.
+    /// A parameter, parsed by `read`. `read` returns none for a value that breaks `rule`.
     pub(crate) fn parse<T>(
         &self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Percent-encoded text, decoded strictly: only UTF-8 that can be stored is text.
+//! Decodes percent-encoded text strictly: the result must be UTF-8 that can be stored.
 
 use percent_encoding::percent_decode;
 
@@ -19,12 +19,12 @@ pub(crate) fn decode(raw: &str) -> Option<String> {
     (!text.contains('\0')).then(|| text.into_owned())
 }
 
-/// The pairs of a query in their order, decoded as forms are: `+` is a space.
+/// The pairs of a query in their order. `+` is a space, as in forms.
 pub(crate) struct Pairs(Vec<(String, Option<String>)>);
 
 impl Pairs {
-    /// Reads a raw query. A value that is not text becomes none. A pair whose name is not text is dropped, since it
-    /// can only be an unknown parameter.
+    /// Parses a raw query. A value that cannot be decoded becomes none. A pair whose name cannot be decoded is dropped,
+    /// since it can only be an unknown parameter.
     pub(crate) fn of(raw: &str) -> Self {
         let pairs = raw.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

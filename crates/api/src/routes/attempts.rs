@@ -20,7 +20,7 @@ use super::Route;
 use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
-    call::{Call, found},
+    call::{Call, single_test},
     error::ApiError,
 };
 
@@ -48,7 +48,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
-    let attempts = found(lookup.ok_or(ApiError::RunNotFound)?)?;
+    let attempts = single_test(lookup.ok_or(ApiError::RunNotFound)?)?;
     let explained = failure_of(call.store, call.engine, &project, &attempts, call.now)?;
     Answer::tagged(&AttemptList::new(
         project.tag(),
@@ -69,9 +69,9 @@ pub(crate) struct AttemptList<'a> {
     run: &'a RunTag,
     /// The test.
     test: &'a TestName,
-    /// Execution by execution, those that ended worst last; within an execution oldest first. Never empty.
+    /// By execution, the worst outcome last; within an execution oldest first. Never empty.
     attempts: Vec<AttemptEntry<'a>>,
-    /// How many attempts were left out between the oldest and the newest: an answer has at most 4 MB.
+    /// The number of omitted attempts between the oldest and the newest. An answer has at most 4 MB.
     omitted_attempts: u32,
 }
 
@@ -80,24 +80,24 @@ pub(crate) struct AttemptList<'a> {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AttemptEntry<'a> {
-    /// Its execution, from 0. A test has several where several shards ran it or where it was repeated on purpose; a
-    /// second execution is no retry.
+    /// Its execution, from 0. A test has several executions if several shards ran it or if it was repeated on purpose.
+    /// A second execution is not a retry.
     execution: u32,
-    /// Its place among the attempts of its execution, from 0.
+    /// Its index among the attempts of its execution, from 0.
     retry: u32,
     /// The same in words: `first try`, `retry #1`, and so on.
     label: String,
-    /// How it ended.
+    /// Its status.
     status: AttemptStatus,
-    /// How long it took in milliseconds.
+    /// Its duration in milliseconds.
     duration_ms: Option<u64>,
     /// The browser or Playwright project that it ran in.
     browser_name: Option<&'a str>,
-    /// What went wrong, the first error first.
+    /// Its errors, the first error first.
     errors: &'a [ErrorDetail],
-    /// How many further errors were left out of an attempt that would fill half an answer.
+    /// The number of omitted errors. Errors are omitted from an attempt that would fill half an answer.
     omitted_errors: u32,
-    /// A ready-made prompt for an assistant that has the repository open; none for an attempt that did not fail.
+    /// The prompt for an assistant that has the repository open; none for an attempt that did not fail.
     copy_prompt: Option<String>,
     /// The shard that ran it; none in a run without shards.
     shard: Option<ShardTag>,
@@ -106,7 +106,7 @@ pub(crate) struct AttemptEntry<'a> {
 impl<'a> AttemptList<'a> {
     fn new(
         project: ProjectTag,
-        found: &'a TestAttempts,
+        stored: &'a TestAttempts,
         explained: Option<&ExplainedFailure>,
         now: Timestamp,
     ) -> Result<Self, ApiError> {
@@ -119,25 +119,25 @@ impl<'a> AttemptList<'a> {
             browser_name: attempt.browser_name.as_deref(),
             errors: &attempt.errors,
             omitted_errors: 0,
-            copy_prompt: prompt::of(&project.name, found, attempt, explained, now),
+            copy_prompt: prompt::of(&project.name, stored, attempt, explained, now),
             shard: attempt.shard,
         };
-        let (attempts, omitted) = fit(found.attempts.iter().map(entry).collect())?;
+        let (attempts, omitted) = fit(stored.attempts.iter().map(entry).collect())?;
         Ok(Self {
             attempts,
-            omitted_attempts: found.omitted.saturating_add(omitted),
-            run: &found.run,
-            test: &found.test,
+            omitted_attempts: stored.omitted.saturating_add(omitted),
+            run: &stored.run,
+            test: &stored.test,
             project,
         })
     }
 }
 
-/// Most bytes of the attempts of an answer. The rest of the answer has a few kilobytes.
+/// The largest size of an answer's attempts in bytes. The rest of the answer has a few kilobytes.
 const ROOM: usize = 3_900_000;
 
 /// The attempts that fit into an answer, half of the space for the oldest and half for the newest, and the number of
-/// omitted ones.
+/// omitted attempts.
 fn fit(mut attempts: Vec<AttemptEntry<'_>>) -> Result<(Vec<AttemptEntry<'_>>, u32), ApiError> {
     let mut lengths = attempts.iter().map(json_length).collect::<Result<Vec<_>, _>>()?;
     if lengths.iter().sum::<usize>() <= ROOM {
@@ -171,7 +171,7 @@ fn fit(mut attempts: Vec<AttemptEntry<'_>>) -> Result<(Vec<AttemptEntry<'_>>, u3
     Ok((attempts, u32::try_from(omitted).unwrap_or(u32::MAX)))
 }
 
-/// How many bytes something has as JSON.
+/// The size of a value as JSON in bytes.
 fn json_length(value: &impl Serialize) -> Result<usize, serde_json::Error> {
     struct Length(usize);
     impl io::Write for Length {

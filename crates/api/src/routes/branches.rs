@@ -1,4 +1,4 @@
-//! The branches that a project has runs on.
+//! The branches of a project's runs.
 
 use assay_domain::project::ProjectTag;
 use serde::Serialize;
@@ -44,8 +44,8 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 pub(crate) struct BranchList {
     /// The project.
     project: ProjectTag,
-    /// In alphabetical order without regard to case.
+    /// In alphabetical order, ignoring case.
     branches: Vec<String>,
-    /// Whether there are more: of more than 10,000 branches those with the newest runs are listed.
+    /// Whether there are more. Of more than 10,000 branches, those with the newest runs are listed.
     truncated: bool,
 }

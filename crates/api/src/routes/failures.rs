@@ -1,4 +1,4 @@
-//! Why the tests of a run failed.
+//! The causes of a run's failures.
 
 use assay_domain::cause::Knowledge;
 use assay_explain::failures::{FailuresQuery, run_failures};

@@ -14,7 +14,7 @@ use super::Route;
 use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
-    call::{Call, found},
+    call::{Call, single_test},
     error::ApiError,
 };
 
@@ -43,7 +43,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = query.file()?;
     let window = query.window()?;
     let project = call.project()?;
-    let history = found(call.store.history(&project, &call.test(file), &window)?)?;
+    let history = single_test(call.store.history(&project, &call.test(file), &window)?)?;
     let answer = Answer::of(&HistoryAnswer {
         project: project.tag(),
         test: history.test,
@@ -60,7 +60,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     }
 }
 
-/// The occurrences that are too many to be read at once.
+/// The occurrences beyond those of the first read.
 struct OlderOccurrences {
     project: Project,
     rest: Option<HistoryRest>,
@@ -77,7 +77,7 @@ impl NextEntries for OlderOccurrences {
     }
 }
 
-/// How a test ended in each run of a period.
+/// The results of a test in the runs of a period.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -88,8 +88,8 @@ pub(crate) struct HistoryAnswer {
     test: TestName,
     /// The period.
     window: Window,
-    /// The branch that releases are made from.
+    /// The stable branch.
     stable_branch: String,
-    /// One a run, newest first.
+    /// One entry per run, newest first.
     occurrences: Vec<Occurrence>,
 }

@@ -37,7 +37,7 @@ pub struct Route {
     /// The pattern, as `/projects/{projectId}`.
     pub path: &'static str,
     pub(crate) handler: Handler,
-    /// Whether its answers may be large, so that it reserves memory before it begins.
+    /// Whether its answers may be large. Such a route reserves memory before it begins.
     pub(crate) is_large: bool,
     /// What the OpenAPI document says of it.
     #[cfg(test)]
@@ -60,7 +60,7 @@ pub const ROUTES: &[Route] = &[
     branches::LIST,
 ];
 
-/// Any other path. It requires a key too, so that the routes are not visible without one.
+/// Any other path. It also requires a key, so that the routes are not visible without one.
 static NO_ROUTE: Route = Route {
     path: "(no route)",
     handler: no_route,
@@ -77,7 +77,7 @@ static NO_METHOD: Route = Route {
     operation: None,
 };
 
-/// Mounts the API on an actix application, which is one worker's.
+/// Mounts the API on one worker's actix application.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     let app = Arc::new(app);
     mount(move |route, request| dispatch(Arc::clone(&app), route, request))
@@ -85,7 +85,7 @@ pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
 
 /// Mounts `answer` at the path of each route, and at all other paths.
 ///
-/// Actix compares names of the path decoded, so `/%61pi` is `/api`. An encoded slash stays part of its segment.
+/// Actix compares decoded names of the path, so `/%61pi` is `/api`. An encoded slash stays part of its segment.
 fn mount<A>(
     answer: impl Fn(&'static Route, HttpRequest) -> A + Clone + 'static,
 ) -> impl FnOnce(&mut ServiceConfig)
@@ -97,7 +97,7 @@ where
             let answer = answer.clone();
             let resource = web::resource(format!("{BASE}{}", route.path));
             config.service(resource.to(move |request: HttpRequest| {
-                // Every method arrives here, so that 405 has the API's headers and takes a key too.
+                // All methods are routed here, so that 405 has the API's headers and requires a key, too.
                 let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
                 answer(if is_read { route } else { &NO_METHOD }, request)
             }));

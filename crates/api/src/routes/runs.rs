@@ -1,4 +1,4 @@
-//! Runs: the list of a period, and one logical run with every test's final attempt.
+//! Runs: the list of a period, and one run with every test's final attempt.
 
 use assay_domain::{
     page::{Direction, RunPosition},
@@ -109,7 +109,7 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     }
 }
 
-/// The tests of a run that are too many to be read at once.
+/// The tests beyond those of the first read.
 struct FurtherTests {
     project: Project,
     rest: RunRest,
@@ -134,19 +134,19 @@ pub(crate) struct RunList {
     project: ProjectTag,
     /// The period.
     window: Window,
-    /// The branch that releases are made from.
+    /// The stable branch.
     stable_branch: String,
     /// Newest first.
     runs: Vec<RunRow>,
     /// Runs of the filter in the whole period.
     total: u64,
-    /// Where to read on towards older runs; none where nothing older matches.
+    /// The cursor towards older runs; none if no older run matches.
     next_cursor: Option<String>,
-    /// Where to read on towards newer runs; none where nothing newer matches.
+    /// The cursor towards newer runs; none if no newer run matches.
     prev_cursor: Option<String>,
 }
 
-/// One logical run and every test's final attempt.
+/// One run with every test's final attempt.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct RunAnswer {
@@ -187,8 +187,8 @@ fn position(run: &RunRow) -> RunPosition {
     }
 }
 
-/// For an empty page: the position from which reading in `direction` finds the requested position's run again. Run
-/// numbers are unique, so no other run is between the two.
+/// For an empty page: a position from which reading in `direction` returns the requested position's run. Run numbers
+/// are unique, so no other run lies between the two.
 fn beside(asked: &RunQuery, direction: Direction) -> Option<RunPosition> {
     let position = asked.position?;
     let number = match direction {

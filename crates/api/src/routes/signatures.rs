@@ -1,4 +1,4 @@
-//! Error signatures: the list of a period, and one with the tests and runs that it hits.
+//! Error signatures: the list of a period, and one with its tests and runs.
 
 use assay_domain::{
     page::Page,
@@ -105,7 +105,7 @@ pub(crate) struct SignatureList {
     project: ProjectTag,
     /// The period.
     window: Window,
-    /// Where this page lies in the list.
+    /// The position of this page in the list.
     page: Page,
     /// The order of the list.
     sort: SignatureSort,
@@ -115,7 +115,7 @@ pub(crate) struct SignatureList {
     unfingerprinted_count: u64,
 }
 
-/// An error signature with the tests and runs that it hits.
+/// An error signature with its tests and runs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct SignatureAnswer {

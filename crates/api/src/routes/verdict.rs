@@ -13,7 +13,7 @@ use super::Route;
 use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
-    call::{Call, found},
+    call::{Call, single_test},
     error::ApiError,
 };
 
@@ -40,7 +40,7 @@ pub(super) const STATUS: Route = Route {
 fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
-    let verdict = found(call.store.verdict(&project, &call.test(file))?)?;
+    let verdict = single_test(call.store.verdict(&project, &call.test(file))?)?;
     Answer::of(&VerdictAnswer::new(project.tag(), verdict))
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct VerdictAnswer {
     test: TestName,
     /// The verdict.
     status: VerdictStatus,
-    /// True for a test of which no verdict was ever stored; the figures are null then.
+    /// Whether no verdict was ever stored for the test. The figures are then null.
     awaiting_first_write: bool,
     /// Every active signal, in their fixed order.
     active_signals: Vec<ActiveSignal>,
@@ -63,11 +63,11 @@ pub(crate) struct VerdictAnswer {
     labels: Vec<Label>,
     /// The branches other than the stable one on which it failed, as of the last import.
     failing_on: Vec<FailingOn>,
-    /// The signal that decided; none for a test without signals.
+    /// The primary signal; none for a test without signals.
     status_reason: Option<Signal>,
     /// One sentence with the counts behind the verdict.
     explanation: Option<String>,
-    /// Probability-like score that the test itself is unreliable: low below 0.5, likely below 0.9, else near certain.
+    /// Score from 0 to 1 for an unreliable test: low below 0.5, likely below 0.9, else near certain.
     #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     flake_score: Option<f64>,
     /// Changes between neighbouring runs of a chain, as a share of the neighbours.
@@ -76,11 +76,11 @@ pub(crate) struct VerdictAnswer {
     /// Share of the considered runs with a failed attempt.
     #[cfg_attr(test, schema(minimum = 0, maximum = 1))]
     failure_rate: Option<f64>,
-    /// Runs of the window that contain the test, skips and mass failures aside.
+    /// Runs of the window that contain the test, without skips and mass failures.
     runs_considered: Option<u32>,
     /// Failed runs at the end of the stable branch's history.
     failure_streak: Option<u32>,
-    /// When it was judged.
+    /// The time of the judgement.
     evaluated_at: Option<Timestamp>,
     /// The newest run that did not skip the test.
     last_run: Option<LastRun>,
@@ -88,7 +88,7 @@ pub(crate) struct VerdictAnswer {
     evidence: Option<Evidence>,
 }
 
-/// A signal that the verdict rests on.
+/// A signal of the verdict.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ActiveSignal {

@@ -119,10 +119,10 @@ async fn the_description_is_served_to_programs_and_to_people_and_to_no_client() 
             route.path
         );
     }
-    // Its own script, which the policy names by its hash, is all that runs.
+    // The only permitted script is the page's own; the policy has its hash.
     assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("<script>").count(), 1);
-    // Addresses are text in examples, and nothing is loaded from one.
+    // Addresses in examples are plain text. The page loads no address.
     for elsewhere in ["src=", "href=\"http", "href=\"//", "@import", "url("] {
         assert!(!page.contains(elsewhere), "{elsewhere}");
     }

@@ -73,7 +73,7 @@ impl Api {
         self.get_with(path, &[]).await
     }
 
-    /// The same with further headers.
+    /// The same with additional headers.
     pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         let authorization = format!("Bearer {}", self.seed.keys.good.reveal());
         let mut all = vec![("Authorization", authorization.as_str())];
@@ -81,7 +81,7 @@ impl Api {
         self.send(Method::GET, &format!("{BASE}{path}"), &all).await
     }
 
-    /// Any request at all.
+    /// Sends any request.
     pub(crate) async fn send(&self, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
         let service = init_service(Actix::new().configure(assay_api::configure(self.app()))).await;
         let mut request = TestRequest::with_uri(uri).method(method);

@@ -83,7 +83,7 @@ async fn other_origins_are_answered_as_if_there_were_no_list() {
         assert_eq!(answer.header("access-control-allow-origin"), None);
         let varied = answer.headers.get_all("vary").any(|vary| vary == "Origin");
         assert_eq!(varied, varies);
-        // Of a listed origin too, what is not a preflight request needs a key.
+        // A request of a listed origin needs a key unless it is a preflight request.
         let answer = api
             .send(Method::OPTIONS, "/api/v1/projects", &[("Origin", LISTED)])
             .await;

@@ -1,4 +1,4 @@
-//! Every envelope has exactly the fields that are documented, null where nothing is known.
+//! Every envelope has exactly the documented fields, with null for unknown values.
 
 use serde_json::{Value, json};
 

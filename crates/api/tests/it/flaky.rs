@@ -1,4 +1,4 @@
-//! The flaky list: what is listed, in which order, on which page.
+//! The flaky list: its entries, order and pages.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ async fn is_ordered_as_asked_with_unknown_last() {
         ["flaky dear", "broken", "flaky cheap", "flaky untimed"]
     );
     assert_eq!(by_time["tests"][3]["timeLostMs"], Value::Null);
-    // Equal rates: equal scores too, so the name decides.
+    // Equal rates have equal scores, so the name decides.
     assert_eq!(
         names(&list("?sort=rate").await),
         ["broken", "flaky cheap", "flaky untimed", "flaky dear"]

@@ -101,14 +101,14 @@ async fn a_sane_request_id_is_answered_and_any_other_replaced() {
     assert_eq!(refused.header("x-request-id"), Some("mine"));
 }
 
-/// The processor time of this thread, whatever else the machine does.
+/// The processor time of this thread, independent of other load.
 fn computed() -> Duration {
     let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanoseconds = figures.split(' ').next().unwrap();
     Duration::from_nanos(nanoseconds.parse().unwrap())
 }
 
-/// Parsing them takes a worker a hundred times as long as reading them.
+/// A worker needs a hundred times as long to parse them as to read them.
 #[actix_web::test]
 async fn what_a_request_carries_is_not_parsed_before_its_key_is_known() {
     let api = Api::new();

@@ -70,7 +70,7 @@ async fn a_success_tells_what_is_left_and_a_refusal_does_not() {
     let first = api.get(&path).await;
     first.ok();
     assert_eq!(first.header("ratelimit-policy"), Some("\"default\";q=60;w=60"));
-    // The seed's time lies 3.120 seconds into its window.
+    // The seed's time is 3.120 seconds into its window.
     assert_eq!(first.header("ratelimit"), Some("\"default\";r=59;t=57"));
 
     let tag = first.header("etag").unwrap();

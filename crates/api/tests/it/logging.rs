@@ -1,4 +1,4 @@
-//! The log has each request in one line, each failure once, with its request's id and cause, and no key.
+//! The log has one line per request and one line per failure, with the request's id and the cause, and without keys.
 
 use std::{
     fmt::Write as _,
@@ -14,7 +14,7 @@ use crate::{
     store::Mode,
 };
 
-/// Keeps every line of this test binary.
+/// Stores every log line of this test binary.
 struct Lines(Mutex<Vec<String>>);
 
 static LINES: Lines = Lines(Mutex::new(Vec::new()));

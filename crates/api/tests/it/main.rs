@@ -1,4 +1,4 @@
-//! The shape of the API over HTTP, with a store in memory. Its answers from Postgres are tested with the server.
+//! The API over HTTP with a store in memory. The server's tests check answers from Postgres.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -20,7 +20,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 }
 
 /// The metrics of a server after every kind of request.
-async fn told() -> String {
+async fn metrics_text() -> String {
     let api = Api::limited(100);
     api.get(&format!("/projects/{PROJECT}/flaky")).await.ok();
     let service = init_service(Actix::new().configure(assay_api::admin(api.app()))).await;
@@ -30,8 +30,8 @@ async fn told() -> String {
 
 #[actix_web::test]
 async fn every_metric_of_the_dashboard_and_the_alerts_exists() {
-    let told = told().await;
-    let existing = names(&told);
+    let metrics = metrics_text().await;
+    let existing = names(&metrics);
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     assert!(panels.len() >= 10);
@@ -41,16 +41,16 @@ async fn every_metric_of_the_dashboard_and_the_alerts_exists() {
         let missing: Vec<_> = named.difference(&existing).collect();
         assert!(
             missing.is_empty(),
-            "the {place} names what does not exist: {missing:?}\n{told}"
+            "the {place} names what does not exist: {missing:?}\n{metrics}"
         );
     }
 }
 
 #[actix_web::test]
 async fn every_metric_is_shown_by_the_dashboard() {
-    let told = told().await;
+    let metrics = metrics_text().await;
     let shown = names(DASHBOARD);
-    for line in told.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+    for line in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let family = line.split(' ').next().unwrap();
         assert!(
             shown.iter().any(|name| name.starts_with(family)),

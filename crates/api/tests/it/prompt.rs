@@ -1,4 +1,4 @@
-//! The prompt as the attempts route answers it.
+//! The prompt in answers of the attempts route.
 
 use crate::{
     client::Api,

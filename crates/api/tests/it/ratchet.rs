@@ -87,7 +87,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Values that no path's part may have, as they are sent.
+/// Invalid values for every part of a path, in their sent form.
 fn bad_parts() -> Vec<String> {
     let mut parts: Vec<_> = [
         "%00",
@@ -204,7 +204,7 @@ async fn every_failure_of_a_key_is_told_before_anything_else() {
             .map(|value| ("Authorization", value.as_str()))
             .collect();
         for row in ROWS {
-            // A bad key precedes a bad project, bad parameters, a bad method and a bad path.
+            // An invalid key precedes an invalid project, parameter, method and path.
             for path in [
                 row.good(),
                 row.with_project("%00") + "?days=x&page=0&filePath=%FF",
@@ -282,7 +282,7 @@ async fn a_bad_parameter_is_refused_by_the_routes_that_take_it_and_by_no_other()
             "=1&x=1&NAME=1",
             &format!("={}", "y".repeat(9_000)),
         ] {
-            // Any text is a file's name, however long.
+            // Any text is a valid file name, at any length.
             if name == "filePath" && bad.len() > 1_000 {
                 continue;
             }
@@ -292,7 +292,7 @@ async fn a_bad_parameter_is_refused_by_the_routes_that_take_it_and_by_no_other()
                 if row.takes.contains(&name) {
                     answer.fails(400, code, &path);
                     assert!(answer.sentence().contains(name), "{path}: {}", answer.sentence());
-                    // Parameters are checked before any look-up.
+                    // Parameters are checked before all look-ups.
                     let path = path.replace(PROJECT, NO_PROJECT);
                     api.get(&path).await.fails(400, code, &path);
                 } else {

@@ -34,9 +34,9 @@ pub(crate) struct Seed {
     pub(crate) history: History,
     pub(crate) names: Vec<TestName>,
     pub(crate) mode: Mutex<Mode>,
-    /// How many tests the run detail has besides the seed's own: for large bodies.
+    /// Additional tests of the run detail, for large bodies.
     pub(crate) padding: Mutex<usize>,
-    /// How many look-ups of unknown keys began.
+    /// The number of look-ups of unknown keys that began.
     pub(crate) hanging: AtomicUsize,
 }
 
@@ -92,7 +92,7 @@ impl Seed {
         }
     }
 
-    /// The engine's verdict on the first test of the history, as it would be stored.
+    /// The engine's verdict on the first test of the history, in its stored form.
     pub(crate) fn stored_verdict(&self) -> StoredVerdict {
         let judgement = Engine::default().judge_tests(&self.history, NOW, &[0]).remove(0);
         let verdict = judgement.verdict;
@@ -128,7 +128,7 @@ pub(crate) fn test_name() -> TestName {
     }
 }
 
-/// Every test that look-ups by name find.
+/// Every test that look-ups by name return.
 pub(crate) fn tests() -> Vec<TestName> {
     let twice = |file_path| TestName {
         name: TWICE.to_owned(),
@@ -141,7 +141,7 @@ pub(crate) fn tests() -> Vec<TestName> {
     ]
 }
 
-/// Twenty runs of seven tests: flaky on retry in various degrees, broken, healthy, red in the last run, and one just begun.
+/// Twenty runs of seven tests: flaky on retry in various degrees, broken, healthy, failed in the last run, and new.
 fn history() -> (History, Vec<TestName>) {
     use AttemptStatus::{Failed, Passed};
     let mut builder = HistoryBuilder::new("main");

@@ -1,4 +1,4 @@
-//! The store in memory, which can also fail.
+//! A store in memory. It can be set to fail.
 
 use std::{
     collections::HashMap,
@@ -38,19 +38,19 @@ use crate::{
     seed::{self, Seed, run_id},
 };
 
-/// How the store behaves.
+/// The behaviour of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Healthy,
-    /// It finds keys and projects, and fails at everything else.
+    /// It returns keys and projects, and fails in all other calls.
     ReadsFail,
-    /// It fails at everything.
+    /// It fails in all calls.
     AllFail,
     /// It cannot be reached.
     Unreachable,
     /// It panics below the project.
     Panics,
-    /// It does not answer whether an unknown key exists until the mode is another one.
+    /// It blocks look-ups of unknown keys until the mode changes.
     UnknownKeysHang,
 }
 
@@ -59,7 +59,7 @@ impl Seed {
         *self.mode.lock().unwrap()
     }
 
-    /// Before a key or project is looked up.
+    /// Called before a key or project is looked up.
     fn reach(&self) -> Result<(), StoreError> {
         match self.mode() {
             Mode::Healthy | Mode::ReadsFail | Mode::Panics | Mode::UnknownKeysHang => Ok(()),
@@ -68,7 +68,7 @@ impl Seed {
         }
     }
 
-    /// Before anything else is read.
+    /// Called before all other reads.
     fn read(&self) -> Result<(), StoreError> {
         match self.mode() {
             Mode::ReadsFail => Err(failure()),
@@ -78,7 +78,7 @@ impl Seed {
     }
 }
 
-/// A failure whose cause must not be sent to a client.
+/// A failure whose cause must not reach a client.
 fn failure() -> StoreError {
     StoreError::Failed {
         doing: "testing",
@@ -135,7 +135,7 @@ impl Store for Seed {
         let found = self.stored.get(hash).copied();
         if found.is_none() {
             self.hanging.fetch_add(1, Ordering::SeqCst);
-            // Not for ever, so that a failed test ends.
+            // The wait is bounded, so that a failed test ends.
             let began = Instant::now();
             while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(20) {
                 thread::sleep(Duration::from_millis(1));
@@ -145,7 +145,7 @@ impl Store for Seed {
     }
 
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
-        // It never fails a request, so this always fails.
+        // This failure never fails a request, so it can always occur.
         Err(failure())
     }
 
@@ -194,7 +194,7 @@ impl Store for Seed {
         })
     }
 
-    /// Ten runs, numbered by their start, always three a page.
+    /// Ten runs, numbered by their start, three per page.
     fn runs(&self, _: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
         self.read()?;
         let all: Vec<_> = (1..=10)
@@ -274,7 +274,7 @@ impl Store for Seed {
 
     fn verdict(&self, _: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
         self.read()?;
-        // Of two tests of one name the one with a file has a verdict.
+        // Of the two tests of one name, the one with a file has a verdict.
         let stored = |test: &TestName| test.name == TWICE && test.file_path.is_some();
         Ok(map(select(test), |test| TestVerdict {
             stored: stored(&test).then(|| self.stored_verdict()),

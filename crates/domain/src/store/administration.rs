@@ -15,17 +15,17 @@ use crate::{
 
 /// The operations of an administrator.
 pub trait Administration: Send + Sync {
-    /// Makes an organization with a name that no other has.
+    /// Creates an organization. Its name must be unique.
     fn create_organization(&self, name: &str, plan: Plan, now: Timestamp) -> Result<Organization, NameError>;
 
-    /// Gives an organization a name that no other has.
+    /// Renames an organization. Its name must be unique.
     fn rename_organization(&self, organization: OrganizationId, name: &str) -> Result<(), NameError>;
 
-    /// Deletes an organization with its projects and keys; none if there is no such organization. `told` is called
-    /// with the number of rows deleted so far.
+    /// Deletes an organization with its projects and keys; none if there is no such organization. `told` is called with
+    /// the number of rows deleted so far.
     ///
-    /// Readers and importers no longer find it once this has begun. A deletion that was killed is finished by the next
-    /// call.
+    /// Readers and importers stop finding it when the deletion begins. The next call completes a deletion that was
+    /// killed.
     fn delete_organization(
         &self,
         organization: OrganizationId,
@@ -36,10 +36,10 @@ pub trait Administration: Send + Sync {
     /// Every organization, oldest first.
     fn organizations(&self) -> Result<Vec<Organization>, StoreError>;
 
-    /// Changes a plan; false where there is no such organization.
+    /// Changes a plan; false if there is no such organization.
     fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError>;
 
-    /// Creates a project in an existing organization, with a name that no other project of it has.
+    /// Creates a project in an existing organization. Its name must be unique there.
     fn create_project(
         &self,
         organization: OrganizationId,
@@ -48,10 +48,10 @@ pub trait Administration: Send + Sync {
         now: Timestamp,
     ) -> Result<ProjectEntry, NameError>;
 
-    /// Gives a project a name that no other project of its organization has.
+    /// Renames a project. Its name must be unique in its organization.
     fn rename_project(&self, project: ProjectId, name: &str) -> Result<(), NameError>;
 
-    /// Moves a project with its ingest keys to an organization in which no project has its name.
+    /// Moves a project with its ingest keys to another organization. Its name must be unique there.
     fn move_project(&self, project: ProjectId, organization: OrganizationId) -> Result<(), NameError>;
 
     /// Deletes a project with all its data, like [`Self::delete_organization`].
@@ -65,10 +65,10 @@ pub trait Administration: Send + Sync {
     /// The store's own clock.
     fn clock(&self) -> Result<Timestamp, StoreError>;
 
-    /// What is left of deletions that were killed. [`Self::prune`] deletes it.
+    /// The remainder of deletions that were killed. [`Self::prune`] deletes it.
     fn unfinished_deletions(&self) -> Result<UnfinishedDeletions, StoreError>;
 
-    /// How many runs of a project are stored.
+    /// The number of a project's stored runs.
     fn stored_runs(&self, project: ProjectId) -> Result<u64, StoreError>;
 
     /// The projects of an organization, oldest first.
@@ -87,7 +87,7 @@ pub trait Administration: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Stores a new read key of an organization; false where there is no such organization. Storing the same key again
+    /// Stores a new read key of an organization; false if there is no such organization. Storing the same key again
     /// changes nothing.
     fn create_read_key(
         &self,
@@ -96,7 +96,7 @@ pub trait Administration: Send + Sync {
         expires_at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Stores a new ingest key of a project; false where there is no such project. Storing the same key again changes
+    /// Stores a new ingest key of a project; false if there is no such project. Storing the same key again changes
     /// nothing.
     fn create_ingest_key(
         &self,
@@ -105,36 +105,36 @@ pub trait Administration: Send + Sync {
         terms: &IngestTerms,
     ) -> Result<bool, StoreError>;
 
-    /// The newest uploads into a project that are recorded, at most `limit`, the newest first.
+    /// The newest recorded uploads into a project, at most `limit`, newest first.
     fn uploads(&self, project: ProjectId, limit: u32) -> Result<Vec<UploadEntry>, StoreError>;
 
-    /// Replaces a valid key by a new one of the same kind, owner, terms and lifetime. The replaced key works until
-    /// `until` at most. Replacing a key by the same key again changes nothing.
+    /// Replaces a valid key with a new one of the same kind, owner, terms and lifetime. The replaced key is valid until
+    /// `until` at most. Replacing a key with the same key again changes nothing.
     fn rotate_key(&self, key: KeyId, new: &NewKey, until: Timestamp) -> Result<KeyRotation, StoreError>;
 
     /// The keys of an organization and its projects, oldest first.
     fn keys(&self, organization: OrganizationId) -> Result<Vec<KeyEntry>, StoreError>;
 
-    /// Changes what lists call a key; false where there is no such key.
+    /// Changes the name of a key in lists; false if there is no such key.
     fn rename_key(&self, key: KeyId, name: &str) -> Result<bool, StoreError>;
 
-    /// Revokes a key; false where there is no such key. A revoked key keeps its first date.
+    /// Revokes a key; false if there is no such key. A revoked key keeps its first revocation date.
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Deletes a key that is revoked, or expired as of `now`.
+    /// Deletes a key that is revoked or, at `now`, expired.
     fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError>;
 
-    /// Groups a project's stored errors again, in one transaction; none if there is no such project.
+    /// Regroups a project's stored errors in one transaction; none if there is no such project.
     ///
-    /// A fingerprint without occurrences becomes an alias of the one that most of its occurrences got.
+    /// A fingerprint without occurrences becomes an alias of the fingerprint that most of its occurrences received.
     fn refingerprint(
         &self,
         project: ProjectId,
         classifier: &dyn Classifier,
     ) -> Result<Option<Refingerprinted>, StoreError>;
 
-    /// Deletes what is past each organization's retention as of `now` and records of old uploads, or only counts them. `told` hears of each step.
-    /// Finishes deletions that were killed.
+    /// Deletes results past each organization's retention as of `now` and records of old uploads, or only counts them.
+    /// `told` is called at each step. Completes deletions that were killed.
     ///
     /// Each step is its own transaction. The next call continues an interrupted one.
     fn prune(
@@ -145,22 +145,22 @@ pub trait Administration: Send + Sync {
     ) -> Result<PruneReport, StoreError>;
 }
 
-/// Why something did not get a name, or another owner.
+/// The error of naming or moving something.
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
-    /// Another one has the name.
+    /// The name is taken.
     #[error(
         "there is already {what} named {name:?}, with the id {id}; give another name, or rename that one"
     )]
     Taken {
-        /// The kind of thing that has the name, with its article.
+        /// The kind of the thing with the name, with its article.
         what: &'static str,
         /// The name.
         name: String,
-        /// The id of the one that has the name.
+        /// The id of the thing with the name.
         id: String,
     },
-    /// The thing to be named, or its owner, does not exist.
+    /// The thing, or its new owner, does not exist.
     #[error("there is no such {0}; it may have been deleted meanwhile")]
     Missing(&'static str),
     /// The store failed.
@@ -174,7 +174,7 @@ pub enum NameError {
 pub struct DeletionReport {
     /// Projects.
     pub projects: u64,
-    /// Logical runs.
+    /// Runs.
     pub runs: u64,
     /// Results of tests in them.
     pub results: u64,
@@ -193,12 +193,12 @@ impl DeletionReport {
     }
 }
 
-/// Hidden organizations and projects that are still partly stored, because their deletion was killed. Oldest first.
+/// Hidden organizations and projects that are still partly stored because their deletion was killed. Oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnfinishedDeletions {
     /// Organizations.
     pub organizations: Vec<Organization>,
-    /// Projects, those of these organizations included.
+    /// Projects, including those of these organizations.
     pub projects: Vec<ProjectEntry>,
 }
 
@@ -207,29 +207,29 @@ pub struct UnfinishedDeletions {
 pub enum KeyDeletion {
     /// It was deleted.
     Deleted,
-    /// It still works, so it stays.
+    /// It is still valid, so it was not deleted.
     StillValid,
     /// There is no such key.
     Missing,
 }
 
-/// What became of a key that was to be replaced.
+/// The result of replacing a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRotation {
-    /// A new key has its place.
+    /// A new key replaces it.
     Rotated {
-        /// When the replaced key ceases to work.
+        /// The expiry of the replaced key.
         former_expires_at: Timestamp,
-        /// When the new key ceases to work; none for a key that works until it is revoked.
+        /// The expiry of the new key; none for a key that is valid until it is revoked.
         expires_at: Option<Timestamp>,
     },
-    /// It is revoked or expired, so nothing has its place.
+    /// It is revoked or expired, so it was not replaced.
     NotValid,
     /// There is no such key.
     Missing,
 }
 
-/// A change of a project's configuration; a field that is none stays unchanged.
+/// A change of a project's configuration. A field without a value stays unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectChange {
     /// The new stable branch.
@@ -240,7 +240,7 @@ pub struct ProjectChange {
     pub pr_comments: Option<bool>,
 }
 
-/// How far pruning has come.
+/// The progress of pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneStep<'a> {
     /// Runs of a project were deleted.
@@ -249,14 +249,14 @@ pub enum PruneStep<'a> {
         project: &'a str,
         /// Runs deleted so far.
         done: u64,
-        /// Runs that are to go.
+        /// Runs to delete.
         of: u64,
     },
     /// Whole periods were dropped with their results.
     Periods {
         /// Periods dropped so far.
         done: u64,
-        /// Periods that are to go.
+        /// Periods to drop.
         of: u64,
     },
 }
@@ -265,15 +265,15 @@ pub enum PruneStep<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PruneReport {
-    /// The projects of which something was deleted, or would be.
+    /// The projects with deleted data, or data to delete.
     pub projects: Vec<Pruned>,
-    /// Logical runs that were stored before.
+    /// The number of runs before pruning.
     pub runs_stored: u64,
-    /// Periods that were dropped whole, or would be: their runs are past every plan's retention.
+    /// Periods that were dropped as a whole, or would be. Their runs are past every plan's retention.
     pub periods: u64,
-    /// Periods that were in use all the time and are left for the next call. Their results are not visible.
+    /// Periods that were busy and remain for the next call. Their results are not visible.
     pub periods_left: u64,
-    /// Organizations and projects whose killed deletion was finished, or would be.
+    /// Organizations and projects whose killed deletion was completed, or would be.
     pub deletions_finished: u64,
     /// Records of uploads that are older than 90 days.
     pub uploads: u64,
@@ -287,24 +287,24 @@ pub struct Pruned {
     pub project_id: ProjectId,
     /// Its name.
     pub project: String,
-    /// Logical runs.
+    /// Runs.
     pub runs: u64,
     /// Results of tests in them.
     pub results: u64,
 }
 
-/// The result of grouping a project's errors again.
+/// The result of regrouping a project's errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refingerprinted {
-    /// Failed attempts looked at.
+    /// Failed attempts that were checked.
     pub attempts: u64,
-    /// Those that got another fingerprint.
+    /// Failed attempts with a new fingerprint.
     pub changed: u64,
-    /// Signatures before.
+    /// The number of signatures before.
     pub signatures_before: u64,
-    /// Signatures after.
+    /// The number of signatures after.
     pub signatures_after: u64,
-    /// Former fingerprints that now answer for another signature.
+    /// Former fingerprints that are now aliases of another signature.
     pub renamed: u64,
 }

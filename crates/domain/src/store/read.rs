@@ -27,16 +27,16 @@ use crate::{
 
 /// The reads of the API. Every method below `project` takes the [`Project`] that only `project` returns.
 pub trait Store: Send + Sync {
-    /// Whether the store answers and has the schema that this program expects.
+    /// Checks that the store answers and has the schema that this program expects.
     fn ready(&self) -> Result<(), StoreError>;
 
-    /// The connections as they are now, without waiting for one.
+    /// The current numbers of connections. It does not wait for one.
     fn connections(&self) -> Connections;
 
-    /// The read key of this hash, whatever its state. Ingest keys are not found.
+    /// The read key of this hash in any state. It does not find ingest keys.
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
 
-    /// Notes that a key was used on the day of `now`.
+    /// Records the use of a key on the day of `now`.
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError>;
 
     /// The caller's projects, oldest first.
@@ -48,19 +48,19 @@ pub trait Store: Send + Sync {
     /// The project's configuration.
     fn settings(&self, project: &Project) -> Result<Settings, StoreError>;
 
-    /// Every branch with a visible run, in case-insensitive alphabetical order; branches that differ only in case by
-    /// code point. If there are too many, those with the newest runs.
+    /// Every branch with a visible run, in case-insensitive alphabetical order. Branches that differ only in case are
+    /// ordered by code point. If there are too many, those with the newest runs are returned.
     fn branches(&self, project: &Project) -> Result<Branches, StoreError>;
 
     /// One page of the runs list.
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError>;
 
-    /// The logical run that this id, or the id of any of its shards, names.
+    /// The run with this id. The id of any of its shards also identifies it.
     ///
-    /// Of a very long run only the first tests are read; [`Self::run_part`] reads the others.
+    /// For a very long run, only the first tests are read. [`Self::run_part`] reads the others.
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError>;
 
-    /// The next tests of a run, in a separate transaction; none if the run changed since the first were read.
+    /// The next tests of a run, in a separate transaction; none if the run changed since the first read.
     fn run_part(
         &self,
         project: &Project,
@@ -68,8 +68,8 @@ pub trait Store: Send + Sync {
         part: &RunPart,
     ) -> Result<Option<Vec<TestEntry>>, StoreError>;
 
-    /// The attempts of a test in a run; none where there is no such run. The candidates of an ambiguous name are
-    /// the files that have it in this run.
+    /// The attempts of a test in a run; none if there is no such run. The candidates of an ambiguous name are the files
+    /// that have it in this run.
     fn attempts(
         &self,
         project: &Project,
@@ -77,7 +77,7 @@ pub trait Store: Send + Sync {
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError>;
 
-    /// How a test ended in the runs of a period. Of a very long history only the newest occurrences are read;
+    /// The results of a test in the runs of a period. For a very long history, only the newest occurrences are read.
     /// [`Self::history_part`] reads the others.
     fn history(
         &self,
@@ -86,7 +86,7 @@ pub trait Store: Send + Sync {
         window: &Window,
     ) -> Result<TestLookup<TestHistory>, StoreError>;
 
-    /// The next occurrences of a history, as they are stored now, and the rest.
+    /// The next occurrences of a history in their current state, and the rest.
     fn history_part(
         &self,
         project: &Project,
@@ -96,7 +96,7 @@ pub trait Store: Send + Sync {
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;
 
-    /// An error signature over a period, or over everything visible where it did not occur in the period.
+    /// An error signature over a period, or over everything visible if it did not occur in the period.
     fn signature(
         &self,
         project: &Project,
@@ -107,8 +107,8 @@ pub trait Store: Send + Sync {
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
 
-    /// How often these signatures occurred day by day in a period, in the same order, on all branches or on one. An unknown
-    /// fingerprint occurred never.
+    /// The daily occurrences of these signatures in a period, in the same order, on all branches or on one. An unknown
+    /// fingerprint has no occurrences.
     fn signature_days(
         &self,
         project: &Project,
@@ -117,7 +117,7 @@ pub trait Store: Send + Sync {
         branch: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError>;
 
-    /// The signatures that a test showed most in a period, at most 20.
+    /// The most frequent signatures of a test in a period, at most 20.
     fn test_signatures(
         &self,
         project: &Project,
@@ -125,16 +125,16 @@ pub trait Store: Send + Sync {
         window: &Window,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError>;
 
-    /// Runs several reads over one state of the store. [`in_snapshot`] is the form with a result.
+    /// Runs several reads over one state of the store. [`in_snapshot`] returns a result.
     ///
-    /// `work` runs again where the connection turns out to be dead, so it must have no effect beyond its last result.
+    /// If the connection is broken, `work` runs again, so its effects must be limited to its last result.
     fn with_snapshot(&self, project: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError>;
 }
 
 /// Work on a [`Snapshot`].
 pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreError> + 'a;
 
-/// One state of a project, for answers that take several reads. An error of a read must be returned as it is.
+/// One state of a project, for answers that need several reads. An error of a read must be returned unchanged.
 pub trait Snapshot {
     /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
@@ -142,10 +142,10 @@ pub trait Snapshot {
     /// The names of these tests, in the same order.
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
 
-    /// The logical run that this id, or the id of any of its shards, names.
+    /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;
 
-    /// How these tests ended in a run, in the same order.
+    /// The final results of these tests in a run, in the same order.
     fn final_statuses(
         &mut self,
         run: &FailedRun,
@@ -161,17 +161,17 @@ pub trait Snapshot {
         to: Timestamp,
     ) -> Result<WindowErrors, StoreError>;
 
-    /// The stored verdicts on these tests in short, in the same order; none where none was stored yet.
+    /// The stored verdicts on these tests in short form, in the same order; none for a test without one.
     fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError>;
 
-    /// The number of a test among those with a visible result.
+    /// The number of a test with a visible result.
     fn test_ordinal(&mut self, test: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError>;
 
-    /// The numbers of the error signatures with these fingerprints, as [`WindowErrors`] has them.
+    /// The numbers of the error signatures with these fingerprints, as used in [`WindowErrors`].
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError>;
 
-    /// The tests that an error signature hit in runs that started within `from..=to`, with the signature's title; none where
-    /// it hit no test.
+    /// The tests with occurrences of an error signature in runs that started within `from..=to`, with the signature's
+    /// title; none without an occurrence.
     fn tests_with_signature(
         &mut self,
         fingerprint: &str,
@@ -179,18 +179,18 @@ pub trait Snapshot {
         to: Timestamp,
     ) -> Result<Option<SignatureHits>, StoreError>;
 
-    /// What is known of a report that is not stored, or stored already: its run, its tests, its error signatures.
+    /// The stored facts about a report that may or may not be stored: its run, its tests, its error signatures.
     fn recognise(
         &mut self,
         recording: &Recording,
         rules: RecordingRules,
     ) -> Result<RecognisedReport, StoreError>;
 
-    /// How these tests ended in these runs, in the same order.
+    /// The results of these tests in these runs, in the same order.
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError>;
 }
 
-/// The result of several reads over one state of a project. `work` keeps to what [`Store::with_snapshot`] says.
+/// The result of several reads over one state of a project. The rules of [`Store::with_snapshot`] apply to `work`.
 pub fn in_snapshot<T>(
     store: &(impl Store + ?Sized),
     project: &Project,
@@ -207,44 +207,45 @@ pub fn in_snapshot<T>(
     })
 }
 
-/// What a project knows of a report.
+/// The stored facts about a report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecognisedReport {
-    /// Number and start of the logical run that the report belongs to, where it is stored.
+    /// Number and start of the report's run, if it is stored.
     pub run: Option<(i32, Timestamp)>,
-    /// The number that the next new run gets.
+    /// The number of the next new run.
     pub next_run: i32,
-    /// Each test of the report, in its order; none for a test that never ran.
+    /// The ordinal of each test of the report, in its order; none for a test that never ran.
     pub tests: Vec<Option<TestOrdinal>>,
     /// The numbers of the known error signatures, by fingerprint.
     pub signatures: HashMap<String, u32>,
-    /// When tests of the report failed first, as far as results are kept. Tests that never failed are left out.
+    /// The times of the first failures of the report's tests, within the stored results. Tests that never failed are
+    /// absent.
     pub first_failures: HashMap<TestOrdinal, Timestamp>,
 }
 
-/// A store's connections, for its operators.
+/// The numbers of a store's connections, for its operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Connections {
-    /// At work.
+    /// Busy.
     pub busy: u32,
-    /// Open and free.
+    /// Open and idle.
     pub idle: u32,
-    /// How many there may be.
+    /// The limit.
     pub most: u32,
 }
 
-/// Names the result of a test in a run.
+/// Identifies the result of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultKey {
     /// The test.
     pub test: TestOrdinal,
     /// The run's number.
     pub run_number: i32,
-    /// The run's start, by which results are stored.
+    /// The run's start. It determines where the results are stored.
     pub run_started_at: Timestamp,
 }
 
-/// How a test ended in a run.
+/// The final result of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinalResult {
     /// The final attempt's status.

@@ -11,13 +11,13 @@ use crate::{
     verdict::Judge,
 };
 
-/// Why a recording was not stored.
+/// The reason why a recording was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// There is no such project.
     #[error("no project has the id {0}; `assay project list` shows them")]
     NoProject(ProjectId),
-    /// The run is already stored with shards, or without.
+    /// The run is already stored in the other form: with or without shards.
     #[error(
         "the run {run_key:?} was already imported {}; {}",
         if *.stored_sharded { "in shards" } else { "without shards" },
@@ -29,7 +29,7 @@ pub enum RecordError {
         /// Whether the stored run has shards.
         stored_sharded: bool,
     },
-    /// Another job's report is stored where this one belongs.
+    /// Another job's report is stored in this shard.
     #[error(
         "slot taken: {} already holds a different report, of {stored}; this one is of {sender}. \
          If the jobs run different tests, give each a --suite of its own; if they run parts of one suite, give each a --shard of its own",
@@ -45,11 +45,10 @@ pub enum RecordError {
         /// The sender of this one.
         sender: Sender,
     },
-    /// The way into the store does not accept it.
+    /// The rules of the key do not accept it.
     #[error(transparent)]
     NotAllowed(#[from] RuleViolation),
-    /// The report is stored, and the verdicts could not be brought up to date. The same report again, or the next import,
-    /// does it.
+    /// The report is stored, but updating the verdicts failed. The same report again, or the next import, updates them.
     #[error("the report is stored, and its verdicts are not up to date yet: {0}")]
     NotJudged(#[source] StoreError),
     /// The store failed.
@@ -57,26 +56,26 @@ pub enum RecordError {
     Store(#[from] StoreError),
 }
 
-/// A recording that is stored.
+/// A stored recording.
 #[derive(Debug)]
 pub struct StoredRecording {
-    /// What was stored. No verdicts were judged yet.
+    /// The result of storing. It has no verdicts yet.
     pub imported: Imported,
     /// The judgement that is due, if any.
     pub due: Option<DueJudgement>,
 }
 
-/// A judgement that is due after a recording was stored. Only the store that made it knows what is in it.
+/// A judgement that is due after a recording was stored. Its content is opaque to all but its store.
 #[derive(Debug)]
 pub struct DueJudgement(Box<dyn Any + Send + Sync>);
 
 impl DueJudgement {
-    /// A judgement with what the store must know to make it.
+    /// A judgement with the store's own data for it.
     pub fn new(details: impl Any + Send + Sync) -> Self {
         Self(Box::new(details))
     }
 
-    /// What the store put in.
+    /// The store's data.
     pub fn details<T: Any>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }
@@ -84,10 +83,10 @@ impl DueJudgement {
 
 /// The writes of an import.
 pub trait Recorder: Send + Sync {
-    /// Stores a recording and brings everything derived up to date but the verdicts, in one transaction: whole or not at all.
+    /// Stores a recording and updates all derived data except verdicts, in one transaction.
     ///
-    /// A shard that is already stored is replaced, unless another job sent it; the same content again changes nothing.
-    /// The same content again is accepted also where the rules would refuse a change.
+    /// A shard that is already stored is replaced, unless another job sent it. The same content again changes nothing,
+    /// and is accepted even if the rules would refuse a change.
     fn store_under(
         &self,
         project: ProjectId,
@@ -96,11 +95,11 @@ pub trait Recorder: Send + Sync {
         now: Timestamp,
     ) -> Result<StoredRecording, RecordError>;
 
-    /// Stores the verdicts of the whole project, unless another recording was stored meanwhile: the last one judges. Returns
-    /// what changed; nothing where another one judges.
+    /// Stores the verdicts of the whole project, unless another recording was stored in the meantime: only the last one
+    /// judges. Returns the changes; none if another one judges.
     fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError>;
 
-    /// Stores a recording, then judges. Verdicts may follow a moment after this returned, where another one judges.
+    /// Stores a recording, then judges. If another recording judges, the verdicts may follow after this returns.
     fn record_under(
         &self,
         project: ProjectId,
@@ -120,7 +119,7 @@ pub trait Recorder: Send + Sync {
         })
     }
 
-    /// The same without any rules.
+    /// Stores a recording without any rules, then judges.
     fn record(
         &self,
         project: ProjectId,

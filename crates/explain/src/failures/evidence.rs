@@ -1,4 +1,4 @@
-//! The runs that a sentence about a failure rests on.
+//! The runs behind a sentence about a failure.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use assay_flakiness::FailureCause;
 
 use super::{CauseEvidence, EvidenceRun, gate};
 
-/// Runs named in the evidence of a failure.
+/// Most runs in the evidence of a failure.
 const NAMED: usize = 20;
 
 /// The runs behind the sentence of a failure.
@@ -39,7 +39,7 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
     }
 }
 
-/// Adds the runs that speak for a cause, and returns how many there are.
+/// Adds the runs that support a cause, and returns their number.
 fn add(cause: Cause, failure: &FailureCause, named: &mut Vec<(usize, EvidenceWord)>) -> u32 {
     let facts = &failure.facts;
     let one = |place: Option<usize>, says: EvidenceWord, named: &mut Vec<(usize, EvidenceWord)>| {
@@ -74,8 +74,8 @@ fn add(cause: Cause, failure: &FailureCause, named: &mut Vec<(usize, EvidenceWor
     }
 }
 
-/// In how many runs off the branch of a failure its test ran, until that failure. For a failure on the stable branch, all runs
-/// before it count.
+/// The number of runs on other branches in which the test ran before its failure. For a failure on the stable branch,
+/// all earlier runs count.
 pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
     let Some(here) = history.runs.get(failure.execution) else {
         return 0;

@@ -9,11 +9,11 @@ use assay_domain::{
 use assay_flakiness::{FailureCause, Probabilities};
 use serde::Serialize;
 
-/// A cause less probable than this is called unclear.
+/// A cause below this probability is `unclear`.
 const CLEAR: f64 = 0.6;
-/// Below this probability of a breakage of its own a run passes.
+/// A run passes if the probability that its branch broke a test is below this.
 const PASSES_BELOW: f64 = 0.05;
-/// From this probability on it is blocked.
+/// A run is blocked from this probability on.
 const BLOCKS_FROM: f64 = 0.9;
 
 /// The action for a run with failures.
@@ -26,7 +26,7 @@ pub struct Gate {
     /// P(this branch broke at least one of the failed tests).
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub mine: f64,
-    /// The failed tests by cause; those that recovered are left out.
+    /// The failed tests by cause, without recovered tests.
     pub by_cause: ByCause,
 }
 
@@ -34,9 +34,9 @@ pub struct Gate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ByCause {
-    /// The test failed of itself.
+    /// The test is flaky.
     pub flake: u32,
-    /// A bad run, or a change outside of the code.
+    /// A mass failure, or a change outside of the code.
     pub environment: u32,
     /// Broken before this branch.
     pub broken_before: u32,
@@ -44,7 +44,7 @@ pub struct ByCause {
     pub earlier_on_branch: u32,
     /// Broken by this revision.
     pub this_change: u32,
-    /// No cause is likely enough.
+    /// No cause is probable enough.
     pub unclear: u32,
 }
 
@@ -62,7 +62,8 @@ impl ByCause {
     }
 }
 
-/// The gate of one run. A test that failed on several variants counts once, with its most probable breakage.
+/// The gate of one run. A test that failed in several variants counts once, with the highest probability that the
+/// branch broke it.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
     for failure in causes.into_iter().filter(|failure| !failure.recovered) {

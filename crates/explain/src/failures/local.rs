@@ -1,4 +1,4 @@
-//! Failures of a run that is not stored, such as one on a developer's machine, judged by the stored runs.
+//! Explains the failures of a run that is not stored, such as one on a developer's machine, from the stored runs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,9 +17,9 @@ use assay_domain::{
 };
 use assay_flakiness::Diagnose;
 
-use super::{Explained, ExplainedFailure, Gate, SignatureNumbers, gate, texts};
+use super::{ExplainedFailure, Gate, SignatureNumbers, UnpagedFailures, gate, texts};
 
-/// The number of the run that is not stored. Stored runs have smaller ones.
+/// The number of the unstored run. All stored runs have smaller numbers.
 const NUMBER: i32 = i32::MAX;
 /// The id of the unstored run.
 const LOCAL: &str = "local";
@@ -38,20 +38,20 @@ pub struct LocalRun {
 /// A test that failed in a run that is not stored.
 #[derive(Debug, Clone)]
 pub struct LocalFailure {
-    /// Which test.
+    /// The test.
     pub test: TestSelector,
-    /// The class of its error, where its message is known.
+    /// The class of its error, if its message is known.
     pub error: Option<ErrorClass>,
-    /// How often it was tried and failed, at least 1.
+    /// The number of failed attempts, at least 1.
     pub attempts: u32,
 }
 
 /// The result of the look-up and of the judgement.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct LocalFailures {
     /// The action for the failures of known tests.
     pub gate: Gate,
-    /// The failures of the tests that are known, those most probably of this change first.
+    /// The failures of known tests. The failures that this change most probably caused come first.
     pub failures: Vec<ExplainedFailure>,
     /// The tests without a stored result.
     pub unknown: Vec<TestSelector>,
@@ -66,7 +66,7 @@ pub fn local_failures(
     project: &Project,
     local: &LocalRun,
     now: Timestamp,
-) -> Result<Looked, StoreError> {
+) -> Result<LocalFailures, StoreError> {
     in_snapshot(store, project, |snapshot| {
         let mut known: BTreeMap<TestOrdinal, &LocalFailure> = BTreeMap::new();
         let (mut unknown, mut ambiguous) = (Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ pub fn local_failures(
         for failure in &mut failures {
             failure.evidence.leave_out(LOCAL);
         }
-        Ok(Looked {
+        Ok(LocalFailures {
             gate,
             failures,
             unknown,
@@ -101,7 +101,7 @@ fn explained(
     branch: Option<&str>,
     known: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
-) -> Result<Explained, StoreError> {
+) -> Result<UnpagedFailures, StoreError> {
     let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
     let stored = snapshot.observations(from, to)?;
     let tests: Vec<TestOrdinal> = known.keys().copied().collect();
@@ -121,7 +121,7 @@ fn explained(
         attempts: known.get(&cause.test).map_or(1, |failure| failure.attempts),
     });
     let statuses = statuses.collect();
-    Explained::new(snapshot, Arc::new(history), errors, causes, statuses)
+    UnpagedFailures::new(snapshot, Arc::new(history), errors, causes, statuses)
 }
 
 /// Adds the errors of the run to those of the window. An error that was never stored gets an unused number.
@@ -147,9 +147,9 @@ fn add_texts(
     errors.tests.extend(tests);
 }
 
-/// The run as the engine sees it: an execution for each variant on which its failed tests ran last, preferably on the
-/// stable branch. All tests of that run count as executed, so that three failures of three tests are not taken for a run
-/// in which everything fails.
+/// The run as the engine sees it: one execution for each variant in which its failed tests ran last, preferably on the
+/// stable branch. All tests of that run count as executed. Otherwise three failures of three tests would look like a
+/// mass failure.
 fn executions(
     history: &History,
     branch: Option<&str>,
@@ -191,7 +191,7 @@ fn executions(
     executions
 }
 
-/// The newest execution of a test: on the stable branch, else on any.
+/// The newest execution of a test: on the stable branch, else on any branch.
 fn last_execution(history: &History, test: TestOrdinal) -> Option<&RunObservations> {
     let ran = history
         .runs

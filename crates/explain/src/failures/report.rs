@@ -1,7 +1,7 @@
-//! Why the tests of a report failed that is not stored, or about to be stored.
+//! Explains the failures of a report that is not stored yet.
 //!
-//! The report is added to the runs of the window in memory. Where its run is already stored, its tests take the place of
-//! what is stored of them, as an import would do.
+//! The report is added to the runs of the window in memory. If its run is already stored, its tests replace the stored
+//! ones, as in an import.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -23,22 +23,22 @@ use serde::Serialize;
 
 use super::{ExplainedFailure, Gate, SignatureNumbers, gate, listed_before, runs_elsewhere};
 
-/// Failures that an answer lists at most.
+/// Most failures in an answer.
 const LISTED: usize = 200;
 
 /// The failures of a report.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReportFailures {
-    /// The mode of the judgement: by the runs that started until this one.
+    /// The mode of the judgement: runs that started later do not count.
     pub mode: Knowledge,
     /// The action for the report.
     pub gate: Gate,
     /// Why the report may lack results; `None` if it is complete.
     pub incomplete: Option<String>,
-    /// How many tests failed or recovered.
+    /// The number of tests that failed or recovered.
     pub total: usize,
-    /// The first 200 of them: failed before recovered, those most probably of this branch first.
+    /// The first 200 of them: failed before recovered, then the most probable breakages of this branch first.
     pub failures: Vec<ReportFailure>,
 }
 
@@ -50,13 +50,13 @@ pub struct ReportFailure {
     /// The fields of the failures route.
     #[serde(flatten)]
     pub failure: ExplainedFailure,
-    /// Runs off this branch in which the test ran before.
+    /// The number of runs on other branches in which the test ran before.
     pub runs_elsewhere: u32,
-    /// When the test failed first, as far as results are kept.
+    /// The time of the test's first failure within the stored results.
     pub first_failed_at: Option<Timestamp>,
 }
 
-/// Explains the failures of a report by the runs that are stored.
+/// Explains the failures of a report from the stored runs.
 pub fn report_failures(
     store: &dyn Store,
     engine: &dyn Diagnose,
@@ -71,15 +71,15 @@ pub fn report_failures(
     })
 }
 
-/// The window's runs with the report among them.
+/// The runs of the window, including the report.
 struct Overlay<'r> {
     recording: &'r Recording,
     known: RecognisedReport,
-    /// The ordinals of the report's tests, those of tests that never ran behind all others.
+    /// The ordinals of the report's tests. New tests get ordinals after all stored ones.
     ordinals: Vec<TestOrdinal>,
     history: History,
     number: i32,
-    /// The report's place among the runs.
+    /// The index of the report among the runs.
     place: usize,
     window: (Timestamp, Timestamp),
 }
@@ -156,7 +156,7 @@ impl<'r> Overlay<'r> {
         let (texts, names) = self.texts(snapshot)?;
         let mut causes: Vec<FailureCause> =
             engine.causes_of_run(&self.history, &texts, self.number, Knowledge::AtTheTime, now);
-        // Other shards of the run are not of this report.
+        // Other shards of the run are not part of this report.
         causes.retain(|cause| tests.contains_key(&cause.test) && cause.execution == self.place);
         let gate = gate(&causes);
         causes.sort_by(|left, right| {
@@ -209,7 +209,7 @@ impl<'r> Overlay<'r> {
         })
     }
 
-    /// The error texts of the window, those of the report among them, and the names of the report's.
+    /// The error texts of the window and the report, and the test names of the report.
     fn texts(
         &self,
         snapshot: &mut dyn Snapshot,
@@ -266,7 +266,7 @@ impl<'r> Overlay<'r> {
     }
 }
 
-/// Takes tests out of a run.
+/// Removes tests from a run.
 fn without(observed: &mut RunObservations, tests: &[TestOrdinal]) {
     let taken: HashSet<TestOrdinal> = tests.iter().copied().collect();
     let remove = |from: &mut Bitmap| tests.iter().for_each(|test| from.remove(*test));

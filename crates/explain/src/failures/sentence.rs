@@ -1,4 +1,4 @@
-//! One sentence about the cause of a failure, with the counts that a reader can check.
+//! One sentence about the cause of a failure, with counts that a reader can check.
 
 use assay_domain::{
     cause::{Cause, Knowledge},
@@ -8,7 +8,7 @@ use assay_flakiness::{CauseFacts, FailureCause};
 
 use super::gate;
 
-/// Characters of a revision that a sentence shows.
+/// Characters of a revision in a sentence.
 const REVISION_CHARS: usize = 8;
 
 /// The sentence of a failure.
@@ -58,7 +58,7 @@ impl Words<'_> {
         self.history.runs.get(place?).map(|observed| &observed.run)
     }
 
-    /// `on main`, or nothing where no run names a branch.
+    /// `on main`, or empty if no run has a branch.
     fn on_stable(&self) -> String {
         let named = self
             .history
@@ -209,7 +209,7 @@ impl Words<'_> {
     }
 }
 
-/// How long before.
+/// The age of an event relative to the failure.
 fn ago(milliseconds: i64) -> String {
     let minutes = milliseconds / 60_000;
     let (count, unit) = match minutes {
@@ -222,7 +222,7 @@ fn ago(milliseconds: i64) -> String {
     format!("{count} {unit}{plural} before")
 }
 
-/// The beginning of a revision, as a sentence shows it.
+/// The abbreviated revision for a sentence.
 fn short(revision: &str) -> String {
     revision.chars().take(REVISION_CHARS).collect()
 }

@@ -1,8 +1,8 @@
-//! Which frames of a stack are worth reading: those of the test framework's own packages are not.
+//! Removes frames of the test framework's own packages from a stack.
 
 use std::fmt::Write as _;
 
-/// Places of test frameworks' own packages.
+/// Paths of test frameworks' packages.
 const PATHS: [&str; 21] = [
     "node_modules/@playwright/",
     "node_modules/playwright",
@@ -27,7 +27,7 @@ const PATHS: [&str; 21] = [
     "/robot/running/",
 ];
 
-/// The beginnings of their classes and functions in frames of Java, .NET and Go.
+/// Prefixes of their classes and functions in frames of Java, .NET and Go.
 const NAMES: [&str; 14] = [
     "org.junit.",
     "junit.framework.",
@@ -45,10 +45,10 @@ const NAMES: [&str; 14] = [
     "testing.(*",
 ];
 
-/// A stack without the frames of test frameworks, and with the number of those.
+/// A stack without the frames of test frameworks, with the number of removed frames.
 pub(super) fn own(stack: &str) -> String {
     let (mut kept, mut left_out) = (Vec::new(), 0);
-    // How far the frame that was left out last is indented: lines further in belong to it.
+    // The indentation of the last removed frame. Lines with more indentation belong to it.
     let mut inside = None;
     for line in stack.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -65,7 +65,7 @@ pub(super) fn own(stack: &str) -> String {
     let mut own = kept.join("\n");
     if left_out > 0 {
         let separator = if own.is_empty() { "" } else { "\n" };
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(
             own,
             "{separator}[{left_out} frame(s) of the test framework left out]"
@@ -74,7 +74,7 @@ pub(super) fn own(stack: &str) -> String {
     own
 }
 
-/// Whether a line names a place of the stack.
+/// Whether a line contains a location of the stack.
 fn is_frame(line: &str) -> bool {
     let line = line.trim_start();
     ["at ", "File \"", "from ", "#", "testing.", "created by testing."]
@@ -87,7 +87,7 @@ fn is_of_framework(line: &str) -> bool {
     let line = line.trim_start().replace('\\', "/");
     let name = line.strip_prefix("at ").unwrap_or(&line);
     let name = name.strip_prefix("created by ").unwrap_or(name);
-    // Java says the module or loader first, as in `app//org.junit.Assert.fail`.
+    // Java writes the module or loader first, as in `app//org.junit.Assert.fail`.
     let name = match name.split_once('(') {
         Some((before, _)) => before
             .rfind('/')

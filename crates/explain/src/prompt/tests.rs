@@ -277,7 +277,7 @@ fn names_are_as_they_are_stored_but_for_line_breaks() {
     }
     attempts.test.name = "one\ntwo\r\nthree\u{2028}four".to_owned();
     assert!(of_first(&attempts).contains("Test: `one\\ntwo\\r\\nthree\\u{2028}four`\n"));
-    // As long as a stored name gets.
+    // The longest stored name.
     attempts.test.name = "n".repeat(2_000);
     assert!(of_first(&attempts).contains(&format!("Test: `{}`\n", attempts.test.name)));
 }
@@ -328,7 +328,7 @@ fn escape_sequences_are_stripped() {
 }
 
 proptest! {
-    /// Whatever a report says, the only fences of the prompt that can end a quotation are ours.
+    /// For any text in a report, only our fences can end a quotation of the prompt.
     #[test]
     fn no_text_breaks_out_of_its_fence(parts in proptest::collection::vec("`{1,6}|\n|a|\r| |\u{1b}\\[0m|~~~", 0..60)) {
         let text = parts.concat();

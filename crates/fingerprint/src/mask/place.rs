@@ -1,4 +1,4 @@
-//! URLs, paths and places in files.
+//! Masks URLs, paths and locations in files.
 
 use super::{mask, word};
 
@@ -68,7 +68,7 @@ pub(super) fn url(part: &str, out: &mut String) -> usize {
 /// Writes only the file name of a file system's path, and every segment of a route or a relative path.
 pub(super) fn path(part: &str, out: &mut String) -> usize {
     let whole = part.trim_end_matches(['.', '!', '?']);
-    // A drive's colon is no line number's.
+    // The colon of a drive does not begin a line number.
     let colon = whole
         .char_indices()
         .find(|(at, c)| *c == ':' && *at > 1)

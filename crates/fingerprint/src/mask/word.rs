@@ -1,6 +1,6 @@
-//! Words, numbers and random tokens.
+//! Masks words, numbers and random tokens.
 
-/// Writes a number; a minus sign before it that is no hyphen belongs to it.
+/// Writes a number, including a minus sign that is not a hyphen.
 pub(super) fn number(part: &str, out: &mut String) -> usize {
     if out.ends_with('-') {
         let before = out.get(..out.len() - 1).and_then(|head| head.chars().next_back());
@@ -34,7 +34,7 @@ pub(super) fn first(part: &str, out: &mut String) -> usize {
     length
 }
 
-/// Hexadecimal digits: six and more with a digit among them, eight and more without.
+/// Hexadecimal digits: at least six with a digit among them, or at least eight.
 pub(super) fn is_hexadecimal(word: &str) -> bool {
     let needed = if word.bytes().any(|b| b.is_ascii_digit()) {
         6
@@ -48,7 +48,7 @@ pub(super) fn is_hexadecimal(word: &str) -> bool {
 pub(super) fn is_random(token: &str) -> bool {
     let token = token.trim_end_matches('=');
     let mut pieces = token.split(['-', '_', '+']).filter(|piece| !piece.is_empty());
-    // Known words and ids are masked separately, so that a prefix such as `tx-` stays before every id.
+    // Known words and ids are masked separately, so that a prefix such as `tx-` remains before every id.
     if pieces.any(|piece| is_plain_word(piece) || (is_hexadecimal(piece) && piece != token)) {
         return false;
     }
@@ -73,7 +73,7 @@ pub(super) fn is_random(token: &str) -> bool {
         || (digits >= 2 && capitals_only)
 }
 
-/// `session`, `Order`, `API`: three letters and more in a usual case, without a long hexadecimal run.
+/// `session`, `Order`, `API`: at least three letters in a usual case, without a long hexadecimal run.
 fn is_plain_word(piece: &str) -> bool {
     let rest = piece.bytes().skip(1);
     piece.len() >= 3
@@ -97,7 +97,7 @@ fn is_exponential(word: &str) -> bool {
     })
 }
 
-/// How often a letter follows a digit or a digit a letter.
+/// The number of changes between letters and digits.
 fn alternations(word: &str) -> usize {
     word.as_bytes()
         .windows(2)

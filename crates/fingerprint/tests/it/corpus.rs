@@ -1,5 +1,5 @@
-//! `testdata/fingerprints/corpus.json`: errors as tools wrote them. Those of one entry are one signature, with the
-//! title and category it states; those of two entries never are.
+//! `testdata/fingerprints/corpus.json`: errors as tools wrote them. Errors of one entry are one signature with the
+//! stated title and category. Errors of two entries are always different signatures.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ struct Entry {
 
 #[derive(Deserialize)]
 struct Sample {
-    /// The report that it was taken from, or the tool whose format it imitates.
+    /// The report of the error, or the tool whose format it imitates.
     from: String,
     message: Option<String>,
     stack: Option<String>,

@@ -1,4 +1,4 @@
-//! Properties of every text.
+//! Properties that hold for every text.
 
 use assay_domain::attempt::ErrorDetail;
 use assay_fingerprint::{classify, normal_form};
@@ -11,7 +11,7 @@ fn error(message: &str) -> ErrorDetail {
     }
 }
 
-/// Texts from fragments that masks match, which find faults faster than random characters.
+/// Texts from fragments that masks match. They find faults faster than random characters.
 fn hostile() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("Received: ".to_owned()),
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Errors of every language, with the parts that vary between two occurrences.
+/// Errors of every language, with parts that differ between two occurrences.
 const TEMPLATES: [&str; 20] = [
     "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: \"ready\"\nReceived: {value}",
     "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"ready\"\nReceived: {value}\nTimeout:  {ms}\n\nCall log:\n  - Expect \"toHaveText\" with timeout {ms}\n    {n} × locator resolved to <b>{n}</b>\n",
@@ -134,7 +134,7 @@ fn variable() -> impl Strategy<Value = Variable> {
         (1_000_u32..).prop_map(|n| n.to_string()),
     ];
     (
-        // Small numbers are literals where they are expected.
+        // Small numbers are literals in expectations.
         1_000_u32..,
         0x1000_0000_u64..,
         any::<[u8; 16]>(),

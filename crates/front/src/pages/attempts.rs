@@ -14,14 +14,14 @@ use crate::{
     error::FrontError,
     layout::{Page, Tab},
     links,
-    view::{View, found},
+    view::{View, single_test},
 };
 
-/// Most characters of each text of an error that the page shows.
+/// Most characters of each error text on the page.
 const TEXT_CHARS: usize = 4_000;
-/// How many errors of an attempt the page shows.
+/// Most errors per attempt on the page.
 const ERRORS: usize = 5;
-/// How many attempts the page shows.
+/// Most attempts on the page.
 const ATTEMPTS: usize = 10;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -29,7 +29,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
     let selector = view.test()?;
     let attempts = view.store.attempts(&project, id, &selector)?;
-    let attempts = found(attempts.ok_or(FrontError::RunNotFound)?)?;
+    let attempts = single_test(attempts.ok_or(FrontError::RunNotFound)?)?;
     let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
     let test = &attempts.test;
     let shown = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));

@@ -1,4 +1,4 @@
-//! `/p/{id}/errors/{fingerprint}`: one error signature, the tests and the runs that it hit.
+//! `/p/{id}/errors/{fingerprint}`: one error signature, with its tests and runs.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::{
     view::View,
 };
 
-/// How many tests and runs the page lists.
+/// Most tests and runs on the page.
 const LISTED: usize = 50;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -88,7 +88,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Occurrences of each 24 hours of the period.
+/// Occurrences per 24 hours of the period.
 fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
     let mut bars: Vec<PeriodBar> = (0..)
         .zip(&counts.days)

@@ -111,7 +111,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Occurrences day by day, the newest on the right.
+/// Occurrences per day, the newest on the right.
 fn days_of(counts: &SignatureDays) -> Markup {
     let mut oldest_first = counts.days.clone();
     oldest_first.reverse();

@@ -1,4 +1,4 @@
-//! The pages, each a function from a view to its content.
+//! The pages. Each is a function from a view to its content.
 
 mod attempts;
 mod error_signature;
@@ -18,13 +18,13 @@ use maud::{Markup, html};
 
 use crate::{error::FrontError, layout::Page, links, view::View};
 
-/// A page: the pattern of its path, and what renders it.
-pub(crate) struct Shown {
+/// A page: the pattern of its path and its render function.
+pub(crate) struct PageRoute {
     pub(crate) path: &'static str,
     pub(crate) render: fn(&View<'_>) -> Result<Answer, FrontError>,
 }
 
-/// A page's content, or the address of a better place.
+/// A page's content, or a redirect to a better address.
 pub(crate) enum Answer {
     Page(Box<Page>),
     Elsewhere(String),
@@ -36,47 +36,47 @@ impl From<Page> for Answer {
     }
 }
 
-/// Every page but those of signing in and out.
-pub(crate) static PAGES: [Shown; 9] = [
-    Shown {
+/// Every page except signing in and out.
+pub(crate) static PAGES: [PageRoute; 9] = [
+    PageRoute {
         path: "/",
         render: projects::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}",
         render: overview::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/tests",
         render: tests::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/runs",
         render: runs::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/runs/{run}",
         render: run::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/runs/{run}/test",
         render: attempts::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/test",
         render: test::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/errors",
         render: errors::render,
     },
-    Shown {
+    PageRoute {
         path: "/p/{project}/errors/{fingerprint}",
         render: error_signature::render,
     },
 ];
 
-/// Links to the same page for each file that has the asked name.
+/// Links to the same page for each file that has a test of this name.
 pub(crate) fn candidates(request: &HttpRequest, files: &CandidateFiles) -> Markup {
     let query = crate::pairs(request.query_string());
     let name = crate::value(&query, "name");
@@ -91,12 +91,12 @@ pub(crate) fn candidates(request: &HttpRequest, files: &CandidateFiles) -> Marku
     }
 }
 
-/// A moment with its age.
+/// A time with its age.
 fn when(at: Timestamp, now: Timestamp) -> Markup {
     html! { (words::time(at)) ", " span.age { (words::age(at, now)) } }
 }
 
-/// A number of a database in words.
+/// A number of the database as text.
 fn count(number: u64, noun: &str) -> String {
     words::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
@@ -105,7 +105,7 @@ fn grouped(number: u64) -> String {
     words::grouped(usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-/// Links to the pages before and after this one. `address` gives a page's.
+/// Links to the previous and the next page. `address` returns the address of a page.
 fn pager(place: &PagePlace, address: impl Fn(u64) -> String) -> Markup {
     html! {
         @if place.page_count > 1 {
@@ -118,12 +118,12 @@ fn pager(place: &PagePlace, address: impl Fn(u64) -> String) -> Markup {
     }
 }
 
-/// An option of a choice.
+/// An option of a select list.
 fn choice(value: &str, chosen: Option<&str>, shown: &str) -> Markup {
     html! { option value=(value) selected[chosen.unwrap_or_default() == value] { (shown) } }
 }
 
-/// A commit in short.
+/// An abbreviated commit.
 fn commit(sha: &str) -> Markup {
     html! { code title=(sha) { (sha.chars().take(8).collect::<String>()) } }
 }

@@ -1,4 +1,4 @@
-//! `/p/{id}`: what is wrong in a project.
+//! `/p/{id}`: the problems of a project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,11 +27,11 @@ use crate::{
     view::View,
 };
 
-/// How many tests of a group the page lists.
+/// Most tests of a group on the page.
 const TESTS: usize = 10;
-/// How many runs it draws.
+/// Most runs in the chart.
 const RUNS: usize = 40;
-/// The days over which red runs and lost time are drawn.
+/// Days in the charts of red runs and lost time.
 const DAYS: i64 = 14;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -150,7 +150,7 @@ fn headline(broken: usize, failing: usize, flaky: usize) -> String {
     format!("{} {word}{}", words::tests_are(first), others.collect::<String>())
 }
 
-/// The newest runs, each a link.
+/// The newest runs, each with a link.
 fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
     let mut shown: Vec<&RunRow> = newest_first.iter().take(RUNS).collect();
     shown.reverse();
@@ -204,11 +204,11 @@ fn about(run: &RunRow) -> String {
     )
 }
 
-/// What went wrong day by day.
+/// The failures of each day.
 struct Daily {
-    /// By days before now: runs with a failed test, and runs.
+    /// By age in days: runs with a failed test, and all runs.
     runs: BTreeMap<i64, (usize, usize)>,
-    /// By days before now: milliseconds lost.
+    /// By age in days: lost milliseconds.
     lost: BTreeMap<i64, u64>,
     lost_this_week: u64,
     lost_the_week_before: u64,
@@ -248,7 +248,7 @@ impl Daily {
         daily
     }
 
-    /// A chart of one figure a day, oldest first.
+    /// A chart of one figure per day, oldest first.
     fn chart(&self, heading: &str, summary: &str, class: &str, bar: impl Fn(i64) -> (f64, String)) -> Markup {
         let bars: Vec<PeriodBar> = (0..DAYS)
             .rev()

@@ -20,7 +20,7 @@ use crate::{
     view::View,
 };
 
-/// How many projects the page describes; of further ones it has the names.
+/// Most projects with details. Further projects have only their names.
 const DESCRIBED: usize = 20;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -87,7 +87,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// How a run ended: a run with recovered tests is one that passed on retry.
+/// The outcome of a run. A run with recovered tests counts as passed on retry.
 fn cell(run: &RunRow) -> Option<Outcome> {
     match run.status {
         Some(RunOutcome::Failed) => Some(Outcome::Failed),

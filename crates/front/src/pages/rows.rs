@@ -1,4 +1,4 @@
-//! Compact rows of tests, each a link to the test's page.
+//! Compact rows of tests, each with a link to the test's page.
 
 use assay_components::{
     figures,
@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use crate::links;
 
-/// How many runs a row draws.
+/// Most runs in a row's strip.
 const RUNS: usize = 24;
 
 /// The rows of these tests, in their order.
@@ -42,7 +42,7 @@ pub(super) fn rows(project: ProjectId, history: &History, tests: &[&(TestName, V
     }
 }
 
-/// The names of the columns.
+/// The column headings.
 pub(super) fn columns() -> Markup {
     html! {
         p.columns aria-hidden="true" {

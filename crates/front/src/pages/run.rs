@@ -1,4 +1,4 @@
-//! `/p/{id}/runs/{run}`: one run, and whose failures it has.
+//! `/p/{id}/runs/{run}`: one run, with the causes of its failures.
 
 mod failures;
 
@@ -26,14 +26,14 @@ use crate::{
     view::View,
 };
 
-/// How many errors outside of tests the page shows.
+/// Most errors outside of tests on the page.
 const REPORT_ERRORS: usize = 10;
 
-/// How many tests a page lists by file, and how many with their causes.
+/// Tests per page by file, and tests per page with causes.
 const BY_FILE: u32 = 80;
 const WITH_CAUSES: u32 = 30;
 
-/// Which tests of the run are listed.
+/// The filter for tests of the run.
 const SHOWN: [(&str, &str); 3] = [
     ("failed", "failed"),
     ("recovered", "passed on retry"),
@@ -127,20 +127,20 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Reads the tests that a first read of a long run leaves out.
+/// Reads the tests that the first read of a long run omits.
 fn read_all(view: &View<'_>, project: &Project, run: &mut RunDetail) -> Result<(), FrontError> {
     let Some(mut rest) = run.rest.take() else {
         return Ok(());
     };
     while let Some(part) = rest.parts.pop_front() {
         let tests = view.store.run_part(project, &rest, &part)?;
-        // The run was imported again meanwhile; a reload shows it as it is now.
+        // The run was imported again in the meantime. Reloading the page shows its new state.
         run.tests.extend(tests.ok_or(FrontError::Overloaded)?);
     }
     Ok(())
 }
 
-/// Where the run's repository shows what the run is of.
+/// Links from the run's commit, files and pull request to its repository.
 struct Places {
     repository: Option<Repository>,
     commit: Option<String>,
@@ -154,7 +154,7 @@ impl Places {
         }
     }
 
-    /// A commit, as a link where it has a page.
+    /// A commit, with a link if its page is known.
     fn commit(&self, sha: &str) -> Markup {
         let page = self
             .repository
@@ -163,7 +163,7 @@ impl Places {
         repository::link(page.as_deref(), &commit(sha))
     }
 
-    /// A file, as a link where it has a page.
+    /// A file, with a link if its page is known.
     fn file(&self, file: &str) -> Markup {
         let page = self
             .repository
@@ -173,7 +173,7 @@ impl Places {
         repository::link(page.as_deref(), &html! { bdi { (file) } })
     }
 
-    /// A pull request's number, as a link where it has a page.
+    /// A pull request's number, with a link if its page is known.
     fn pull_request(&self, number: i64) -> Markup {
         let page = self
             .repository
@@ -258,7 +258,7 @@ fn report_error(error: &ErrorDetail) -> Markup {
     html! { pre tabindex="0" { (shown) } }
 }
 
-/// The tests under their files. They come ordered by file.
+/// The tests, grouped by file. They are ordered by file already.
 fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry], places: &Places) -> Markup {
     let names: Vec<_> = tests
         .iter()
@@ -293,7 +293,7 @@ fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry], places: 
     }
 }
 
-/// The first line of a message that has text, bounded.
+/// The first non-blank line of a message, bounded.
 fn first_line(message: &str) -> String {
     let line = message
         .lines()

@@ -108,7 +108,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Why the list is empty, and what to do.
+/// Explains why the list is empty, and what to do.
 fn none(project: ProjectId, query: &RunQuery) -> Markup {
     let is_filtered =
         query.branch.is_some() || query.sha.is_some() || query.status.is_some() || query.position.is_some();

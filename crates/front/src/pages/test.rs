@@ -23,26 +23,26 @@ use crate::{
     error::FrontError,
     layout::{Page, Tab},
     links,
-    view::{View, found},
+    view::{View, single_test},
 };
 
-/// How many runs a strip shows.
+/// Most runs in a strip.
 const CELLS: usize = 60;
-/// How many strips the page shows.
+/// Most strips on the page.
 const STRIPS: usize = 8;
-/// How many durations it draws.
+/// Most durations in the chart.
 const DURATIONS: usize = 80;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let selector = view.test()?;
     let window = view.window()?;
-    let history = found(view.store.history(&project, &selector, &window)?)?;
+    let history = single_test(view.store.history(&project, &selector, &window)?)?;
     let verdict = match view.store.verdict(&project, &selector)? {
         TestLookup::Found(verdict) => verdict.stored,
         TestLookup::Missing | TestLookup::Ambiguous(_) => None,
     };
-    let signatures = found(view.store.test_signatures(&project, &selector, &window)?)?;
+    let signatures = single_test(view.store.test_signatures(&project, &selector, &window)?)?;
     let test = &history.test;
     let days = window.days.to_string();
     let body = html! {
@@ -125,7 +125,7 @@ fn verdict(
     }
 }
 
-/// Strips by branch, the stable one first, and by variant where there are several.
+/// Strips by branch, the stable one first, and by variant if there are several.
 fn strips(project: ProjectId, test: &TestName, history: &TestHistory) -> Markup {
     let mut branches: BTreeMap<(bool, Option<&str>), Vec<&Occurrence>> = BTreeMap::new();
     let mut variants: BTreeMap<&str, Vec<&Occurrence>> = BTreeMap::new();
@@ -166,7 +166,7 @@ fn strips(project: ProjectId, test: &TestName, history: &TestHistory) -> Markup 
     }
 }
 
-/// A strip as a list: each run in words, its shape and colour by its class.
+/// A strip as a list: each run has a text, and a class for its shape and colour.
 fn cells(project: ProjectId, test: &TestName, newest_first: &[&Occurrence]) -> Markup {
     let mut shown: Vec<&&Occurrence> = newest_first.iter().take(CELLS).collect();
     shown.reverse();
@@ -195,7 +195,7 @@ fn outcome(occurrence: &Occurrence) -> Outcome {
     }
 }
 
-/// The error signatures that the test showed in the period.
+/// The error signatures of the test in the period.
 fn errors(project: ProjectId, signatures: &[TestSignature], now: Timestamp) -> Markup {
     html! {
         @if !signatures.is_empty() {

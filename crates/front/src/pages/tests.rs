@@ -41,13 +41,13 @@ const SORTS: [(&str, &str); 5] = [
     ("name", "name"),
 ];
 
-/// How many variants the page offers to choose from.
+/// Most variants in the select list.
 const VARIANTS: usize = 100;
 
-/// Longest name of a variant, as an import cuts it.
+/// Longest name of a variant, as imports cut it.
 const VARIANT_CHARS: usize = 500;
 
-/// Which tests are listed, beside their verdicts.
+/// Filters of the list beside the verdict.
 struct Filters {
     search: Option<String>,
     file: Option<String>,
@@ -75,7 +75,7 @@ impl Filters {
         })
     }
 
-    /// As parameters of the page's address.
+    /// The filters as parameters of the page's address.
     fn parameters(&self) -> [(&'static str, Option<&str>); 6] {
         [
             ("search", self.search.as_deref()),
@@ -91,7 +91,7 @@ impl Filters {
         self.parameters().iter().any(|(_, value)| value.is_some())
     }
 
-    /// The tests that fit. `hits` are those with the error.
+    /// The tests that match. `hits` are the tests with the error.
     fn matching<'a>(
         &self,
         verdicts: &'a Verdicts,
@@ -224,7 +224,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (pager(&place, |page| address(chosen, Some(&page.to_string()))))
         }
     };
-    // The read API lists flaky and broken tests alone.
+    // The read API lists only flaky and broken tests.
     let word = chosen.filter(|word| ["flaky", "broken"].contains(word));
     let api = links::with_query(
         &format!("/projects/{}/flaky", project.id),
@@ -244,7 +244,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// The choice of a variant, where there are several.
+/// The choice of a variant, if there are several.
 fn variants(history: &History, chosen: Option<&str>) -> Markup {
     let runs = history.runs.iter();
     let all: BTreeSet<&str> = runs.map(|run| history::variant_name(&run.run.variant)).collect();
@@ -260,7 +260,8 @@ fn variants(history: &History, chosen: Option<&str>) -> Markup {
     }
 }
 
-/// What is wrong first; within a verdict the largest first, unknown last. The order is total, so that pages do not overlap.
+/// Orders by verdict, the worst first; within a verdict by figure, the largest first, unknown last. The order is total,
+/// so that pages do not overlap.
 fn compare(
     sort: &str,
     (left_name, left): &(TestName, Verdict),
@@ -280,7 +281,7 @@ fn compare(
             .cmp(&rank(right))
             .then_with(|| r.time_lost_ms.cmp(&l.time_lost_ms)),
     };
-    // Ties are ordered as those of the API's flaky list.
+    // Ties have the order of the API's flaky list.
     by_figure
         .then_with(|| r.flake_score.total_cmp(&l.flake_score))
         .then_with(|| left_name.cmp(right_name))

@@ -1,9 +1,10 @@
-//! The bytes that stand for a recording, over which its content hash is computed.
+//! Encodes a recording as bytes for its content hash.
 //!
-//! A number has 8 bytes, a text its length and its bytes, an optional value a byte that says whether it follows, a list its
-//! length and its elements. So no two recordings have the same bytes. Words are those of the database.
+//! A number takes 8 bytes. A text has its length first, a list its number of elements, and an optional value a byte
+//! that marks whether it is present. Two different recordings therefore never have the same bytes. Words are those of
+//! the database.
 //!
-//! Every struct is taken apart whole: a new field does not compile until it has its place here, and a new
+//! Every struct is destructured in full: a new field does not compile until it is encoded here and has a new
 //! [`CONTENT_VERSION`].
 
 use assay_domain::{
@@ -14,9 +15,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-/// Encodes everything that a store would keep of a recording, piece by piece.
+/// Encodes all stored parts of a recording, piece by piece.
 ///
-/// The sender does not count: any job may send the same report. Of the times the caller says which count.
+/// The sender is left out, since any job may send the same report. The caller chooses which times to include.
 pub(super) fn encode(
     recording: &Recording,
     started_at: Option<Timestamp>,
@@ -111,7 +112,7 @@ impl Encoder<'_> {
             pull_request_title,
             ci_provider,
             suite,
-            // Where the run can be seen is not what it contains; stored hashes stay those of the same content.
+            // The address of the CI run is not content. Without it, stored hashes stay valid.
             run_url: _,
         } = context;
         for text in [branch, commit_sha, commit_message, author_name, tested_revision] {

@@ -1,8 +1,8 @@
-//! The content hash of programs before [`assay_domain::recording::CONTENT_VERSION`] 2: 32 bytes over the debug form.
+//! The content hash before [`assay_domain::recording::CONTENT_VERSION`] 2: 32 bytes over the debug form.
 //!
-//! Only comparisons with hashes that those programs stored use it. A test holds one such hash: where a change of a type's
-//! debug form breaks that test, spell the form of before out here. Delete this module once no retention reaches back to
-//! such programs.
+//! It is used only to compare with hashes that older programs stored. A test holds one such hash. If a change of a
+//! type's debug form breaks that test, write the old form out here. Delete this module when no retention reaches back
+//! to such programs.
 
 use std::fmt::{self, Write as _};
 
@@ -12,7 +12,7 @@ use assay_domain::{
 };
 use sha2::{Digest as _, Sha256};
 
-/// The hash that a program of before would have stored.
+/// The hash that an older program would have stored.
 pub(super) fn hash_of(
     recording: &Recording,
     started_at: Option<Timestamp>,
@@ -36,7 +36,7 @@ pub(super) fn hash_of(
     hash.0.finalize().into()
 }
 
-/// The debug form of a context before it had the page of the CI run.
+/// The debug form of a context before it had the address of the CI run.
 struct FormerContext<'a>(&'a RunContext);
 
 impl fmt::Debug for FormerContext<'_> {

@@ -1,4 +1,4 @@
-//! What tells one content from another.
+//! Identifies the content of files and recordings.
 
 mod encoding;
 mod former;
@@ -11,17 +11,17 @@ use assay_domain::{recording::Recording, timestamp::Timestamp};
 use assay_reports::SourceFile;
 use sha2::{Digest as _, Sha256};
 
-/// What counts of an import's files once they are read.
+/// The properties of an import's files that count after reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The run key that their content makes.
+    /// The run key made from their content.
     pub(crate) key: String,
-    /// When the newest was last written, where known.
+    /// The time of the newest file's last change, if known.
     pub(crate) modified: Option<Timestamp>,
 }
 
 impl Files {
-    /// Sums up files.
+    /// Computes the properties of files.
     pub fn of(files: &[SourceFile]) -> Self {
         Self {
             key: key_of(files),
@@ -30,8 +30,8 @@ impl Files {
     }
 }
 
-/// The run key of files without one: for a single file the SHA-256 that `sha256sum` prints, for several that of
-/// their sorted sums, so that the order in which they are named does not matter.
+/// The run key of files without one: for a single file the SHA-256 that `sha256sum` prints, for several files that of
+/// their sorted sums. The order of the files does not matter.
 fn key_of(files: &[SourceFile]) -> String {
     let mut sums: Vec<[u8; 32]> = files
         .iter()
@@ -50,10 +50,10 @@ fn key_of(files: &[SourceFile]) -> String {
     key
 }
 
-/// Stores the hashes of everything that a store would keep of a recording in it.
+/// Computes the content hashes of a recording and stores them in it.
 ///
-/// A start that was taken from the clock or the file's time counts for nothing: the same report imported again an
-/// hour later is still the same.
+/// A start from the clock or the file's time is left out: the same report imported again an hour later has the same
+/// content.
 pub(crate) fn sum_up(recording: &mut Recording, repeatable_start: bool) {
     let start = repeatable_start.then_some(recording.started_at);
     let duration = recording

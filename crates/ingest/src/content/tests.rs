@@ -123,7 +123,7 @@ fn full() -> Recording {
     }
 }
 
-/// Where this fails, imports no longer recognise what is stored: the encoding changed, and needs another version.
+/// If this fails, imports no longer recognize stored content: the encoding changed and needs another version.
 #[test]
 fn a_recording_keeps_its_hash() {
     let mut recording = full();
@@ -134,7 +134,7 @@ fn a_recording_keeps_its_hash() {
     );
 }
 
-/// The hash was computed by the program of before. See the module `former`.
+/// An older program computed this hash. See the module `former`.
 #[test]
 fn a_recording_keeps_the_hash_that_former_programs_stored() {
     let mut recording = full();
@@ -364,7 +364,7 @@ proptest! {
     #[test]
     fn every_field_counts(recording in recordings(), (field, edit) in select(EDITS.as_slice())) {
         let (mut before, mut after) = (recording.clone(), recording);
-        // An edit of a test needs one on both sides.
+        // Editing a test needs one on both sides.
         if field.starts_with("test") || field.starts_with("attempt") || field.starts_with("an execution") {
             first_test(&mut before);
             first_test(&mut after);
@@ -374,7 +374,7 @@ proptest! {
         prop_assert!(!left.starts_with(&right) && !right.starts_with(&left), "{field}");
     }
 
-    /// No encoding is the beginning of another's either, which mixed-up lengths would show first.
+    /// No encoding is a prefix of another, which would reveal a missing length.
     #[test]
     fn no_two_different_recordings_share_an_encoding(one in recordings(), other in recordings()) {
         let (left, right) = (encoded(&one), encoded(&other));
@@ -382,7 +382,7 @@ proptest! {
         prop_assert_eq!(&left, &encoded(&one));
     }
 
-    /// What says that a text follows may also be part of a text, which only lengths tell apart.
+    /// The byte that marks a text may also be part of a text. Only lengths distinguish the two.
     #[test]
     fn text_that_moves_to_the_next_field_is_another_content(one in ".{0,3}", other in ".{0,3}", recording in recordings()) {
         let with = |branch: String, commit_sha: Option<String>| {

@@ -50,7 +50,7 @@ fn limits(unpacked_bytes: u64) -> Limits {
 
 #[test]
 fn files_and_fields_come_out_as_they_went_in_under_every_coding() {
-    // Longer than a piece, and with what looks like a boundary.
+    // Longer than a piece, and contains text like a boundary.
     let long = b"\r\n--assay-tes\r\n--".repeat(10_000);
     let packed = gzip(&long);
     let body = multipart(&[

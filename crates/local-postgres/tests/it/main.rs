@@ -13,7 +13,7 @@ use std::{
 use assay_local_postgres::{Cluster, ClusterError, Durability, Settings};
 use tempfile::TempDir;
 
-/// A folder that the user of Postgres may reach, whoever runs the tests.
+/// A folder that the user of Postgres can reach, for any user that runs the tests.
 fn folder() -> TempDir {
     let dir = tempfile::Builder::new()
         .prefix("assay-cluster-")
@@ -33,7 +33,7 @@ fn settings(durability: Durability) -> Settings {
     }
 }
 
-/// Whether the process runs. A zombie does not.
+/// Whether the process is running. A zombie is not.
 fn alive(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}/cwd")).read_link().is_ok()
 }
@@ -72,7 +72,7 @@ fn is_made_once_used_by_many_and_stopped_by_the_last() {
     );
     let pid = clusters.first().unwrap().pid();
     let count = clusters.len();
-    // The starter leaves first or in the middle. Only the last one stops the cluster.
+    // The program that started the cluster leaves first or in the middle. Only the last program stops the cluster.
     for (index, cluster) in clusters.into_iter().enumerate() {
         assert_eq!(cluster.pid(), pid);
         cluster.stop().unwrap();
@@ -101,7 +101,7 @@ fn starts_again_after_a_kill_and_beside_the_id_of_another_process() {
     let base = second.base().to_path_buf();
     kill_hard(second.pid());
 
-    // As after a reboot or in a new container, the recorded id belongs to another program.
+    // After a reboot or in a new container, the recorded id may belong to another program.
     let pid_file = base.join("postgres/data/postmaster.pid");
     let recorded = fs::read_to_string(&pid_file).unwrap();
     let (_, rest) = recorded.split_once('\n').unwrap();
@@ -170,7 +170,7 @@ fn a_folder_that_is_named_and_does_not_do_is_told_and_no_other_taken() {
     fs::set_permissions(bin.join("postgres"), fs::Permissions::from_mode(0o755)).unwrap();
     let error = refused(&bin);
     assert!(error.contains("holds Postgres 9,"), "{error}");
-    // As a variable that is set to nothing.
+    // The variable is set but empty.
     assert!(Cluster::start(&dir.path().join("data"), &named(Path::new(""))).is_ok());
 }
 
@@ -188,7 +188,7 @@ fn a_folder_that_the_servers_user_cannot_reach_gets_a_stand_in() {
     }
 }
 
-/// The rights of a file or folder.
+/// The permissions of a file or folder.
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
@@ -207,7 +207,7 @@ fn a_new_folder_and_its_files_are_closed_to_other_users_and_ignored_by_git() {
     }
     assert_eq!(fs::read_to_string(base.join(".gitignore")).unwrap(), "*\n");
 
-    // As an earlier version left them.
+    // An earlier version left them like this.
     fs::set_permissions(&base, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(base.join("start.lock"), fs::Permissions::from_mode(0o644)).unwrap();
     Cluster::start(&base, &settings(Durability::Ephemeral))

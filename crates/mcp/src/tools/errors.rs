@@ -1,4 +1,4 @@
-//! `list_errors`: error signatures of a period, and one with the tests and runs that it hits.
+//! `list_errors`: the error signatures of a period, or one signature with its tests and runs.
 
 use assay_domain::{
     page::PerPage,
@@ -12,7 +12,7 @@ use super::{Call, FURTHEST_PAGE, Properties};
 use crate::{budget::Draft, error::ToolError};
 
 const CATEGORIES: &str = "assertion, timeout, element, network, crash, setup, other";
-/// Tests and runs of one signature that are shown.
+/// Most tests and runs of one signature in an answer.
 const SHOWN: usize = 20;
 
 pub(super) fn properties() -> Properties {
@@ -71,7 +71,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .next(further.then(|| arguments.next_page("list_errors", page))))
 }
 
-/// One signature with the tests and the newest runs that it hits.
+/// One signature with its tests and its newest runs.
 fn one(call: &Call<'_>, project: &Project, fingerprint: &str, window: &Window) -> Result<Draft, ToolError> {
     let found = call
         .store

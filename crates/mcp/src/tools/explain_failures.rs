@@ -1,4 +1,4 @@
-//! `explain_failures`: whose the failures of a run are, stored or local.
+//! `explain_failures`: the causes of a run's failures, for a stored or a local run.
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
@@ -12,7 +12,7 @@ use assay_domain::{
     test::{FileSelector, TestSelector},
 };
 use assay_explain::failures::{
-    ExplainedFailure, FailuresQuery, Gate, LocalFailure, LocalRun, Looked, RunFailures, combined,
+    ExplainedFailure, FailuresQuery, Gate, LocalFailure, LocalFailures, LocalRun, RunFailures, combined,
     local_failures, run_failures,
 };
 use assay_fingerprint::Fingerprinter;
@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 use super::{Call, Properties};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
-/// Failures of a run that are read: all of them.
+/// Most failures of a run: all of them.
 const FAILURES: u32 = u32::MAX;
-/// Suites of a commit that are read.
+/// Most suites of a commit.
 const SUITES: usize = 10;
 /// Most failures of a local run in one call.
 const LOCAL_FAILURES: usize = 100;
@@ -138,7 +138,7 @@ fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailur
     })
 }
 
-/// The runs that the call names: one by its id, else the newest of each suite of the newest commit that matches.
+/// The runs in the arguments: one run by its id, or the newest run of each suite of the newest matching commit.
 fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<String>)>, ToolError> {
     let arguments = &call.arguments;
     let (run, sha, branch) = (arguments.text("run")?, call.commit()?, arguments.text("branch")?);
@@ -236,7 +236,7 @@ fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
     })
 }
 
-/// A probability with three digits, which is more than the model knows.
+/// A probability with three digits. More digits would exceed the model's precision.
 fn rounded(probability: f64) -> Value {
     json!((probability * 1_000.0).round() / 1_000.0)
 }
@@ -256,7 +256,7 @@ fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<D
         branch: call.arguments.text("branch")?,
         failures,
     };
-    let Looked {
+    let LocalFailures {
         gate: of_known,
         failures,
         unknown,
@@ -282,7 +282,7 @@ fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<D
         ))
 }
 
-/// The list, or null where it is empty.
+/// The list, or null if it is empty.
 fn some(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { list.into() }
 }

@@ -1,4 +1,4 @@
-//! `explain_test`: the verdict on one test, and what it rests on.
+//! `explain_test`: the verdict on one test, with its evidence.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use serde_json::{Map, Value, json};
 use super::{Call, Properties};
 use crate::{budget::Draft, error::ToolError};
 
-/// Outcomes of a branch that are shown, the newest.
+/// Most outcomes per branch, newest first.
 const OUTCOMES: usize = 60;
-/// Branches whose outcomes are shown.
+/// Most branches with outcomes.
 const BRANCHES: usize = 12;
-/// Failures that are shown, the newest.
+/// Most failures, newest first.
 const FAILURES: usize = 3;
 
 pub(super) fn properties() -> Properties {
@@ -81,17 +81,17 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         ))
 }
 
-/// The verdict on the test of this name, else on the only one whose name contains it.
-fn verdict(call: &Call<'_>, project: &Project, asked: &TestSelector) -> Result<TestVerdict, ToolError> {
-    let lookup = call.store.verdict(project, asked)?;
+/// The verdict on the test of this name, or on the only test whose name contains it.
+fn verdict(call: &Call<'_>, project: &Project, selector: &TestSelector) -> Result<TestVerdict, ToolError> {
+    let lookup = call.store.verdict(project, selector)?;
     if !matches!(lookup, TestLookup::Missing) {
-        return call.found(project, asked, lookup);
+        return call.single_test(project, selector, lookup);
     }
-    let names = call.tests_with(project, &asked.name)?;
+    let names = call.tests_with(project, &selector.name)?;
     match names.as_slice() {
         [] => Err(ToolError::new(format!(
             "No test of the project {:?} has a name that contains {:?} and ran in the last {ENGINE_WINDOW_DAYS} days.",
-            project.name, asked.name
+            project.name, selector.name
         ))
         .with_call(json!({"tool": "list_runs", "arguments": {}}))),
         [only] => {
@@ -100,12 +100,12 @@ fn verdict(call: &Call<'_>, project: &Project, asked: &TestSelector) -> Result<T
                 file: FileSelector::Exactly(only.file_path.clone()),
             };
             let lookup = call.store.verdict(project, &selector)?;
-            call.found(project, &selector, lookup)
+            call.single_test(project, &selector, lookup)
         }
         several => Err(ToolError::new(format!(
             "{} tests have a name that contains {:?}.",
             several.len(),
-            asked.name
+            selector.name
         ))
         .with_candidates(several.iter().map(|test| test.name.clone()).collect())),
     }
@@ -154,12 +154,12 @@ fn signal(signal: &SignalEvidence) -> Value {
     })
 }
 
-/// The run of the period in which the test failed first.
+/// The run of the test's first failure in the period.
 fn first_failure(occurrence: &Occurrence) -> Value {
     json!({"number": occurrence.run_number, "branch": occurrence.branch, "startedAt": occurrence.started_at})
 }
 
-/// An error of the test in the period, with counts.
+/// An error of the test in the period, with its counts.
 fn signature(signature: &TestSignature) -> Value {
     json!({
         "fingerprint": signature.fingerprint,
@@ -170,7 +170,7 @@ fn signature(signature: &TestSignature) -> Value {
     })
 }
 
-/// The outcomes of each branch, the newest last; the branches with the newest runs.
+/// The outcomes of the branches with the newest runs, the newest outcome last.
 fn outcomes(newest_first: &[Occurrence]) -> Value {
     let mut order: Vec<&str> = Vec::new();
     let mut branches: BTreeMap<&str, String> = BTreeMap::new();

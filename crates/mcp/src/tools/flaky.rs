@@ -1,4 +1,4 @@
-//! `list_flaky`: flaky and broken tests, judged now.
+//! `list_flaky`: flaky and broken tests, judged at the time of the call.
 
 use assay_domain::{
     page::PerPage,

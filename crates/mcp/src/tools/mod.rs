@@ -1,12 +1,12 @@
-//! The tools: their descriptions, and one file for what each answers.
+//! The list of tools with their descriptions. Each tool has its own file.
 
-mod asked;
 mod errors;
 mod explain_failures;
 mod explain_test;
 mod flaky;
 mod project;
 mod runs;
+mod selection;
 mod show_failure;
 
 use std::ops::RangeInclusive;
@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
-/// The pages that may be asked for.
+/// The range of page numbers.
 const FURTHEST_PAGE: RangeInclusive<i64> = 1..=100_000;
 
-/// One call of a tool by a caller whose key is good.
+/// One call of a tool by an authenticated caller.
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a Directory,
@@ -31,7 +31,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: Arguments,
 }
 
-/// Arguments of a tool and the JSON schema of each.
+/// A tool's arguments, each with its JSON schema.
 type Properties = Vec<(&'static str, Value)>;
 
 /// One tool.
@@ -43,7 +43,7 @@ pub(crate) struct ToolEntry {
     answer: fn(&Call<'_>) -> Result<Draft, ToolError>,
 }
 
-/// All tools, in the order in which they are listed.
+/// All tools in the order of the list.
 pub(crate) const TOOLS: [ToolEntry; 6] = [
     ToolEntry {
         name: "explain_failures",
@@ -109,7 +109,7 @@ impl ToolEntry {
             .collect()
     }
 
-    /// The properties of the schema: the tool's own and those that all tools share.
+    /// The properties of the schema: the tool's own and the shared ones.
     pub(crate) fn properties(&self) -> Map<String, Value> {
         let shared = [
             (

@@ -1,4 +1,4 @@
-//! The project that a call is about.
+//! Selects the project of a call.
 
 use assay_domain::{
     id::ProjectId,
@@ -9,7 +9,7 @@ use super::Call;
 use crate::error::ToolError;
 
 impl Call<'_> {
-    /// The project that the call names, or the only one that the key sees.
+    /// The project in the arguments, or the key's only project.
     pub(super) fn project(&self) -> Result<Project, ToolError> {
         match self.project_if_one()? {
             Ok(project) => Ok(project),
@@ -25,7 +25,7 @@ impl Call<'_> {
         }
     }
 
-    /// The same, with the projects that the key sees where the call names none and there is not exactly one.
+    /// The same, together with the key's projects if the call names none and there is not exactly one.
     pub(super) fn project_if_one(&self) -> Result<Result<Project, Vec<ProjectEntry>>, ToolError> {
         let named = self.arguments.text("project")?;
         if let Some(id) = named.as_ref().and_then(|text| text.parse::<ProjectId>().ok())

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Call, Properties};
 use crate::{budget::Draft, error::ToolError};
 
-/// Runs that are listed unless the call says otherwise.
+/// Number of runs unless the call sets it.
 const RUNS: i64 = 10;
 
 pub(super) fn properties() -> Properties {
@@ -65,7 +65,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .entries("runs", runs))
 }
 
-/// One run, in a line.
+/// One run as one line.
 fn run(run: &RunRow) -> Value {
     let shards = run.shards.map(|shards| match shards.expected {
         Some(expected) => format!("{} of {expected}", shards.received),

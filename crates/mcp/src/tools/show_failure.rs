@@ -34,7 +34,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         ToolError::new("There is no such run in this project.")
             .with_call(json!({"tool": "list_runs", "arguments": {}}))
     })?;
-    let found = call.found(&project, &selector, found)?;
+    let found = call.single_test(&project, &selector, found)?;
     let numbered: Vec<_> = (1_i64..).zip(&found.attempts).collect();
     let shown = numbered
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         attempt.status.is_failure() && chosen.is_none_or(|chosen| chosen == *number)
     });
     let explained = failure_of(call.store, call.engine, &project, &found, call.now)?;
-    // Quotes and line breaks take two bytes in JSON, and the attempts need room beside the prompt.
+    // Quotes and line breaks take two bytes in JSON, and the attempts need space beside the prompt.
     let room = call.arguments.max_bytes()? / 2;
     let prompt = last_failed.and_then(|(_, attempt)| {
         prompt::of_size(&project.name, &found, attempt, explained.as_ref(), call.now, room)

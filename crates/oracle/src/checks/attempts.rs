@@ -11,7 +11,7 @@ use crate::{
     world::{Attempt, Fault, MENDED_CLASS, Run, Stored, is_failure},
 };
 
-/// Every test that did not simply pass, and some that did, in every visible run.
+/// Checks every test that did not simply pass, and some that did, in every visible run.
 pub fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
     for (number, run) in oracle::visible(scene.project, scene.organization.plan, scene.now)
         .iter()
@@ -98,7 +98,7 @@ fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &
             tally.same(&format!("{what}.location"), &got["location"], &Value::Null);
         }
     }
-    // Only the first error of a report comes in parts; what the others' parts are is the reader's guess.
+    // A report has only the first error in parts. The reader must guess the parts of the others.
     if first && !fault.bare {
         tally.same(
             &format!("{what}.stack"),
@@ -139,13 +139,13 @@ fn prompt(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, test: &
         );
     }
     for part in parts {
-        // A name is quoted as it is stored, but for its line breaks.
+        // A name is quoted as stored, with escaped line breaks.
         let first = part.lines().next().unwrap_or_default();
         tally.that(prompt.contains(first), || {
             format!("{what}.copyPrompt does not say {first:?}: {prompt:?}")
         });
     }
-    // No quoted text can end its own quotation, and none is quoted without bound.
+    // No quoted text can end its own quotation, and every quotation is bounded.
     let inside = attempt
         .faults
         .iter()

@@ -15,7 +15,7 @@ use crate::{
     texts::folded,
 };
 
-/// The list in every order, filter and page, and against the stored verdicts.
+/// Checks the list in every order, filter and page, and against the stored verdicts.
 pub fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
     let base = scene.path(&["flaky"]);
     let judged: Vec<&(String, Option<String>)> = verdicts
@@ -114,7 +114,7 @@ fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdict
         }),
     );
     let Some(stored) = verdicts.get(&test) else { return };
-    // A stored verdict and the live one differ by the time between them alone.
+    // A stored verdict differs from the live one only by the time between them.
     for field in [
         "status",
         "statusReason",
@@ -185,7 +185,7 @@ fn orders(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
     ] {
         let query = format!("{}?sort={sort}", scene.path(&["flaky"]));
         let sorted = everything(tally, scene, &query, sort, entries.len());
-        // Unknown figures come last; equals by score, then name, then file.
+        // Unknown figures come last. Equal ones are ordered by score, then name, then file.
         let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
         let rank = |entry: &Value| (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry));
         for pair in sorted.windows(2) {
@@ -288,7 +288,7 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
             format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
         });
     }
-    // The list takes no period: an unknown parameter is ignored.
+    // The list has no period: an unknown parameter is ignored.
     let answer = scene.client.get(&format!("{base}?days=8"));
     tally.same("GET flaky?days=8", &answer.status, &200);
 }

@@ -11,7 +11,7 @@ use crate::{
     world::{Run, Stored},
 };
 
-/// Every visible run in every field, by its own id and by each of its shards' ids.
+/// Checks every field of every visible run, by its own id and by each of its shards' ids.
 pub fn run_details(tally: &mut Tally, scene: &mut Scene<'_>) {
     for run in oracle::visible(scene.project, scene.organization.plan, scene.now) {
         run_detail(tally, scene, run);
@@ -73,21 +73,21 @@ pub fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
     }
 }
 
-/// Whether a message keeps its last line break is nobody's business.
+/// The last line break of a message may be kept or dropped.
 fn trim_ends(entry: &mut Value) {
     if let Some(text) = entry["errorMessage"].as_str().map(|text| text.trim().to_owned()) {
         entry["errorMessage"] = Value::String(text);
     }
 }
 
-/// A class has one fingerprint, and no two classes the same.
+/// A class has one fingerprint, and two classes have different ones.
 fn learn(tally: &mut Tally, scene: &mut Scene<'_>, test: &Stored, entry: &Value) {
     if let (Some(class), Some(fingerprint)) = (oracle::class(test.last()), entry["fingerprint"].as_str()) {
         note(tally, scene, class, fingerprint);
     }
 }
 
-/// Notes a fingerprint that the product gave to a class.
+/// Records the product's fingerprint of a class.
 pub fn note(tally: &mut Tally, scene: &mut Scene<'_>, class: &str, fingerprint: &str) {
     let shaped = (1..=128).contains(&fingerprint.len())
         && fingerprint

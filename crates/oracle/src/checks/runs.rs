@@ -10,7 +10,7 @@ use crate::{
     world::Run,
 };
 
-/// Which runs are asked for.
+/// The filters of a request.
 #[derive(Clone, Default)]
 struct Filter {
     days: Option<i64>,
@@ -52,7 +52,7 @@ impl Filter {
     }
 }
 
-/// Every filter alone and some together, each walked from end to end and back.
+/// Checks filters alone and together. Each list is walked from end to end and back.
 pub fn runs(tally: &mut Tally, scene: &Scene<'_>) {
     let all = oracle::visible(scene.project, scene.organization.plan, scene.now);
     let mut filters = vec![Filter::default()];
@@ -121,7 +121,7 @@ pub fn runs(tally: &mut Tally, scene: &Scene<'_>) {
     refusals(tally, scene);
 }
 
-/// A cursor holds a position, not the filters that it was found under.
+/// A cursor is only a position. It works with other filters, too.
 fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
     let base = scene.path(&["runs"]);
     let recent = oracle::within(scene.project, 30, scene.now);
@@ -148,7 +148,7 @@ fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
             &Some(count as u64),
         );
     }
-    // Forms write a space as a plus.
+    // Forms write a space as a plus sign.
     for branch in all
         .iter()
         .filter_map(|run| run.branch.as_ref())
@@ -227,7 +227,7 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
         };
         path = format!("{first}&cursor={next}");
     }
-    // And back: newest first there too.
+    // The way back is also newest first.
     for page in pages.iter().rev().skip(1) {
         let Some(cursor) = backwards else { break };
         let path = format!("{first}&cursor={cursor}&direction=prev");
@@ -276,7 +276,7 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
             });
         }
     }
-    // Exactly as long as is allowed.
+    // The longest permitted text.
     let answer = scene.get(tally, &format!("{base}?branch={}", "y".repeat(200)));
     tally.same("a branch of 200 characters", &answer["total"].as_i64(), &Some(0));
     let answer = scene.get(tally, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
@@ -288,7 +288,7 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
     periods(tally, scene, &base);
 }
 
-/// `days` has a code of its own, on every route that takes it.
+/// `days` has its own error code on every route that has it.
 pub fn periods(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     let mut bad = vec![
         "days=8",

@@ -11,7 +11,7 @@ use crate::{
     texts::folded,
 };
 
-/// The configuration, and nothing secret in it.
+/// Checks the configuration, which must contain no secret.
 pub fn settings(tally: &mut Tally, scene: &Scene<'_>) {
     let path = scene.path(&["settings"]);
     let answer = scene.get(tally, &path);
@@ -54,7 +54,7 @@ pub fn settings(tally: &mut Tally, scene: &Scene<'_>) {
     });
 }
 
-/// Every branch with a visible run, in alphabetical order without regard to case.
+/// Every branch with a visible run, in alphabetical order ignoring case.
 pub fn branches(tally: &mut Tally, scene: &Scene<'_>) {
     let path = scene.path(&["branches"]);
     let answer = scene.get(tally, &path);

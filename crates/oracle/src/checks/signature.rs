@@ -1,4 +1,4 @@
-//! `GET /projects/{projectId}/errors/{fingerprint}`, and what the list shares with it.
+//! `GET /projects/{projectId}/errors/{fingerprint}`, and the checks that the list shares with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{
     world::MENDED_CLASS,
 };
 
-/// What kind of failure an error may be.
+/// The kinds of errors.
 pub(super) const CATEGORIES: [&str; 7] = [
     "assertion",
     "timeout",
@@ -23,7 +23,7 @@ pub(super) const CATEGORIES: [&str; 7] = [
     "other",
 ];
 
-/// One signature over one period.
+/// Checks one signature over one period.
 pub(super) fn detail(
     tally: &mut Tally,
     scene: &Scene<'_>,
@@ -187,7 +187,7 @@ pub(super) fn signature(
     })
 }
 
-/// The fields of which only the order of equals is open.
+/// The fields in which the order of equal entries is unspecified.
 pub(super) fn figures(tally: &mut Tally, what: &str, got: &Value, class: &str, counted: &[Occurrence<'_>]) {
     let category = got["category"].as_str().unwrap_or_default();
     tally.that(CATEGORIES.contains(&category), || {

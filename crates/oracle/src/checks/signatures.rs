@@ -20,7 +20,7 @@ use crate::{
     world::{MENDED_CLASS, is_failure},
 };
 
-/// The list in every order, filter and page, then every signature over every period.
+/// Checks the list in every order, filter and page, then every signature over every period.
 pub fn signatures(tally: &mut Tally, scene: &mut Scene<'_>) {
     for days in scene.periods() {
         list(tally, scene, days);
@@ -30,7 +30,7 @@ pub fn signatures(tally: &mut Tally, scene: &mut Scene<'_>) {
     let all = by_class(oracle::occurrences(&visible));
     for (class, stored) in &all {
         let Some(fingerprint) = scene.fingerprints.get(class).cloned() else {
-            // It occurred only in runs that no period of the list reaches.
+            // It occurred only in runs outside of the list's periods.
             continue;
         };
         for days in scene.periods() {
@@ -67,7 +67,7 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     let counted = by_class(oracle::occurrences(&runs));
     let base = scene.path(&["errors"]);
     let entries = everything(tally, scene, &format!("{base}?days={days}"), counted.len());
-    // Each entry shows the beginning of its latest text, by which its class is known.
+    // Each entry shows the beginning of its latest text, which identifies its class.
     let classes: BTreeMap<String, String> = counted
         .values()
         .flatten()
@@ -130,7 +130,7 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     filters(tally, scene, days, &entries, &counted);
 }
 
-/// The whole list, from pages of ten, of twenty-five and of fifty, which must agree.
+/// The whole list, read in pages of ten, twenty-five and fifty, which must agree.
 fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, total: usize) -> Vec<Value> {
     let mut kept: Option<Vec<Value>> = None;
     for per_page in [50, 25, 10] {

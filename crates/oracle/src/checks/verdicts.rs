@@ -13,7 +13,7 @@ use crate::{
     world::{Run, Stored, is_failure},
 };
 
-/// Verdicts by test name and file, as the status route told them.
+/// Verdicts of the status route by test name and file.
 pub type Verdicts = BTreeMap<(String, Option<String>), Value>;
 
 /// The signals of the contract and of the engine's description.
@@ -31,19 +31,19 @@ const SIGNALS: [&str; 11] = [
     "resolved",
 ];
 
-/// What can be counted by hand from a test's results in the engine's window.
+/// Figures that can be counted from a test's results in the engine's window.
 pub struct Figures {
     pub runs: Vec<(i64, Stored)>,
     pub failing: usize,
-    /// None where no attempt told a duration.
+    /// None if no attempt reported a duration.
     pub time_lost: Option<i64>,
     pub streak: usize,
-    /// None where two runs share a revision: their order is the engine's affair.
+    /// None if two runs share a revision: the engine defines their order.
     pub flip_rate: Option<f64>,
     pub last: Option<(Value, String)>,
 }
 
-/// Counts them.
+/// Counts the figures.
 pub fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figures {
     let project = scene.project;
     let window: Vec<(&Run, Stored)> = oracle::within(project, 14, scene.now)
@@ -122,7 +122,7 @@ fn flip_rate(window: &[(&Run, Stored)]) -> Option<f64> {
     })
 }
 
-/// The stored verdict of every visible test, checked against what can be counted.
+/// Checks the stored verdict of every visible test against the counted figures.
 pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>) -> Verdicts {
     let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
     let mut all = Verdicts::new();
@@ -161,7 +161,7 @@ fn verdict(
         &json!({
             "project": {"id": scene.project.id, "name": scene.project.name},
             "test": {"name": name, "filePath": file},
-            // Whether skips alone make a verdict is open.
+            // The specification does not define whether skips alone lead to a verdict.
             "awaitingFirstWrite": if in_window && !judged { json!(BOOL) } else { json!(!in_window) },
             "statusReason": ANY,
             "evidence": ANY,
@@ -262,10 +262,10 @@ fn numbers(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
     });
 }
 
-/// What no reading of the figures can call otherwise.
+/// Checks conclusions that follow from the figures in any interpretation.
 fn clear_cut(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
     let status = answer["status"].as_str().unwrap_or_default();
-    // A run in which nearly everything failed is no evidence of anything.
+    // A run in which nearly everything failed is not evidence.
     let dropped = answer["evidence"]["runsDropped"].as_u64().unwrap_or_default() as usize;
     let count = figures.runs.len() - dropped.min(figures.runs.len());
     let recovered = figures.runs.iter().filter(|(_, test)| test.recovered()).count();
@@ -277,7 +277,7 @@ fn clear_cut(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
             &expected,
         );
     }
-    // Without reruns the order of revisions is that of time.
+    // Without reruns, revisions are in the order of time.
     if figures.streak > 0 && figures.flip_rate.is_some() && dropped == 0 {
         tally.that(["failing", "flaky", "broken"].contains(&status), || {
             format!("{what}: {status} though its newest run failed")

@@ -9,7 +9,7 @@ use assay_oracle::{
     world::{Plan, Way},
 };
 
-/// A project that knows nothing of the other projects' tests and errors.
+/// A project without any data of the other projects' tests and errors.
 fn empty(product: &Product) -> Scene<'_> {
     let organization = &product.world[0];
     let project = organization
@@ -19,7 +19,7 @@ fn empty(product: &Product) -> Scene<'_> {
     product.scene(organization, project)
 }
 
-/// What the details of its runs tell of a project: which error has which fingerprint.
+/// The fingerprint of each error of a project, from the details of its runs.
 fn learn(tally: &mut Tally, scene: &mut Scene<'_>) {
     checks::run_detail::run_details(tally, scene);
 }

@@ -1,4 +1,4 @@
-//! Keys, limits, imports in every way, and what changes what is shown.
+//! Keys, limits, all ways of importing, and changes of visibility.
 
 use assay_oracle::{
     Product, badinput, caching, checks, commands, keys, lifetimes, limit, names, oracle, paging, providers,

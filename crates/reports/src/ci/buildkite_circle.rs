@@ -7,7 +7,7 @@ pub(super) fn circle(read: &mut Reading<'_>) {
     read.commit(&["CIRCLE_SHA1"]);
     read.pull_request(&["CIRCLE_PR_NUMBER"], &[]);
     if read.found.context.pull_request_number.is_none() {
-        // The address of the pull request; its number alone is set on forks only.
+        // The address of the pull request. The number alone is set on forks only.
         let address = read.get("CIRCLE_PULL_REQUEST").unwrap_or_default();
         let number = address
             .trim_end_matches('/')
@@ -24,7 +24,7 @@ pub(super) fn circle(read: &mut Reading<'_>) {
     read.job(&["CIRCLE_JOB"]);
     read.shard("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0);
     let root = read.get("CIRCLE_WORKING_DIRECTORY");
-    // Written as `~/project`; reports hold the whole path.
+    // The variable holds `~/project`; reports hold the full path.
     let home = read.get("HOME").unwrap_or_default();
     read.found.workspace_root = root.map(|root| match root.strip_prefix('~') {
         Some(rest) if !home.is_empty() => format!("{}{rest}", home.trim_end_matches('/')),
@@ -46,18 +46,18 @@ pub(super) fn buildkite(read: &mut Reading<'_>) {
     if let (Some(source), Some(target)) = (source, target)
         && source != target
     {
-        // A setting of the pipeline does the same.
+        // A pipeline setting has the same effect.
         read.branch_is_of_fork(&source.0);
     }
     read.commit(&["BUILDKITE_COMMIT"]);
-    // Reads `false` where there is none.
+    // The variable is `false` without a pull request.
     read.pull_request(&["BUILDKITE_PULL_REQUEST"], &[]);
     own_commit_is_tested(read, "BUILDKITE_COMMIT");
     read.found.context.commit_message = read.first("commitMessage", &["BUILDKITE_MESSAGE"]);
     read.found.context.author_name = read.first("authorName", &["BUILDKITE_BUILD_AUTHOR"]);
     read.run(&["BUILDKITE_BUILD_ID"]);
     read.attempt("BUILDKITE_RETRY_COUNT", 0);
-    // The same for all jobs of a matrix; a job that is run again has another id, and another attempt.
+    // All jobs of a matrix share this value. A job that runs again gets another id and another attempt.
     read.job(&["BUILDKITE_STEP_KEY"]);
     read.found.runner = read.get("BUILDKITE_JOB_ID");
     read.shard("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0);
@@ -65,7 +65,7 @@ pub(super) fn buildkite(read: &mut Reading<'_>) {
     read.found.context.run_url = read.get("BUILDKITE_BUILD_URL");
 }
 
-/// These services check the head out, never a merge of it.
+/// These services check out the head commit, never a merge of it.
 fn own_commit_is_tested(read: &mut Reading<'_>, variable: &'static str) {
     if read.found.context.pull_request_number.is_some() && read.found.context.commit_sha.is_some() {
         read.found.context.tested_revision = read.found.context.commit_sha.clone();

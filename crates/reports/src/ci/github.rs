@@ -1,4 +1,4 @@
-//! GitHub Actions, which keeps half of what is wanted in the event file.
+//! GitHub Actions, which keeps half of the context in the event file.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
     read.commit(&["GITHUB_SHA"]);
     read.run(&["GITHUB_RUN_ID"]);
     read.attempt("GITHUB_RUN_ATTEMPT", 1);
-    // The same for all jobs of a matrix.
+    // All jobs of a matrix share this value.
     read.job(&["GITHUB_JOB"]);
     read.found.runner = read.get("RUNNER_NAME");
     read.root(&["GITHUB_WORKSPACE"]);
@@ -41,7 +41,7 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
     }
 }
 
-/// The event's name decides what in its file belongs to the commit under test.
+/// The event's name decides which fields of its file describe the commit under test.
 fn from_event(read: &mut Reading<'_>, event: &Value) {
     const FILE: &str = "GITHUB_EVENT_PATH";
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(text::title);
@@ -57,7 +57,7 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
         fork = owner_of_fork(event, "/pull_request/head/repo", "/pull_request/base/repo");
         notes.extend(["testedRevision", "pullRequestTitle", "pullRequestNumber"]);
     } else if event.pointer("/workflow_run/head_sha").is_some() {
-        // The variables are those of the default branch; what ran is in the event.
+        // The variables describe the default branch; the event names the tested commit.
         context.commit_sha = text("/workflow_run/head_sha");
         context.tested_revision = None;
         context.branch = text("/workflow_run/head_branch").or_else(|| context.branch.take());
@@ -85,10 +85,10 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
     if let Some(owner) = fork {
         read.branch_is_of_fork(owner);
     }
-    // On `pull_request_target` the commit is the base's: what a checkout of the head tests is the tested revision.
+    // On `pull_request_target` the commit is the base's. A checkout of the head tests the head's revision.
 }
 
-/// The owner of the repository that the code is from, where it is another one than that of the workflow.
+/// The owner of the repository that the code is from, if it differs from the workflow's repository.
 fn owner_of_fork<'a>(event: &'a Value, head: &str, base: &str) -> Option<&'a str> {
     let name = |path: &str| event.pointer(path)?.get("full_name")?.as_str();
     let (head, base) = (name(head)?, name(base)?);

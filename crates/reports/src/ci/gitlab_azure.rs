@@ -20,7 +20,7 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
     read.commit(&["CI_COMMIT_SHA"]);
     read.pull_request(&["CI_MERGE_REQUEST_IID"], &["CI_MERGE_REQUEST_TITLE"]);
     if read.found.context.pull_request_number.is_some() {
-        // Empty in a plain merge request pipeline, which tests the head itself.
+        // The variable is empty in a plain merge request pipeline, which tests the head itself.
         let head = read.first(
             "testedRevision",
             &["CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"],
@@ -37,7 +37,8 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
     read.shard("CI_NODE_INDEX", "CI_NODE_TOTAL", 1);
     read.job(&["CI_JOB_NAME"]);
     if read.found.shard.is_some() {
-        // Parallel jobs are `rspec 1/3` or `rspec: [ruby, linux]`: parts of one suite, which has the name before that.
+        // Parallel jobs are named `rspec 1/3` or `rspec: [ruby, linux]`. They are parts of one suite, named by the text
+        // before that.
         let group = read.get("CI_JOB_GROUP_NAME");
         read.found.context.suite = group.or_else(|| read.found.job.as_deref().map(group_name));
     }
@@ -86,13 +87,13 @@ pub(super) fn azure(read: &mut Reading<'_>) {
     read.run(&["BUILD_BUILDID"]);
     read.attempt("SYSTEM_JOBATTEMPT", 1);
     read.shard("SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1);
-    // The phase is what the pipeline's file calls a job. The job is one of its copies, `__default` where there is one only.
+    // The phase is the job of the pipeline's file. The job is one of its copies, `__default` if there is only one.
     if read.found.shard.is_some() || read.get("SYSTEM_JOBNAME").is_none_or(|name| name == "__default") {
         read.job(&["SYSTEM_PHASENAME", "SYSTEM_JOBNAME"]);
     } else {
         read.job(&["SYSTEM_JOBNAME"]);
     }
-    // An attempt of a job has an id of its own.
+    // Each attempt of a job has its own id.
     read.found.runner = read.get("SYSTEM_JOBID");
     read.root(&["BUILD_SOURCESDIRECTORY"]);
     if let (Some(server), Some(project), Some(build)) = (

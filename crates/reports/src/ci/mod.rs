@@ -1,7 +1,7 @@
 //! Reads the context of a run from CI's environment variables.
 //!
-//! Pure: the caller hands over a look-up of variables and one of the event file. Every value that is taken names its
-//! source, so that a program can say why a run is on the branch that it is on.
+//! Pure: the caller passes a look-up of variables and one of the event file. Every value is returned with its source,
+//! so that a program can explain why a run has its branch.
 
 mod buildkite_circle;
 mod github;
@@ -18,30 +18,30 @@ use crate::text;
 /// The context that a CI environment gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CiContext {
-    /// The CI service; none outside of CI.
+    /// The CI service. `None` outside of CI.
     pub provider: Option<CiProvider>,
     /// The run's context.
     pub context: RunContext,
-    /// What all shards of one logical run share: provider, run id and attempt. The suite's name is not part of it.
+    /// The value that all shards of one run share: provider, run id and attempt, without the suite's name.
     pub run_key: Option<String>,
-    /// Which attempt of the CI run this is, from 1, where the service counts them.
+    /// The attempt of the CI run, from 1, where the service counts attempts.
     pub attempt: Option<u32>,
-    /// The job's name. It is the suite, too, where that is not said otherwise.
+    /// The job's name. It is also the suite unless the caller names one.
     pub job: Option<String>,
-    /// What tells jobs of one name apart, as those of a matrix: the machine, or the job's own id. None where the name is
-    /// unique in a build, so that a job which is run again may replace its report.
+    /// Distinguishes jobs of one name, such as those of a matrix: the machine, or the job's own id. `None` where the
+    /// name is unique in a build, so that a repeated job may replace its report.
     pub runner: Option<String>,
-    /// The job's place among its parallel siblings. A report's own shard goes before it.
+    /// The job's place among its parallel siblings. A shard in the report takes precedence.
     pub shard: Option<ShardIndex>,
     /// The checkout's root.
     pub workspace_root: Option<String>,
-    /// Which variable each value came from: (value, variable), such as (`branch`, `GITHUB_HEAD_REF`).
+    /// The variable of each value: (value, variable), such as (`branch`, `GITHUB_HEAD_REF`).
     pub sources: Vec<(&'static str, &'static str)>,
 }
 
-/// Reads the environment of whichever CI service it is of; empty outside of CI.
+/// Reads the variables of the CI service; empty outside of CI.
 ///
-/// `var` looks a variable up; `event_file` reads the file of that path, which GitHub Actions names.
+/// `var` looks a variable up. `event_file` reads the file at a path; GitHub Actions names that path.
 pub fn detect(
     var: &dyn Fn(&str) -> Option<String>,
     event_file: &dyn Fn(&str) -> Option<Vec<u8>>,
@@ -77,7 +77,7 @@ pub fn detect(
         read.begin(CiProvider::Jenkins, "JENKINS_URL");
         others::jenkins(&mut read);
     } else if set("CI") {
-        // Some service that is not known: nothing it says can be relied on.
+        // An unknown service: the meaning of its variables is not known.
         read.begin(CiProvider::Other, "CI");
     }
     read.finish()
@@ -92,7 +92,7 @@ fn owner_and_name(address: &str) -> Option<(String, String)> {
     Some((owner.to_owned(), name.to_owned()))
 }
 
-/// An environment while it is read.
+/// Reads one environment.
 struct Reading<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,
     found: CiContext,
@@ -122,7 +122,7 @@ impl Reading<'_> {
         self.found.sources.push((value, variable));
     }
 
-    /// A variable's value; empty ones are not set.
+    /// A variable's value. An empty variable counts as not set.
     fn get(&self, variable: &str) -> Option<String> {
         (self.var)(variable)
             .as_deref()
@@ -130,7 +130,7 @@ impl Reading<'_> {
             .and_then(text::title)
     }
 
-    /// The first of the variables that is set, noted as the source of a value.
+    /// The first of the variables that is set; it is recorded as the source of the value.
     fn first(&mut self, value: &'static str, variables: &[&'static str]) -> Option<String> {
         let (variable, found) = variables.iter().find_map(|name| Some((*name, self.get(name)?)))?;
         self.note(value, variable);
@@ -154,8 +154,8 @@ impl Reading<'_> {
         });
     }
 
-    /// Names the branch of a pull request's fork `owner:branch`, as the services show it. The fork's own `main` is not the
-    /// stable branch, and no branch may have a colon in its name.
+    /// Names the branch of a pull request's fork `owner:branch`, as the services show it. A fork's `main` is not the
+    /// stable branch, and no branch name may contain a colon.
     fn branch_is_of_fork(&mut self, owner: &str) {
         if let Some(branch) = self.found.context.branch.as_mut()
             && !branch.contains(':')
@@ -181,7 +181,7 @@ impl Reading<'_> {
         self.run_id = self.first("runKey", variables);
     }
 
-    /// The job's name, which is the suite as well.
+    /// The job's name, which is also the suite.
     fn job(&mut self, variables: &[&'static str]) {
         self.found.job = self.first("suite", variables);
         self.found.context.suite.clone_from(&self.found.job);
@@ -191,7 +191,7 @@ impl Reading<'_> {
         self.found.workspace_root = self.first("root", variables);
     }
 
-    /// The attempt, counted by the service from `base`.
+    /// The attempt. The service counts attempts from `base`.
     fn attempt(&mut self, variable: &'static str, base: i64) {
         let attempt = self.number("attempt", &[variable]);
         self.found.attempt = attempt
@@ -199,7 +199,7 @@ impl Reading<'_> {
             .filter(|number| *number > 0);
     }
 
-    /// The shard, counted by the service from `base`; a single job is no shard.
+    /// The shard. The service counts shards from `base`; a single job is not a shard.
     fn shard(&mut self, index: &'static str, total: &'static str, base: i64) {
         let number = |name: &str| self.get(name).and_then(|text| text.parse::<i64>().ok());
         let (Some(at), Some(of)) = (number(index), number(total)) else {

@@ -8,12 +8,12 @@ pub(super) fn jenkins(read: &mut Reading<'_>) {
     if let Some(fork) = read.get("CHANGE_FORK") {
         read.branch_is_of_fork(fork.split('/').next().unwrap_or(&fork));
     }
-    // Jenkins may be configured to build a merge of the pull request. No variable names its head.
+    // Jenkins can be configured to build a merge of the pull request. No variable names its head.
     read.commit(&["GIT_COMMIT"]);
     read.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
     read.run(&["BUILD_TAG"]);
     read.job(&["STAGE_NAME"]);
-    // The cells of a matrix have stages of one name.
+    // The cells of a matrix share one stage name.
     read.found.runner = match (read.get("NODE_NAME"), read.get("EXECUTOR_NUMBER")) {
         (Some(node), Some(executor)) => Some(format!("{node} #{executor}")),
         (node, _) => node,
@@ -27,14 +27,14 @@ pub(super) fn bitbucket(read: &mut Reading<'_>) {
     read.commit(&["BITBUCKET_COMMIT"]);
     read.pull_request(&["BITBUCKET_PR_ID"], &[]);
     read.run(&["BITBUCKET_PIPELINE_UUID", "BITBUCKET_BUILD_NUMBER"]);
-    // Steps have no variable with their name.
+    // No variable holds a step's name.
     read.found.runner = read.get("BITBUCKET_STEP_UUID");
     read.shard("BITBUCKET_PARALLEL_STEP", "BITBUCKET_PARALLEL_STEP_COUNT", 0);
     read.root(&["BITBUCKET_CLONE_DIR"]);
 }
 
 pub(super) fn teamcity(read: &mut Reading<'_>) {
-    // TeamCity exports the branch only where the build's settings make it a variable. These are the usual names.
+    // TeamCity exports the branch only if the build's settings define a variable. These are the usual names.
     read.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
     read.commit(&["BUILD_VCS_NUMBER"]);
     read.pull_request(&["TEAMCITY_PULLREQUEST_NUMBER"], &["TEAMCITY_PULLREQUEST_TITLE"]);

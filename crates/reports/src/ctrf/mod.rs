@@ -1,4 +1,4 @@
-//! CTRF JSON, as the schema has it and as its reporters write it.
+//! CTRF JSON, as its schema defines it and as its reporters write it.
 
 mod model;
 
@@ -64,12 +64,12 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     Ok((report, parsed.another_at))
 }
 
-/// What a reporter puts into `name` and `suite`.
+/// The contents of `name` and `suite`, which differ between reporters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// `suite` begins with project and file, `name` is the test's own title.
+    /// `suite` begins with project and file; `name` is the title of the test.
     Playwright,
-    /// `name` repeats the titles of `suite` behind its file.
+    /// `name` repeats the titles of `suite` after its file.
     Jest,
     /// `name` is a node id, which repeats `suite`.
     Pytest,
@@ -88,7 +88,7 @@ impl Dialect {
         }
     }
 
-    /// The browser as the report names it; for Playwright the project, which precedes the file in `suite`.
+    /// The browser that the report names. For Playwright this is the project, which precedes the file in `suite`.
     fn browser(self, test: &Test) -> Option<String> {
         let named = test.browser.as_deref().and_then(text::title);
         named.or_else(|| {
@@ -137,14 +137,14 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
 fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Attempt> {
     let last = attempt(input, test, browser);
     let mut earlier: Vec<&Test> = test.retry_attempts.iter().collect();
-    // Stable: attempts without a number stay in order.
+    // The sort is stable: attempts without a number stay in order.
     earlier.sort_by(|a, b| a.attempt.unwrap_or(0.0).total_cmp(&b.attempt.unwrap_or(0.0)));
     let mut attempts: Vec<Attempt> = earlier
         .into_iter()
         .map(|earlier| attempt(input, earlier, browser))
         .collect();
     if attempts.is_empty() && !last.status.is_skip() {
-        // Most reporters write only the number of retries. A test is retried only after a failure.
+        // Most reporters write only the number of retries. Only a failed test is retried.
         let retries = test
             .retries
             .and_then(time::duration_ms)
@@ -188,7 +188,7 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
     }
 }
 
-/// CTRF has no time-outs and no interruptions; `rawStatus` and messages do.
+/// CTRF has no status for time-outs and interruptions; `rawStatus` and messages do.
 fn status(test: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
     let raw = test.raw_status.as_deref().map(str::to_ascii_lowercase);
     match (test.status.as_deref(), raw.as_deref()) {
@@ -201,7 +201,7 @@ fn status(test: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
     }
 }
 
-/// pytest's reporter, stopped in a test, writes it as passed at the beginning of time.
+/// pytest's reporter writes a test that was interrupted as passed at time 0.
 fn never_stopped(test: &Test) -> bool {
     test.stop == Some(0.0) && test.duration.is_some_and(|duration| duration < 0.0)
 }

@@ -1,4 +1,4 @@
-//! CTRF's shape, every field optional.
+//! CTRF's fields, all optional.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ pub(super) struct Environment {
     pub(super) shard_id: Option<String>,
 }
 
-/// A test with its final attempt, or an earlier attempt of one, which has no more than the fields of an attempt.
+/// A test with its final attempt, or an earlier attempt, which has only the fields of an attempt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Test {
@@ -77,7 +77,7 @@ pub(super) struct Test {
     /// The attempts before the final one.
     #[serde(deserialize_with = "json::list")]
     pub(super) retry_attempts: Vec<Test>,
-    /// Which attempt this is, from 1; earlier attempts only.
+    /// The number of this attempt, from 1; set on earlier attempts only.
     #[serde(deserialize_with = "json::number")]
     pub(super) attempt: Option<f64>,
     #[serde(deserialize_with = "json::text")]

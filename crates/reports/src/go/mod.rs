@@ -1,4 +1,4 @@
-//! `go test -json`: one event a line, with what `go` prints beside it in between.
+//! `go test -json`: one event per line, between lines that `go` itself prints.
 
 mod event;
 mod output;
@@ -21,10 +21,10 @@ use crate::{
     text, time,
 };
 
-/// What messages call the format.
+/// The format's name in messages.
 const FORMAT: &str = "go test -json";
 
-/// Reads a file. An error when no line of it is an event; what is cut off yields what is whole.
+/// Reads a file. Fails if no line is an event; a file that is cut off returns its whole events.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reading = Reading::default();
     let mut lines = input.text.lines().enumerate().peekable();
@@ -56,16 +56,16 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     Ok(reading.finish(input))
 }
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Debug, Default)]
 struct Reading {
     events: usize,
     packages: Vec<Package>,
     places: HashMap<String, usize>,
     tests: usize,
-    /// What the compiler said, by the import path that later events name.
+    /// The compiler's output, by the import path that later events name.
     builds: HashMap<String, Output>,
-    /// Lines that are no events and not yet part of an error.
+    /// Lines that are not events and not yet part of an error.
     text: Output,
     errors: Vec<ErrorDetail>,
     first: Option<Timestamp>,
@@ -111,7 +111,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A line that is no event: `FAIL package [build failed]`, or what the compiler said of it before.
+    /// A line that is not an event: `FAIL package [build failed]`, or the compiler's output before it.
     fn text_line(&mut self, line: &str) {
         let failed = line
             .strip_prefix("FAIL\t")
@@ -168,7 +168,7 @@ impl Reading {
         let mut warnings = Vec::new();
         if self.cut_off || unfinished > 0 {
             warnings.push(format!(
-                "{}: cut off: {unfinished} packages have no result; what is whole was read",
+                "{}: cut off: {unfinished} packages have no result; its whole results were read",
                 input.name
             ));
         }

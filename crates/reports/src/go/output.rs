@@ -1,4 +1,4 @@
-//! What a test printed.
+//! The output of a test.
 
 use crate::limits;
 
@@ -37,8 +37,8 @@ impl Output {
     }
 }
 
-/// The text of a failure in an output: the panic where there is one, else all that was printed without the lines by
-/// which `go test` frames it, else the text of those lines, such as `exit status 3` or `build failed`.
+/// The text of a failure in an output: the panic if there is one. Otherwise all output without the lines that frame it
+/// in `go test`. Otherwise the text of those lines, such as `exit status 3` or `build failed`.
 pub(crate) fn failure_text(output: &str) -> String {
     let printed = printed_in(output);
     if printed.is_empty() {

@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{input::Input, limits, text};
 
-/// A package: each time that its tests were run, in order. A second time is a rerun of what failed.
+/// A package with each run of its tests, in order. A second run repeats failed tests.
 #[derive(Debug)]
 pub(super) struct Package {
     name: String,
     runs: Vec<PackageRun>,
 }
 
-/// A failure of a package that is none of its tests'.
+/// A failure of the package outside of its tests.
 pub(super) struct OwnFailure {
     pub(super) message: String,
     pub(super) said: String,
@@ -48,7 +48,7 @@ impl Package {
         }
     }
 
-    /// Takes an event; answers how many tests it brought.
+    /// Adds an event. Returns the number of tests that it added.
     pub(super) fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) -> usize {
         let ended = self.runs.last().is_none_or(|run| run.ended.is_some());
         if ended && matches!(&*event.action, "start" | "run") {
@@ -64,7 +64,7 @@ impl Package {
         })
     }
 
-    /// Whether the last run of the tests has no result.
+    /// Whether the last run of the package has no result.
     pub(super) fn is_unfinished(&self) -> bool {
         self.runs.last().is_some_and(|run| run.ended.is_none())
     }
@@ -88,8 +88,8 @@ impl Package {
             })
     }
 
-    /// The package's name, and its tests with their executions. Those by `-count` are no retries, but running the package
-    /// again is one: gotestsum does that with `--rerun-fails`.
+    /// The package's name, and its tests with their executions. Executions by `-count` are not retries. A second run of
+    /// the package is a retry: gotestsum does that with `--rerun-fails`.
     pub(super) fn finish(self, input: &Input<'_>) -> (String, Vec<(String, Executions)>) {
         let mut tests: Vec<(String, Executions)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -168,8 +168,8 @@ impl PackageRun {
         self.panic.as_deref().is_some_and(is_timeout)
     }
 
-    /// A test that is still open when its package ends was cut short by a panic, a timeout or an exit, unless its own
-    /// output says how it ended: a print without a line break hides that from `go test`.
+    /// A test that is still open when its package ends was stopped by a panic, a timeout or an exit. If its own output
+    /// has a result, that counts: `go test` misses a result that follows output without a line break.
     fn close_open_tests(&mut self, package: AttemptStatus, at: Option<Timestamp>) {
         let cut_short = if package.is_failure() && self.has_timed_out() {
             AttemptStatus::TimedOut
@@ -205,10 +205,10 @@ impl PackageRun {
         self.tests.iter().any(Test::failed)
     }
 
-    /// The tests that are no groups of others: a group fails with what is in it, so it counts as a test only where it
+    /// The tests that are not groups of others. A group fails with its members, so it counts as a test only if it
     /// failed by itself.
     fn finish(self, input: &Input<'_>) -> Vec<(String, Vec<Attempt>)> {
-        // Whether each group has a failed test in it.
+        // Whether each group contains a failed test.
         let mut groups: HashMap<usize, bool> = HashMap::new();
         for test in &self.tests {
             for (slash, _) in test.name.match_indices('/').take(limits::DEPTH) {

@@ -15,11 +15,11 @@ use crate::{input::Input, text, time};
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) name: String,
-    /// One, or several with `-count`.
+    /// One execution, or several with `-count`.
     pub(super) executions: Vec<Execution>,
 }
 
-/// One go at a test.
+/// One execution of a test.
 #[derive(Debug, Default)]
 pub(super) struct Execution {
     pub(super) started_at: Option<Timestamp>,
@@ -65,7 +65,7 @@ impl Test {
             .any(|execution| execution.status.is_some_and(AttemptStatus::is_failure))
     }
 
-    /// The test's name, and the only attempt of each execution, those that failed last.
+    /// The test's name and its executions, each of one attempt; failed executions come last.
     pub(super) fn finish(self, input: &Input<'_>, panic: Option<&str>) -> (String, Vec<Attempt>) {
         let executions = self.executions.into_iter();
         let mut attempts: Vec<Attempt> = executions
@@ -105,7 +105,7 @@ fn error(input: &Input<'_>, output: &str, panic: Option<&str>) -> Option<ErrorDe
     })
 }
 
-/// The first `orders_test.go:17:`, which Go writes without its folder.
+/// The first `orders_test.go:17:`. Go writes it without its folder.
 fn test_line(output: &str) -> Option<Location> {
     output.lines().find_map(|line| {
         let (file, rest) = line.trim_start().split_once(".go:")?;
@@ -120,7 +120,7 @@ fn test_line(output: &str) -> Option<Location> {
     })
 }
 
-/// Whether a line of output says that a test ran out of the time that all tests of its package have.
+/// Whether an output line reports the time limit that all tests of a package share.
 pub(crate) fn is_timeout(line: &str) -> bool {
     line.starts_with("panic: test timed out after")
 }

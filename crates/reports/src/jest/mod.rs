@@ -46,7 +46,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .as_deref()
             .filter(|name| !name.trim().is_empty())
             .map(|name| input.stored_path(name));
-        // jest-junit, asked to report files that failed to load, adds a nameless test to what other reporters see.
+        // jest-junit can report files that failed to load. It then adds a nameless test that other reporters see, too.
         let named = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
         for test in file.assertion_results.iter().filter(named) {
@@ -77,7 +77,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         && !report.tests.iter().any(failed)
         && parsed.cut_at.is_none()
     {
-        report.errors.push(said(
+        report.errors.push(error_of_message(
             "The run failed although no test did. The report does not say why: an unhandled error, a missed coverage \
              threshold or an obsolete snapshot.",
         ));
@@ -86,7 +86,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     Ok((report, parsed.another_at))
 }
 
-/// What a file says that failed outside of its tests: it did not load, or a hook failed.
+/// The error of a file that failed outside of its tests: it did not load, or a hook failed.
 fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Option<ErrorDetail> {
     let failed = |test: &Assertion| test.status.as_deref() == Some("failed");
     if file.status.as_deref() != Some("failed") || file.assertion_results.iter().any(failed) {
@@ -103,20 +103,20 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
         column: None,
     });
     let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
-        said("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
+        error_of_message("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
     });
     error.location = error.location.or(whole);
     Some(error)
 }
 
-fn said(message: &str) -> ErrorDetail {
+fn error_of_message(message: &str) -> ErrorDetail {
     ErrorDetail {
         message: Some(message.to_owned()),
         ..ErrorDetail::default()
     }
 }
 
-/// How the final attempt ended.
+/// The status of the final attempt.
 enum End {
     Passed,
     Failed,
@@ -127,7 +127,7 @@ fn end(test: &Assertion) -> End {
     match test.status.as_deref() {
         Some("passed" | "focused") => End::Passed,
         Some("failed") => End::Failed,
-        // pending, skipped, todo, disabled
+        // Covers pending, skipped, todo and disabled.
         _ => End::NotRun,
     }
 }
@@ -146,7 +146,7 @@ fn failed(errors: Vec<ErrorDetail>) -> Attempt {
     attempt(failure::status(&errors), errors)
 }
 
-/// Jest counts invocations and keeps what each earlier one failed with.
+/// Jest counts the invocations and keeps the error of each earlier one.
 fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -> Vec<Attempt> {
     let retried = test.retry_reasons.len().max(test.retry_messages.len());
     let counted = test
@@ -191,7 +191,7 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
     attempts
 }
 
-/// The final attempt's time. Both tools write only that one.
+/// The time of the final attempt. Both tools write only that one.
 fn timed(last: Attempt, test: &Assertion) -> Attempt {
     Attempt {
         duration_ms: test.duration.and_then(time::duration_ms),
@@ -206,7 +206,7 @@ fn code_frame(printed: &str) -> Option<String> {
     (!frame.trim().is_empty()).then(|| dedent(frame))
 }
 
-/// The sections of a file's printed message, one an error, by the first line of their heading.
+/// The sections of a file's printed message, one per error, by the first line of their heading.
 struct Sections<'a>(HashMap<&'a str, Vec<&'a str>>);
 
 impl<'a> Sections<'a> {
@@ -222,7 +222,7 @@ impl<'a> Sections<'a> {
         Self(sections)
     }
 
-    /// What the message says of a test.
+    /// The sections of the message about one test.
     fn of_test(&self, test: &Assertion) -> Vec<&'a str> {
         let heading = heading(test);
         let same = self.0.get(first_line(&heading)).into_iter().flatten();
@@ -239,7 +239,7 @@ fn heading(test: &Assertion) -> String {
     path.join(" › ")
 }
 
-/// A message without the test's heading, which Jest's result in memory has above it.
+/// A message without the test's heading, which Jest's in-memory result has above it.
 fn without_heading<'a>(message: &'a str, test: &Assertion) -> Cow<'a, str> {
     if !message.contains("● ") {
         return Cow::Borrowed(message);
@@ -257,8 +257,8 @@ fn first_line(text: &str) -> &str {
     text.split('\n').next().unwrap_or_default()
 }
 
-/// Vitest tells no number of attempts: all their errors stand in one list. An error at a place where the attempt
-/// already has one begins the next attempt, which takes soft assertions for what they are.
+/// Vitest does not report the number of attempts; one list holds the errors of all. An error at a location where the
+/// attempt already has one begins the next attempt. Soft assertions stay in one attempt by this rule.
 fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
     let place = |error: &ErrorDetail| {
@@ -287,7 +287,7 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = attempts.into_iter().map(vitest_failed).collect();
     match end(test) {
         End::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
-        // Notes of a skip are no errors.
+        // Notes of a skip are not errors.
         End::NotRun => attempts = vec![attempt(AttemptStatus::Skipped, Vec::new())],
         End::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
         End::Failed => {}
@@ -298,7 +298,7 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     attempts
 }
 
-/// Vitest 3 prints a placeholder in place of its time-outs' message.
+/// Vitest 3 prints a placeholder instead of the message of a time-out.
 fn vitest_failed(errors: Vec<ErrorDetail>) -> Attempt {
     let placeholder = |error: &ErrorDetail| {
         error

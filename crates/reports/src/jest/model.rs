@@ -23,7 +23,7 @@ pub(super) struct Run {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct TestFile {
-    // Other names are those of Jest's result in memory, which custom reporters write as it is.
+    // Other names come from Jest's in-memory result, which some custom reporters write unchanged.
     #[serde(alias = "testFilePath", deserialize_with = "json::text")]
     pub(super) name: Option<String>,
     #[serde(deserialize_with = "json::text")]
@@ -54,13 +54,13 @@ pub(super) struct Assertion {
     pub(super) start_at: Option<f64>,
     #[serde(deserialize_with = "json::texts")]
     pub(super) failure_messages: Vec<String>,
-    /// Attempts, the final one included.
+    /// The number of attempts, including the final one.
     #[serde(deserialize_with = "json::number")]
     pub(super) invocations: Option<f64>,
     /// The stack of each earlier attempt.
     #[serde(deserialize_with = "json::texts")]
     pub(super) retry_reasons: Vec<String>,
-    /// The same as printed, with a code frame.
+    /// The same text as printed, with a code frame.
     #[serde(deserialize_with = "json::texts")]
     pub(super) retry_messages: Vec<String>,
 }

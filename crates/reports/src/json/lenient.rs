@@ -1,4 +1,4 @@
-//! Fields that are read whatever type a tool gives them.
+//! Deserializes fields whatever type a tool gives them.
 
 use std::{fmt, marker::PhantomData};
 
@@ -9,22 +9,22 @@ use serde::{
 
 use super::room;
 
-/// Text, also where a report has a number or a truth value instead; none for anything else.
+/// Text, also from a number or a truth value; none for anything else.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_any(Lenient::<String>::new())
 }
 
-/// A number, also where a report writes it as text; none for anything else.
+/// A number, also from text; none for anything else.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     deserializer.deserialize_any(Lenient::<f64>::new())
 }
 
-/// A truth value, also where a report writes it as text; none for anything else.
+/// A truth value, also from text; none for anything else.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     Ok(text(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
-/// A whole number from 1, as lines, columns and indexes are; none for anything else.
+/// A whole number from 1, such as a line, column or index; none for anything else.
 pub(crate) fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     Ok(number(deserializer)?.and_then(|number| {
         #[expect(
@@ -38,14 +38,14 @@ pub(crate) fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     }))
 }
 
-/// A list without its nulls, empty where a report has null or anything else instead.
+/// A list without its nulls; empty for null or anything else.
 pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_any(List::<Option<T>, T>(PhantomData))
 }
 
-/// A list, or one element in its place.
+/// A list, or one element instead of a list.
 #[derive(Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<T>);
 
@@ -76,7 +76,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
     }
 }
 
-/// A list of texts; an element that is none is an empty one, so that the others keep their places.
+/// A list of texts. An element that is not a text becomes an empty one, so that the others keep their index.
 pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     deserializer.deserialize_any(List::<TextOrNone, String>(PhantomData))
 }
@@ -96,7 +96,7 @@ impl From<TextOrNone> for Option<String> {
     }
 }
 
-/// Reads a list of `T`. A report may write null or a single element in place of a list.
+/// Reads a list of `T`. A report may hold null or a single element instead.
 struct List<E, T>(PhantomData<(E, T)>);
 
 impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> {
@@ -145,7 +145,7 @@ impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> 
     }
 }
 
-/// What a scalar can be read as.
+/// The types that a scalar can be converted to.
 trait Scalar: Sized {
     fn of_text(text: &str) -> Option<Self>;
     fn of_number(number: f64) -> Option<Self>;

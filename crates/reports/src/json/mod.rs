@@ -1,4 +1,4 @@
-//! JSON as tools leave it behind: text before it, an end that is missing, fields of the wrong type.
+//! JSON as tools write it in practice: preceded by other text, cut off, with fields of the wrong type.
 
 mod lenient;
 mod room;
@@ -19,28 +19,27 @@ use crate::{input::Input, report::ReadError};
 /// A parsed file.
 #[derive(Debug)]
 pub(crate) struct JsonReport<T> {
-    /// What it holds.
+    /// The parsed value.
     pub(crate) value: T,
-    /// The line where the file was cut off, where it was.
+    /// The line where the file was cut off, if it was.
     pub(crate) cut_at: Option<usize>,
-    /// The byte of the input where another report begins behind it.
+    /// The byte of the input where another report follows.
     pub(crate) another_at: Option<usize>,
 }
 
-/// How a format is read from a JSON file.
+/// The properties of a JSON format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// The format as people call it.
+    /// The format's name in messages.
     pub(crate) format: &'static str,
     /// A key of the outermost object that distinguishes the report from other JSON before it.
     pub(crate) key: &'static str,
-    /// The key of the arrays whose elements are worth keeping when the file was cut off: each is either whole or not
-    /// there.
+    /// The key of the arrays whose whole elements are kept if the file was cut off.
     pub(crate) whole: &'static str,
 }
 
-/// Parses the report in a file: skips text before it (log lines, a byte-order mark) and behind it, and keeps the whole
-/// elements of one that was cut off.
+/// Parses the report in a file. Skips text before it (log lines, a byte-order mark) and after it. Keeps the whole
+/// elements of a report that was cut off.
 pub(crate) fn parse<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
@@ -48,7 +47,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     room::within(input.text.len(), || parse_report(input, shape, |_, at| at))
 }
 
-/// Parses a report that is a list of objects with the key, or one such object. Otherwise as [`parse`].
+/// Parses a report that is a list of objects with the key, or one such object. Otherwise like [`parse`].
 pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<JsonReport<Vec<T>>, ReadError>
 where
     T: for<'de> Deserialize<'de>,
@@ -63,13 +62,14 @@ where
     })
 }
 
-/// Where the list begins whose first element begins at a byte of the text; that byte where there is no list.
+/// The byte where the list begins whose first element begins at a byte of the text; that byte itself if there is no
+/// list.
 fn list_around(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default().trim_end();
     before.strip_suffix('[').map_or(at, str::len)
 }
 
-/// Parses the report that begins where `beginning` puts it for the first object that has the key.
+/// Parses the report around the first object with the key; `beginning` returns where the report begins.
 fn parse_report<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
@@ -118,28 +118,28 @@ fn parse_report<T: DeserializeOwned>(
     }
 }
 
-/// The first JSON value of a text, whatever follows it.
+/// The first JSON value of a text; text after it is ignored.
 pub(crate) fn first_value<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     T::deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// The first JSON value of a text and how many bytes it takes.
+/// The first JSON value of a text and its length in bytes.
 fn first_value_and_length<T: DeserializeOwned>(text: &str) -> Result<(T, usize), serde_json::Error> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     match values.next() {
         Some(value) => Ok((value?, values.byte_offset())),
-        // An error of an empty text.
+        // Produces the error of an empty text.
         None => first_value(text).map(|value| (value, text.len())),
     }
 }
 
-/// The byte where another report begins after the first, which takes `length` bytes.
+/// The byte where another report begins after the first one of `length` bytes.
 fn another(text: &str, length: usize, key: &str) -> Option<usize> {
     let behind = text.get(length..).filter(|rest| !rest.trim().is_empty())?;
     Some(length + start(behind, key)?)
 }
 
-/// Whether a text ends within the object that it begins with.
+/// Whether a text ends within its first object.
 pub(crate) fn is_cut_off(object: &str) -> bool {
     object.starts_with('{') && length(object).is_none()
 }
@@ -154,8 +154,8 @@ fn start(text: &str, key: &str) -> Option<usize> {
     find_object(text, has_key).map(|(at, ())| at)
 }
 
-/// The first object of a text that `wanted` has an answer for, and where it begins. What lies within an object that
-/// was not wanted is passed over: a report never lies within something else.
+/// The first object of a text that `wanted` accepts, and the byte where it begins. The contents of a rejected object
+/// are skipped, since a report is never nested in something else.
 pub(crate) fn find_object<'a, T>(
     text: &'a str,
     mut wanted: impl FnMut(&'a str) -> Option<T>,
@@ -174,8 +174,8 @@ pub(crate) fn find_object<'a, T>(
     None
 }
 
-/// Where a report may begin: a `{` that begins a line, a few at most, since what precedes a report is short; then the
-/// first `{` at all.
+/// Bytes where a report may begin: the first few lines that begin with `{`, since only a short text precedes a report;
+/// then the first `{` of all.
 fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut start = 0;
     let at_line_start = text.split_inclusive('\n').filter_map(move |line| {
@@ -193,7 +193,7 @@ fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
         .chain(text.find('{'))
 }
 
-/// How many bytes of other text may precede a report.
+/// The number of bytes of other text that may precede a report.
 const LONGEST_PREFACE: usize = 4 << 20;
 
 #[cfg(test)]

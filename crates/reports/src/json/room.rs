@@ -1,4 +1,4 @@
-//! How much memory the lists of one report may take while it is parsed.
+//! Bounds the memory of a report's lists while it is parsed.
 //!
 //! A list of empty objects takes two bytes an element in the report and some hundred in memory, so the number of bytes
 //! of a report does not bound the memory that its elements take.
@@ -6,11 +6,12 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// What is left for the report that this thread parses.
+    /// The remaining memory for the report that this thread parses.
     static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// What every report may take beside a multiple of its size: enough for the elements of as many tests as are taken.
+/// The memory that every report may use in addition to a multiple of its size. It suffices for the elements of the
+/// permitted number of tests.
 const LEAST: usize = 192 << 20;
 
 /// Runs a parser over a text of `bytes` bytes. The size bounds the memory of its lists.
@@ -21,7 +22,7 @@ pub(super) fn within<T>(bytes: usize, parse: impl FnOnce() -> T) -> T {
     parsed
 }
 
-/// Takes the room of an element. Fails where there is none left.
+/// Reserves the memory of one element. Fails if none is left.
 pub(super) fn take<T, E: serde::de::Error>() -> Result<(), E> {
     let left = ROOM.get().checked_sub(size_of::<T>());
     ROOM.set(left.unwrap_or(0));

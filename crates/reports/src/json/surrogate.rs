@@ -1,6 +1,6 @@
-//! Halves of surrogate pairs: JavaScript cuts texts between them and writes what is left as `\ud83d`.
+//! Lone surrogates: JavaScript cuts texts between the halves of a pair and writes the rest as `\ud83d`.
 
-/// The text with U+FFFD for every such half; none where there is no half.
+/// The text with U+FFFD for each lone surrogate; none if it has no lone surrogate.
 pub(super) fn replaced(text: &str) -> Option<String> {
     let mut mended = String::new();
     let mut kept = 0;
@@ -16,7 +16,7 @@ pub(super) fn replaced(text: &str) -> Option<String> {
                 kept = at;
             }
             (Some(_), _) => at += 6,
-            // Another escape: what it escapes may be a backslash. A character of several bytes is no escape at all.
+            // Another escape. It may escape a backslash. A multi-byte character is not part of an escape.
             (None, _) => at += if text.is_char_boundary(at + 2) { 2 } else { 1 },
         }
     }

@@ -1,6 +1,7 @@
-//! The structure of a JSON text, without its values: of a cut-off or odd text too.
+//! Walks the structure of a JSON text without its values; works for texts that are cut off or invalid.
 
-/// The keys of the first JSON object of a text with their depth (1: its own), as far as the text goes. Values are not
+/// The keys of the first JSON object of a text with their depth (1: its own). Values are skipped, so a text that is cut
+/// off or invalid has keys, too.
 /// looked at, so a cut-off or odd text has keys too.
 pub(crate) fn keys(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut walk = Walk::new(text);
@@ -15,7 +16,7 @@ pub(crate) fn keys(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The length of the object that a text begins with; none where it is not closed.
+/// The length of the object at the beginning of a text; none if the object is not closed.
 pub(super) fn length(text: &str) -> Option<usize> {
     let mut walk = Walk::new(text);
     loop {
@@ -25,7 +26,7 @@ pub(super) fn length(text: &str) -> Option<usize> {
     }
 }
 
-/// The text cut behind the last whole element of an array under the key, with everything closed that is open there.
+/// The text up to the last whole element of an array under the key. Everything that is open there is closed.
 pub(super) fn mend(text: &str, whole: &str) -> Option<String> {
     let mut walk = Walk::new(text);
     let mut end = None;
@@ -40,7 +41,7 @@ pub(super) fn mend(text: &str, whole: &str) -> Option<String> {
         }
     }
     let mut mended = text.get(..end?)?.to_owned();
-    // What is open there is found by a second walk: noting it at each element would take quadratic time.
+    // A second walk finds the open brackets there. Recording them at each element would take quadratic time.
     let mut walk = Walk::new(&mended);
     while walk.step().is_some() {}
     let open: Vec<u8> = walk.open.iter().map(|frame| frame.close).collect();
@@ -59,7 +60,7 @@ struct Walk<'a> {
 
 struct Frame<'a> {
     close: u8,
-    /// The key whose value this is; empty for an element of an array.
+    /// The key of the current value; empty for an element of an array.
     key: &'a str,
 }
 
@@ -114,7 +115,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The rest of a string, its closing quote consumed; none where the text ends inside it.
+    /// The rest of a string after its opening quote; none if the text ends inside it.
     fn string(&mut self) -> Option<&'a str> {
         let begin = self.at;
         let bytes = self.text.as_bytes();

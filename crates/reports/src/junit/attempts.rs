@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{failure, input::Input, limits, time};
 
-/// The attempts of a case, the final one last; at least one.
+/// The attempts of a case, at least one; the final one last.
 pub(super) fn of<'i>(
     input: &'i Input<'i>,
     dialect: Dialect,
@@ -54,7 +54,7 @@ struct Attempts<'i> {
     suite: &'i Suite<'i>,
     dialect: Dialect,
     browser: Option<String>,
-    /// Later attempts have outcomes of their own.
+    /// Later attempts have their own outcomes.
     reruns: bool,
 }
 
@@ -69,7 +69,7 @@ impl Attempts<'_> {
         } else if case.has(ChildKind::Error) {
             attempts.append(&mut self.failed(case));
         } else if attempts.is_empty() && case.has(ChildKind::Rerun) {
-            // Nothing but reruns: the first attempt's outcome is missing.
+            // The case has only reruns: the outcome of the first attempt is missing.
         } else {
             attempts.push(self.attempt(status_by_attributes(case), case.time, case.timestamp));
         }
@@ -77,7 +77,7 @@ impl Attempts<'_> {
         attempts
     }
 
-    /// The case's own failures: several errors of one attempt, except Vitest's.
+    /// The case's own failures. They are several errors of one attempt, except in Vitest's reports.
     fn failed(&self, case: &Case<'_>) -> Vec<Attempt> {
         let children: Vec<&Child<'_>> = case
             .children
@@ -116,7 +116,7 @@ impl Attempts<'_> {
             .into_iter()
             .enumerate()
             .map(|(at, errors)| {
-                // The time is that of all attempts together, so only one attempt gets it.
+                // The time covers all attempts together, so only one attempt gets it.
                 let time = if at == last { case.time } else { None };
                 let mut attempt = self.attempt(failure::status(&errors), time, None);
                 attempt.errors = errors;
@@ -125,7 +125,7 @@ impl Attempts<'_> {
             .collect()
     }
 
-    /// An attempt that has an outcome of its own.
+    /// An attempt with its own outcome.
     fn of_child(&self, child: &Child<'_>) -> Attempt {
         let error = self.error(child);
         let status = errors::status(self.dialect, child, error.as_ref());

@@ -1,4 +1,4 @@
-//! A test case as it is written.
+//! A test case, as read from the file.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Case<'a> {
     pub(super) name: Cow<'a, str>,
-    /// `None` where there is no such attribute; tools also write it empty.
+    /// `None` if the attribute is missing; tools also write it empty.
     pub(super) classname: Option<Cow<'a, str>>,
     /// The raw value.
     pub(super) file: Option<&'a str>,
@@ -20,12 +20,12 @@ pub(super) struct Case<'a> {
     pub(super) status: &'a str,
     pub(super) result: &'a str,
     pub(super) children: Vec<Child<'a>>,
-    /// Standard output, kept where the case says nothing else.
+    /// Standard output, kept only if the case has no other text.
     pub(super) output: Cow<'a, str>,
 }
 
 impl<'a> Case<'a> {
-    /// Becomes the case that a tag begins; in place, as there are many.
+    /// Resets the case to the one that a tag begins. It is reused because a file has many.
     pub(super) fn begin(&mut self, tag: Tag<'a, '_>) {
         self.name = Cow::Borrowed("");
         self.classname = None;
@@ -37,7 +37,7 @@ impl<'a> Case<'a> {
         self.children.clear();
         self.output = Cow::Borrowed("");
         for (key, value) in tag.attributes() {
-            // As bytes they are compared in place, by their lengths first.
+            // Comparing bytes in place is faster: the lengths differ first.
             match key.as_bytes() {
                 b"name" => self.name = decode(value),
                 b"classname" => self.classname = Some(decode(value)),
@@ -56,12 +56,12 @@ impl<'a> Case<'a> {
         self.classname.as_deref().unwrap_or_default()
     }
 
-    /// Whether nothing identifies the test: it has no name, no class name and no outcome.
+    /// Whether the case identifies no test: it has no name, no class name and no outcome.
     pub(super) fn is_nameless(&self) -> bool {
         self.name.is_empty() && self.classname.is_none() && self.children.is_empty()
     }
 
-    /// CTest and Cucumber write an empty failure, and what happened only to the output; CTest has that before it.
+    /// CTest and Cucumber write an empty failure and put the error into the output. CTest writes the output first.
     pub(super) fn explains_itself_in_its_output(&self) -> bool {
         self.status == "fail"
             || self
@@ -70,21 +70,21 @@ impl<'a> Case<'a> {
                 .is_some_and(|child| child.kind == ChildKind::Error && child.is_empty())
     }
 
-    /// Adds an outcome. Of each kind the first counts; beyond a bound that no tool reaches the others are dropped.
+    /// Adds an outcome. The first of each kind counts. Outcomes beyond a bound that no tool reaches are dropped.
     pub(super) fn add(&mut self, child: Child<'a>) {
         if self.children.len() < 2 * limits::ATTEMPTS || !self.has(child.kind) {
             self.children.push(child);
         }
     }
 
-    /// Whether it is skipped and says why.
+    /// Whether it is skipped with a reason.
     pub(super) fn is_skipped_for_reason(&self) -> bool {
         self.children
             .iter()
             .any(|child| child.kind == ChildKind::Skipped && !child.is_empty())
     }
 
-    /// Whether an outcome of this kind is among the children.
+    /// Whether the children include an outcome of this kind.
     pub(super) fn has(&self, kind: ChildKind) -> bool {
         self.children.iter().any(|child| child.kind == kind)
     }
@@ -100,11 +100,11 @@ pub(super) struct Child<'a> {
     pub(super) time: Option<&'a str>,
     pub(super) timestamp: Option<&'a str>,
     pub(super) text: Cow<'a, str>,
-    /// The text of a `stackTrace` element inside.
+    /// The text of a nested `stackTrace` element.
     pub(super) stack: Cow<'a, str>,
 }
 
-/// What an element inside a case says.
+/// The kind of an element inside a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChildKind {
     /// `failure` or `error`: the case, or its first attempt, failed.
@@ -157,7 +157,7 @@ impl<'a> Child<'a> {
         self.message.is_empty() && self.type_name.is_empty() && self.body().trim_ascii().is_empty()
     }
 
-    /// The stack trace, or the text in its place.
+    /// The stack trace, or the text if there is none.
     pub(super) fn body(&self) -> &str {
         if self.stack.is_empty() {
             &self.text

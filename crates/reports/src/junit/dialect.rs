@@ -1,14 +1,14 @@
-//! Which tool wrote a suite.
+//! Recognizes the tool that wrote a suite.
 
 use super::{case::Case, suite::Suite};
 use crate::xml::Tag;
 
-/// A tool whose files follow rules of their own.
+/// A tool whose files need their own rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// Playwright's JUnit reporter: the project is the host name, the file is the class name.
     Playwright,
-    /// Vitest: the file is the class name, every failure is an attempt's.
+    /// Vitest: the file is the class name, and each failure may be an attempt.
     Vitest,
     /// pytest, whose reruns are repeated cases without their errors.
     Pytest,
@@ -37,8 +37,8 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// The tool that wrote a suite, recognised by its own habits: most put the attributes of a suite into an
-    /// order of their own.
+    /// The tool that wrote a suite, recognized by its habits. Most tools write the attributes of a suite in an order of
+    /// their own.
     pub(super) fn of_suite(tag: &Tag<'_, '_>, name: &str, around: Option<Self>) -> Self {
         let has = |wanted: &str| tag.attributes().any(|(key, _)| key == wanted);
         if tag.name == "testsuites" {
@@ -63,7 +63,7 @@ impl Dialect {
         {
             return Self::Surefire;
         }
-        // Before version 6 it orders the attributes as other tools in Python do.
+        // Before version 6 it writes the attributes in the order of other Python tools.
         if name == "pytest" && has("errors") {
             return Self::Pytest;
         }
@@ -73,7 +73,7 @@ impl Dialect {
             .map_or(Self::Other, |(_, dialect)| *dialect)
     }
 
-    /// The tool that wrote a case, where only the case shows it.
+    /// The tool that wrote a case, if only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let known = suite.dialect;
         let may_be_node = known == Self::NodeTest || (known == Self::Other && suite.gathers);
@@ -89,7 +89,7 @@ impl Dialect {
     }
 }
 
-/// The attributes that a suite begins with, per tool; the longer orders first.
+/// The first attributes of a suite, per tool; longer orders first.
 const ORDERS: &[(&[&str], Dialect)] = &[
     (
         &[

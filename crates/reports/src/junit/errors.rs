@@ -1,4 +1,4 @@
-//! What an outcome says of a failure.
+//! Extracts errors from a case's outcomes.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -8,22 +8,22 @@ use regex::{Captures, Regex};
 use super::{case::Child, dialect::Dialect, playwright};
 use crate::{failure, go, input::Input, text};
 
-/// The error of an outcome. `None` where it has no text.
+/// The error of an outcome. `None` if it has no text.
 pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Option<ErrorDetail> {
-    let body = written(dialect, child.body());
+    let body = unescaped(dialect, child.body());
     let message = message(dialect, child, &body);
     let stack = text::stack(&body).filter(|stack| Some(stack) != message.as_ref());
     detail(input, message, stack)
 }
 
-/// The error of Playwright's outcome; `first_attempt` where the other attempts have outcomes of their own.
+/// The error of Playwright's outcome. `first_attempt` is set if the other attempts have their own outcomes.
 pub(super) fn of_playwright(
     input: &Input<'_>,
     child: &Child<'_>,
     first_attempt: bool,
 ) -> Option<ErrorDetail> {
     let parts = playwright::parts(child.body(), first_attempt);
-    // The attribute has the first line only, and in older versions the place of the test.
+    // The attribute has only the first line; in older versions it has the location of the test.
     let message = parts
         .message
         .as_deref()
@@ -35,7 +35,7 @@ pub(super) fn of_playwright(
     Some(error)
 }
 
-/// The error of a case that says what happened only in its output, as CTest does.
+/// The error of a case whose output alone explains the failure, as in CTest.
 pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> {
     let output = output.replace("[NON-XML-CHAR-0x1B]", "\u{1b}");
     let stack = text::stack(&output)?;
@@ -44,7 +44,7 @@ pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> 
     detail(input, message, stack)
 }
 
-/// How an attempt with this outcome ended: timed out where the tool is known to say so, else failed.
+/// The status of an attempt with this outcome: timed out if the tool is known to report it so, else failed.
 pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
     let message = error
         .and_then(|error| error.message.as_deref())
@@ -59,7 +59,7 @@ pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDe
             failure::is_time_limit(message)
         }
         Dialect::Gotestsum | Dialect::GoJunitReport => go::is_timeout(message),
-        // None of their words are known to mean it.
+        // These tools have no known word for a time-out.
         Dialect::Prove | Dialect::Ctest => false,
     };
     if timed_out {
@@ -85,10 +85,10 @@ fn detail(input: &Input<'_>, message: Option<String>, stack: Option<String>) -> 
     })
 }
 
-/// The `message` attribute, else the first line of the text, else the type; more where a tool's attribute says
-/// nothing of the failure.
+/// The `message` attribute, else the first line of the text, else the type. A tool whose attribute does not explain the
+/// failure has its own rule.
 fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
-    let attribute = written(dialect, &child.message);
+    let attribute = unescaped(dialect, &child.message);
     of_dialect(dialect, &attribute, body)
         .or_else(|| below_test_name(body))
         .or_else(|| exception_in(body))
@@ -97,36 +97,36 @@ fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
         .or_else(|| text::message(&child.type_name))
 }
 
-/// The message of the attribute. `None` where the text says more.
+/// The message in the attribute. `None` if the text explains more.
 fn of_dialect(dialect: Dialect, attribute: &str, body: &str) -> Option<String> {
     let by_go = matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport);
     if by_go && attribute == "Failed" {
-        // Every failure has this attribute.
+        // Every failure has this attribute value.
         text::message(&go::failure_text(body)).or_else(|| text::message(attribute))
     } else if dialect == Dialect::Pytest && attribute == "collection failure" {
-        // The error itself is in the text, behind pytest's mark.
+        // The error is in the text, after pytest's mark.
         match body.lines().rev().find_map(|line| line.strip_prefix("E  ")) {
             Some(raised) => text::message(&format!("{attribute}: {}", raised.trim())),
             None => text::message(attribute),
         }
     } else if dialect == Dialect::Nextest && attribute.contains("panicked at ") {
-        // The attribute ends with the place; what was asserted follows in the text.
+        // The attribute ends with the location; the assertion follows in the text.
         text::message(panic_in(body))
     } else if attribute == "None" {
-        // Python's, written as a text.
+        // Python's `None`, written as text.
         None
     } else {
         text::message(attribute)
     }
 }
 
-/// A text as it was meant.
-fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
+/// Reverses the escapes that a tool adds to a text.
+fn unescaped(dialect: Dialect, text: &str) -> Cow<'_, str> {
     let text = text.trim_start_matches('\u{feff}');
     if dialect == Dialect::Surefire {
         unescaped_twice(text)
     } else if dialect == Dialect::Pytest && text.contains("#x") {
-        // pytest writes what XML forbids as `#x1B`.
+        // pytest writes characters that XML forbids as `#x1B`.
         CONTROL.replace_all(text, |found: &Captures<'_>| {
             if found.get(1).is_some_and(|code| code.as_str() == "1B") {
                 "\u{1b}"
@@ -135,7 +135,8 @@ fn written(dialect: Dialect, text: &str) -> Cow<'_, str> {
             }
         })
     } else if BARE_RESET.is_match(text) && !SPELLED_OUT.is_match(text) {
-        // Writers of XML drop the escape character of colours, and leave the rest. A test that spells one out meant it.
+        // Writers of XML drop the escape character of colours and leave the rest. A test may also contain such a
+        // sequence as text.
         BARE_COLOUR.replace_all(text, "$1")
     } else {
         Cow::Borrowed(text)
@@ -148,8 +149,8 @@ static BARE_RESET: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[(?:0|22|39)m")
 static BARE_COLOUR: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\[[0-9]{1,3}(?:;[0-9]{1,3}){0,4}m([^\]]|$)"));
 
-/// The first line of a text that says something: Jest's heading is the same for every suite that failed to run, and
-/// Catch2's for every exception.
+/// The first informative line of a text. Jest writes the same heading for every suite that failed to run, and Catch2
+/// for every exception.
 fn first_line(body: &str) -> Option<&str> {
     let first = text::first_line(body)?;
     if matches!(first, "● Test suite failed to run" | "FAILED:") {
@@ -164,12 +165,12 @@ fn first_line(body: &str) -> Option<&str> {
     }
 }
 
-/// The message of the first exception that a text names above its stack, where the text begins with something else: the
-/// place of a `throw`, a banner, lines of a log.
+/// The message of the first exception that a text names above its stack. It applies to texts that begin with something
+/// else: the location of a `throw`, a banner or log lines.
 fn exception_in(body: &str) -> Option<String> {
     let lines: Vec<&str> = body.lines().collect();
     let first = lines.iter().position(|line| !line.trim().is_empty())?;
-    // Node writes the place of an event below the error itself.
+    // Node writes the location of an event below its error.
     let is_frame =
         |line: &str| line.trim_start().starts_with("at ") || line.starts_with("Emitted 'error' event");
     let above = lines.iter().take_while(|line| !is_frame(line)).count();
@@ -181,7 +182,7 @@ fn exception_in(body: &str) -> Option<String> {
     text::message(lines.get(named..above)?.join("\n").trim())
 }
 
-/// Whether a line holds the place of an error or a line of a log, and not the error itself.
+/// Whether a line is a location or a log line rather than an error.
 fn is_beside_error(line: &str) -> bool {
     BESIDE.is_match(line)
 }
@@ -200,7 +201,7 @@ static BESIDE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The message in PHPUnit's text: below the test's name, above the trace.
+/// The message in PHPUnit's text: between the test's name and the trace.
 fn below_test_name(body: &str) -> Option<String> {
     let body = body.trim_start();
     let (first, rest) = body.split_once('\n')?;
@@ -239,7 +240,8 @@ fn panic_in(body: &str) -> &str {
     body.get(..end).unwrap_or(body)
 }
 
-/// What an output tells of a failure: GoogleTest's first one, else the first line that speaks of one, else the last.
+/// The failure in an output: the first one of GoogleTest, else the first line that mentions a failure, else the last
+/// line.
 fn failure_in_output(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     if let Some(start) = lines.iter().position(|line| line.ends_with(": Failure")) {
@@ -265,7 +267,7 @@ fn failure_in_output(output: &str) -> String {
         .map_or_else(String::new, |line| (*line).to_owned())
 }
 
-/// Surefire escapes control characters twice, in stack traces without the semicolon's meaning: `&#7;`, `&amp#7;`.
+/// Surefire escapes control characters twice, in stack traces without the semicolon: `&#7;`, `&amp#7;`.
 fn unescaped_twice(text: &str) -> Cow<'_, str> {
     if !text.contains("&#") && !text.contains("&amp#") {
         return Cow::Borrowed(text);

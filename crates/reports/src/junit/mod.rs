@@ -1,7 +1,7 @@
-//! JUnit XML, as some thirty tools write it.
+//! JUnit XML, as about thirty tools write it.
 //!
-//! There is no standard, so the reader takes what comes: any order of attributes, suites at any depth, several
-//! outcomes in a case. What only one tool means by it is a rule of its [`Dialect`].
+//! There is no standard. The reader accepts any order of attributes, suites at any depth, and several outcomes in a
+//! case. A [`Dialect`] holds the rules of one tool.
 
 mod attempts;
 mod case;
@@ -35,31 +35,31 @@ use crate::{
     xml::{Node, Xml, append, cut_before_first_test},
 };
 
-/// What messages call the format.
+/// The format's name in messages.
 const FORMAT: &str = "JUnit XML";
 
-/// Reads a file. An error when it is not XML with a root `testsuites` or `testsuite`, when its elements do not match,
-/// or when a limit is exceeded; a file that is merely cut off yields what is whole.
+/// Reads a file. Fails if the root is not `testsuites` or `testsuite`, if elements do not match, or if a limit is
+/// exceeded. A file that is cut off returns its whole elements.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reading = Reading::new(input);
     reading.run()?;
     reading.finish()
 }
 
-/// A file while it is read.
+/// Reads one file.
 struct Reading<'a> {
     input: Input<'a>,
     xml: Xml<'a>,
     /// The open elements, the innermost last.
     open: Vec<Open>,
     suites: Vec<Suite<'a>>,
-    /// The case that is open, if one is.
+    /// The open case, if any.
     case: Case<'a>,
     child: Option<Child<'a>>,
     roots: usize,
     suites_seen: usize,
     cut_off: bool,
-    /// pytest was stopped in a test, which then has no name.
+    /// pytest was interrupted in a test, which then has no name.
     stopped: bool,
     span: Span,
     names: Names<'a>,
@@ -67,7 +67,7 @@ struct Reading<'a> {
     errors: Vec<ErrorDetail>,
 }
 
-/// What an open element means.
+/// The meaning of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Suite,
@@ -77,13 +77,13 @@ enum Open {
     Child,
     /// The stack trace in an outcome of a case.
     Stack,
-    /// Output of a case that is worth keeping.
+    /// Output of a case that is kept.
     Output,
     /// An error of a suite.
     SuiteError,
-    /// Markup inside a text, which itself means nothing.
+    /// Markup inside a text; it has no meaning of its own.
     Markup,
-    /// Of no interest, and neither is what is in it.
+    /// Ignored with its contents.
     Other,
 }
 
@@ -246,7 +246,7 @@ impl<'a> Reading<'a> {
         }
         self.span.case(&self.case);
         let dialect = Dialect::of_case(suite, &self.case);
-        // pytest leaves a nameless case as the last one where it was stopped, and in between where a worker crashed.
+        // pytest leaves a nameless case at the end when it was interrupted, and in between when a worker crashed.
         self.stopped = dialect == Dialect::Pytest && self.case.is_nameless();
         if self.stopped {
             return Ok(());
@@ -295,7 +295,7 @@ impl<'a> Reading<'a> {
         }
         if self.cut_off {
             warnings.push(format!(
-                "{}: cut off in line {}; what is whole was read",
+                "{}: cut off in line {}; its whole results were read",
                 self.input.name,
                 self.input.text.lines().count()
             ));
@@ -308,7 +308,7 @@ impl<'a> Reading<'a> {
         }
         if self.stopped {
             warnings.push(format!(
-                "{}: pytest was stopped in a test, whose name the report does not tell",
+                "{}: pytest was interrupted in a test that the report does not name",
                 self.input.name
             ));
         }

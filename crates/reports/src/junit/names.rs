@@ -7,7 +7,7 @@ use assay_domain::test::TestName;
 use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
 use crate::{input::Input, text, xml};
 
-/// Names and files of cases. Neighbours are mostly in the same file, so the last one is remembered.
+/// Names and files of cases. Neighbours are usually in the same file, so the last file is cached.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     last_file: Option<(&'a str, Option<String>)>,
@@ -15,7 +15,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The name and file of a case; `suites` are those around it, the innermost last.
+    /// The name and file of a case. `suites` are the enclosing suites, the innermost last.
     pub(super) fn test(
         &mut self,
         input: &Input<'_>,
@@ -42,7 +42,7 @@ impl<'a> Names<'a> {
                     file_path: self.written_file(input, suite, case),
                 }
             }
-            // A package that fails by itself is a case without its name.
+            // A package that fails by itself is a case without the package's name.
             Dialect::Gotestsum if case.class().is_empty() => TestName {
                 name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
                 file_path: None,
@@ -62,7 +62,7 @@ impl<'a> Names<'a> {
             | Dialect::Ctest
             | Dialect::Other => {
                 let variant = suite.and_then(|suite| suite.variant.as_ref());
-                // What a suite is about, beside the browser.
+                // The rest of the suite's name beside the browser.
                 let subject = variant.map(|variant| &*variant.rest);
                 let names_file = suite
                     .map(|suite| &*suite.name)
@@ -73,7 +73,7 @@ impl<'a> Names<'a> {
                     .written_file(input, suite, case)
                     .or_else(|| names_file.map(|file| input.stored_path(file)))
                     .or_else(|| self.known_file(input, case));
-                // A class name that is written and empty leaves it to the suite to name the test.
+                // With an empty class name, the suite's name completes the test's name.
                 let empty_class = case
                     .classname
                     .as_deref()
@@ -95,7 +95,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The file that the report names, else the one file of the checkout that the class name fits.
+    /// The file in the report, else the only file of the checkout that fits the class name.
     fn file(&mut self, input: &Input<'_>, suite: Option<&Suite<'a>>, case: &Case<'a>) -> Option<String> {
         self.written_file(input, suite, case)
             .or_else(|| self.known_file(input, case))
@@ -114,7 +114,7 @@ impl<'a> Names<'a> {
         match &self.last_file {
             Some((last, stored)) if *last == raw => stored.clone(),
             _ => {
-                // A path such as `./` names no file once it is normalized.
+                // A path such as `./` is empty after normalization.
                 let stored = Some(input.stored_path(&xml::decode(raw))).filter(|stored| !stored.is_empty());
                 self.last_file = Some((raw, stored.clone()));
                 stored
@@ -124,7 +124,7 @@ impl<'a> Names<'a> {
 
     fn known_file(&mut self, input: &Input<'_>, case: &Case<'a>) -> Option<String> {
         let files = input.known_files?;
-        // pytest names a module that did not load in the name, beside an empty class name.
+        // For a module that did not load, pytest writes the module as the name, with an empty class name.
         let dotted = if case.class().is_empty() {
             &*case.name
         } else {
@@ -141,7 +141,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Class name and name, without the one that the other already begins with.
+/// Class name and name, without the one that the other begins with.
 pub(crate) fn class_and_name<'a>(class: &'a str, name: &'a str) -> [&'a str; 2] {
     if class.trim_start().is_empty() || begins_with(name, class) {
         ["", name]
@@ -152,7 +152,7 @@ pub(crate) fn class_and_name<'a>(class: &'a str, name: &'a str) -> [&'a str; 2] 
     }
 }
 
-/// As [`class_and_name`]; Mocha's reporter has the full title in one and its last part in the other.
+/// Like [`class_and_name`], for Mocha's reporter: one has the full title, the other its last part.
 fn parts<'a>(dialect: Dialect, class: &'a str, name: &'a str) -> [&'a str; 2] {
     match class_and_name(class, name) {
         [class, name] if dialect == Dialect::Mocha && ends_with(name, class) => ["", name],
@@ -161,7 +161,7 @@ fn parts<'a>(dialect: Dialect, class: &'a str, name: &'a str) -> [&'a str; 2] {
     }
 }
 
-/// Whether a name begins with a whole part: `Order.total` begins with `Order`, `Orders` does not.
+/// Whether a name begins with a complete part: `Order.total` begins with `Order`, `Orders` does not.
 fn begins_with(name: &str, part: &str) -> bool {
     name.strip_prefix(part)
         .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
@@ -171,7 +171,7 @@ fn ends_with(name: &str, part: &str) -> bool {
     name.strip_suffix(part).is_some_and(|rest| rest.ends_with(' '))
 }
 
-/// The path, where it has a source file's suffix.
+/// The path if it has the suffix of a source file.
 pub(super) fn source_file(path: &str) -> Option<&str> {
     const SUFFIXES: &[&str] = &[
         "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte",
@@ -192,7 +192,7 @@ fn is_path(name: &str) -> bool {
     !name.contains([' ', '\n']) && (source_file(name).is_some() || other())
 }
 
-/// Replaces a tool's separator between titles by [`text::JOINT`].
+/// Replaces a tool's separator between titles with [`text::JOINT`].
 pub(super) fn rejoined<'a>(titles: &'a str, separator: &str) -> Cow<'a, str> {
     if titles.contains(separator) {
         Cow::Owned(text::joined(titles.split(separator)))

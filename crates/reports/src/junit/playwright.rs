@@ -1,14 +1,14 @@
-//! What only Playwright's reporter writes: project and titles in other places, and one text for everything.
+//! Rules of Playwright's reporter only: project and titles in other attributes, and one text for all errors.
 
 use assay_domain::test::TestName;
 
 use super::{case::Case, names, suite::Suite};
 use crate::{frame, input::Input, text};
 
-/// What Playwright puts between titles.
+/// Playwright's separator between titles.
 const SEPARATOR: &str = " › ";
 
-/// The name as Playwright's JSON has it: project, file, titles.
+/// The name as in Playwright's JSON: project, file, titles.
 pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>) -> TestName {
     if let Some(old) = OldClassName::of(case.class()) {
         return TestName {
@@ -17,13 +17,13 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
         };
     }
     let project = suite.map_or("", |suite| &*suite.hostname);
-    // `includeProjectInTestName` puts it before the titles as well.
+    // `includeProjectInTestName` also puts it before the titles.
     let titles = case
         .name
         .strip_prefix('[')
         .and_then(|name| name.strip_prefix(project)?.strip_prefix("] "))
         .unwrap_or(&case.name);
-    // On Windows the file has back slashes; its history is that of other systems.
+    // On Windows the file has backslashes. Its history is shared with other systems.
     let file = match names::source_file(case.class()) {
         Some(file) => file.replace('\\', "/"),
         None => case.class().to_owned(),
@@ -34,13 +34,13 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
     }
 }
 
-/// A file's path in the checkout, where its files are known: the report has it below the folder of the tests.
+/// A file's path in the checkout, if its files are known. The report has a path relative to the folder of the tests.
 fn stored_path(input: &Input<'_>, file: &str) -> String {
     let known = input.known_files.and_then(|files| files.of_path(file));
     known.map_or_else(|| input.stored_path(file), str::to_owned)
 }
 
-/// The project that a case ran in, which names the browser.
+/// The project of a case, which names the browser.
 pub(super) fn project(suite: &Suite<'_>, case: &Case<'_>) -> Option<String> {
     text::title(OldClassName::of(case.class()).map_or(&suite.hostname, |old| old.project))
 }
@@ -72,10 +72,11 @@ impl<'a> OldClassName<'a> {
     }
 }
 
-/// The parts of the text of a failure, which joins all attempts and all errors of each.
+/// The parts of a failure's text, which joins all attempts and all errors of each.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// The text of the first attempt, or of all where they have no elements of their own; without indentation.
+    /// The text of the first attempt without indentation; the text of all attempts if they have no elements of their
+    /// own.
     pub(super) stack: String,
     /// The first code frame.
     pub(super) snippet: Option<String>,
@@ -83,7 +84,7 @@ pub(super) struct Parts {
     pub(super) message: Option<String>,
 }
 
-/// Takes a text apart; `first_attempt` where the other attempts have elements of their own.
+/// Splits a text. `first_attempt` is set if the other attempts have their own elements.
 pub(super) fn parts(body: &str, first_attempt: bool) -> Parts {
     let clean = text::plain(body);
     let mut lines: Vec<&str> = clean
@@ -91,7 +92,7 @@ pub(super) fn parts(body: &str, first_attempt: bool) -> Parts {
         .lines()
         .map(|line| line.strip_prefix("    ").unwrap_or(line))
         .collect();
-    // `  [project] › file:1:2 › titles ────` repeats what the case says.
+    // `  [project] › file:1:2 › titles ────` repeats the case's attributes.
     if lines
         .first()
         .is_some_and(|line| line.contains(SEPARATOR) && line.ends_with(['─', '=', ' ']))
@@ -112,8 +113,8 @@ pub(super) fn parts(body: &str, first_attempt: bool) -> Parts {
     }
 }
 
-/// The message of the first error of a text. A time-out has neither a code frame nor a stack, so the next error, if
-/// there is one, follows it behind a blank line.
+/// The message of the first error of a text. A time-out has neither a code frame nor a stack. A blank line separates it
+/// from the next error, if any.
 fn first_error(message: &str) -> Option<String> {
     let message = message.trim();
     let has_no_stack = [
@@ -141,8 +142,8 @@ fn first_error(message: &str) -> Option<String> {
     (!message.is_empty()).then(|| message.to_owned())
 }
 
-/// `attachment #1: trace (application/zip) ───`, `Error Context: test-results/…`, and a frame of a stack whose
-/// indentation was taken off.
+/// `attachment #1: trace (application/zip) ───`, `Error Context: test-results/…`, and a stack frame without its
+/// indentation.
 fn is_behind_message(line: &str) -> bool {
     let is_frame = || line.starts_with("at ") && line.ends_with(|c: char| c.is_ascii_digit() || c == ')');
     line.starts_with("attachment #") || line.starts_with("Error Context: ") || is_frame()

@@ -1,4 +1,4 @@
-//! Cases that a file holds several times.
+//! Cases that occur several times in a file.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -10,28 +10,29 @@ use assay_domain::{
 use super::{dialect::Dialect, suite::Suite};
 use crate::{collect::Collector, limits, report::ReportedTest, text};
 
-/// The cases of a file, each name and file once. The same case again in its suite is a retry where the tool is known
-/// to report retries so; else it is another execution of a test that merely shares its name.
+/// The cases of a file, each name and file once. A repeated case in one suite is a retry if the tool reports retries
+/// that way. Otherwise it is another execution of a test that shares the name.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     tests: Collector,
-    /// The number of the suite in which each test, by its place, was met last.
+    /// The number of the suite in which each test occurred last, by the test's index.
     suites: Vec<usize>,
-    /// Tests of Go's tools, by their place.
+    /// Indexes of tests written by Go's tools.
     go: Vec<bool>,
-    /// The names of suites, and which of them each test, by its place, was met in first.
+    /// The names of suites, and the suite in which each test occurred first, by the test's index.
     labels: Vec<String>,
     label_of: Vec<u32>,
-    /// The places of tests that other suites have namesakes of.
+    /// The indexes of tests whose name also occurs in other suites.
     ambiguous: BTreeSet<usize>,
-    /// The places of tests whose latest case is skipped for a reason.
+    /// The indexes of tests whose latest case is skipped with a reason.
     reasoned: HashSet<usize>,
 }
 
 impl Repeats {
     /// For a file of `bytes` bytes.
     pub(super) fn for_file(bytes: usize) -> Self {
-        // A case takes some hundred bytes; a file of long texts must not take room for cases that it does not have.
+        // A case takes some hundred bytes. A file of long texts must not reserve memory for cases that it does not
+        // have.
         const CASE: usize = 128;
         const MOST: usize = 1 << 16;
         let cases = (bytes / CASE).min(MOST);
@@ -47,7 +48,7 @@ impl Repeats {
         self.tests.len()
     }
 
-    /// Adds a case; `has_reason` where it says why it is skipped.
+    /// Adds a case. `has_reason` is set if it is skipped with a reason.
     pub(super) fn add(
         &mut self,
         dialect: Dialect,
@@ -82,7 +83,7 @@ impl Repeats {
                 {
                     retried_by_testng(earlier, attempts);
                 } else if failed_to_run {
-                    // jest-junit writes a suite that failed to run twice, in two ways.
+                    // jest-junit writes a suite that failed to run twice, in two forms.
                     if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
                         last.errors.extend(again.errors);
                     }
@@ -106,7 +107,7 @@ impl Repeats {
         }
     }
 
-    /// The number of the suite's name, where it distinguishes tests that share class and name; else 0.
+    /// The number of the suite's name if it distinguishes tests of the same class and name; else 0.
     fn label(&mut self, dialect: Dialect, suite: &Suite<'_>) -> u32 {
         if !matches!(
             dialect,
@@ -115,7 +116,7 @@ impl Repeats {
             return 0;
         }
         let Some(label) = suite.label() else { return 0 };
-        // Neighbours are in the same suite.
+        // Neighbours are usually in the same suite.
         if self.labels.last().map(String::as_str) != Some(label) {
             self.labels.push(label.to_owned());
         }
@@ -127,7 +128,7 @@ impl Repeats {
         self.labels.get(place).map(String::as_str)
     }
 
-    /// The test, with the suite's name in front where a suite of another name has a test of this name.
+    /// The test, preceded by the suite's name if a suite of another name has a test of this name.
     fn distinguished(&mut self, test: TestName, label: u32) -> TestName {
         let Some(place) = self.tests.place_of(&test) else {
             return test;
@@ -152,7 +153,7 @@ impl Repeats {
             }
         }
         if !self.ambiguous.is_empty() {
-            // A test may have had such a name already.
+            // Another test may have such a name already.
             let mut again = Collector::default();
             for test in tests {
                 again.add_all(test);
@@ -166,16 +167,16 @@ impl Repeats {
     }
 }
 
-/// Go's tools list a test beside its subtests. As in `go test -json`, it fails with them, so that it counts as a test
-/// only where it failed and none of them did.
+/// Go's tools list a test beside its subtests. As in `go test -json`, a test fails with its subtests. It counts as a
+/// test only if it failed and none of them did.
 fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
     let failed = |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
     let is_go = |place: usize| go.get(place).is_some_and(|go| *go);
-    // Whether each group has a failed test in it.
+    // Whether each group contains a failed test.
     let mut groups: HashMap<&str, bool> = HashMap::new();
     for (_, test) in tests.iter().enumerate().filter(|(place, _)| is_go(*place)) {
         let name = &test.test.name;
-        // A package has slashes too.
+        // A package name may contain slashes.
         let own = name.find(text::JOINT).map_or(0, |at| at + text::JOINT.len());
         let slashes = name.match_indices('/').filter(|(slash, _)| *slash > own);
         for (slash, _) in slashes.take(limits::DEPTH) {
@@ -198,8 +199,8 @@ fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
         .collect()
 }
 
-/// pytest writes a failure of the test and one of its teardown as two cases, and pytest-rerunfailures writes a failed
-/// attempt that is run again as an empty case, as if it had passed.
+/// pytest writes a failure of a test and one of its teardown as two cases. pytest-rerunfailures writes a failed attempt
+/// that is run again as an empty, passed case.
 fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
     let Some(last) = earlier.last_mut() else { return };
     let teardown = attempts
@@ -221,8 +222,8 @@ fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
     earlier.append(&mut attempts);
 }
 
-/// Whether an execution is what TestNG writes for an attempt that failed and is run again, unless it has a reason: a
-/// skipped test that took time.
+/// Whether an execution is TestNG's entry for a failed attempt that is run again: a skipped test with a duration and
+/// without a reason.
 fn is_retried(attempts: &[Attempt]) -> bool {
     attempts.last().is_some_and(|last| {
         last.status == AttemptStatus::Skipped && last.duration_ms.is_some_and(|ms| ms > 0)
@@ -236,7 +237,7 @@ fn has_ended(attempts: &[Attempt]) -> bool {
         .is_some_and(|last| last.status == AttemptStatus::Passed || last.status.is_failure())
 }
 
-/// Joins the cases of one execution, which TestNG writes in any order. The result is the last attempt.
+/// Joins the cases of one execution, which TestNG writes in any order. The attempt with a result comes last.
 fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
     if !is_retried(earlier) {
         std::mem::swap(earlier, &mut again);
@@ -251,5 +252,5 @@ fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
     earlier.append(&mut again);
 }
 
-/// The message in place of an error that the report leaves out.
+/// The message for an error that the report omits.
 const LOST: &str = "failed and was run again; the report does not tell the error of this attempt";

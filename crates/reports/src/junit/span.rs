@@ -1,4 +1,4 @@
-//! The start and the end of a run, as far as a file has them.
+//! The start and the end of a run, if a file has them.
 
 use assay_domain::timestamp::Timestamp;
 

@@ -1,4 +1,4 @@
-//! A suite as it is written.
+//! A suite, as read from the file.
 
 use std::borrow::Cow;
 
@@ -11,31 +11,31 @@ use crate::{
 /// A `testsuites` or `testsuite` element.
 #[derive(Debug)]
 pub(super) struct Suite<'a> {
-    /// Its place among the suites of the file.
+    /// Its index among the suites of the file.
     pub(super) number: usize,
     pub(super) name: Cow<'a, str>,
-    /// The raw value, its own or the nearest one around it.
+    /// The raw value: its own, or that of the nearest enclosing suite.
     pub(super) file: Option<&'a str>,
     pub(super) hostname: Cow<'a, str>,
     pub(super) time: Option<&'a str>,
     pub(super) timestamp: Option<&'a str>,
     pub(super) dialect: Dialect,
-    /// A `testsuites` element, which only gathers others.
+    /// Whether it is a `testsuites` element, which only groups suites.
     pub(super) gathers: bool,
-    /// Whether its time, or one around it, is finer than milliseconds.
+    /// Whether its time or an enclosing suite's time is finer than milliseconds.
     pub(super) fine_clock: bool,
-    /// Whether its time, or one around it, is in nanoseconds.
+    /// Whether its time or an enclosing suite's time is in nanoseconds.
     pub(super) nanoseconds: bool,
-    /// The browser or system in its name, or in the nearest name around it.
+    /// The browser or system in its name or in the nearest enclosing suite's name.
     pub(super) variant: Option<Variant>,
 }
 
-/// A suite's name that holds the browser or system that the tests ran in.
+/// A suite's name that contains the browser or system of its tests.
 #[derive(Debug, Clone)]
 pub(super) struct Variant {
     /// The browser or system.
     pub(super) platform: String,
-    /// The rest of the name; empty where there is none.
+    /// The rest of the name; may be empty.
     pub(super) rest: String,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Suite<'a> {
         suite
     }
 
-    /// The name, where it distinguishes suites: no file, and no time or id that changes with every run.
+    /// The name, if it distinguishes suites: neither a file nor a time or id that changes with every run.
     pub(super) fn label(&self) -> Option<&str> {
         let name = self.name.trim();
         let volatile = || {
@@ -94,7 +94,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Notes that a Go tool wrote the suite. A property with Go's version shows that.
+    /// Records that a Go tool wrote the suite. A property with Go's version shows that.
     pub(super) fn written_by_go(&mut self) {
         if self.dialect == Dialect::Other {
             self.dialect = Dialect::Gotestsum;
@@ -102,7 +102,7 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Finds the browser or system that a suite's name begins or ends with, set off by a mark: `Firefox - a.cy.js`,
+/// Finds the browser or system at the beginning or end of a suite's name, separated by a mark: `Firefox - a.cy.js`,
 /// `FiltersTest: internet explorer`, `[chrome] orders`.
 fn variant(name: &str) -> Option<Variant> {
     const MARKS: [&str; 3] = [" - ", ": ", " | "];
@@ -132,7 +132,7 @@ fn variant(name: &str) -> Option<Variant> {
     })
 }
 
-/// Whether a text is the name of a browser or a system, with its version or without.
+/// Whether a text is the name of a browser or a system, with or without a version.
 fn is_platform(text: &str) -> bool {
     const PLATFORMS: &[&str] = &[
         "chrome",

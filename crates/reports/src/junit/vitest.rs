@@ -1,18 +1,18 @@
-//! Which of Vitest's cases ran, and how many attempts their failures are.
+//! Rules for Vitest's cases: which cases ran, and which failures belong to one attempt.
 
 use assay_domain::attempt::ErrorDetail;
 
 use super::{case::Case, suite::Suite};
 use crate::limits;
 
-/// Whether a case without an outcome is one that never ran, as behind `--bail`: Vitest lists it like one that passed,
-/// but took no time at all. Vitest 1 measures in whole milliseconds, so 0 may be a test that ran.
+/// Whether a case without an outcome never ran, for example after `--bail`. Vitest lists it like a passed case, but
+/// without any duration. Vitest 1 measures whole milliseconds, so there a duration of 0 may be a test that ran.
 pub(super) fn never_ran(suite: &Suite<'_>, case: &Case<'_>) -> bool {
     suite.fine_clock && case.time == Some("0")
 }
 
-/// Groups the errors of a case into attempts. Vitest lists all errors of all attempts in one row: an error at a place
-/// where the attempt already has one begins the next attempt, which takes soft assertions for what they are.
+/// Groups the errors of a case into attempts. Vitest lists all errors of all attempts together. An error at a location
+/// where the attempt already has one begins the next attempt. Soft assertions stay in one attempt by this rule.
 pub(super) fn attempts(errors: Vec<ErrorDetail>) -> Vec<Vec<ErrorDetail>> {
     let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
     for error in errors {

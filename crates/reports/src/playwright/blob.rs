@@ -1,4 +1,4 @@
-//! Playwright's blob report: a zip with the events of a run as JSON lines.
+//! Playwright's blob report: a zip with the events of a run, one JSON value per line.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
                 let Some(mut result) = params.result else { continue };
                 if let Some(begun) = test.results.iter_mut().find(|begun| begun.id == result.id) {
                     result.start_time = begun.start_time.take().or(result.start_time);
-                    // The JSON reporter writes the first error a second time, in parts. A blob holds it in parts only.
+                    // The JSON reporter writes the first error twice, once in parts. A blob has only the parts.
                     result.error = result.errors.first().cloned();
                     *begun = result;
                 }
@@ -107,7 +107,7 @@ struct Event {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Params {
-    /// Of the blob itself. Later versions also write it into the configuration.
+    /// The version of the blob itself. Later versions also write it into the configuration.
     shard: Option<Shard>,
     config: Option<Config>,
     project: Option<Project>,

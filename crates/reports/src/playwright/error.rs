@@ -1,4 +1,4 @@
-//! Playwright's errors: one in parts, the others with message, code frame and stack in one text.
+//! Playwright's errors: the first one in parts, the others with message, code frame and stack in one text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use assay_domain::attempt::{ErrorDetail, Location};
 use super::model::{Error, Place, TestResult};
 use crate::{frame::Parts, input::Input, limits, text};
 
-/// The errors of an attempt, the first one first: `error` gives the parts of `errors[0]`.
+/// The errors of an attempt, in order. `error` has the parts of `errors[0]`.
 pub(super) fn of_result(input: &Input<'_>, result: &TestResult) -> Vec<ErrorDetail> {
     let mut errors: Vec<ErrorDetail> = result
         .errors
@@ -27,7 +27,7 @@ pub(super) fn of_result(input: &Input<'_>, result: &TestResult) -> Vec<ErrorDeta
         }
     }
     if let Some(first) = errors.first_mut() {
-        // A timeout's own error has no place; `errorLocation` is then that of a later error.
+        // A time-out has no location. In that case `errorLocation` belongs to a later error.
         let only = result.errors.len() <= 1;
         first.location = first.location.take().or_else(|| {
             result
@@ -46,7 +46,7 @@ pub(super) fn of_result(input: &Input<'_>, result: &TestResult) -> Vec<ErrorDeta
     errors
 }
 
-/// An error that belongs to no test.
+/// An error outside of any test.
 pub(super) fn of_report(input: &Input<'_>, error: &Error) -> ErrorDetail {
     if error.stack.is_some() || error.snippet.is_some() {
         in_parts(input, error)
@@ -68,7 +68,7 @@ fn in_parts(input: &Input<'_>, error: &Error) -> ErrorDetail {
             .flatten()
             .next();
         if let Some(cause_text) = cause_text {
-            // As Node.js prints it; a writer into a string cannot fail.
+            // The format of Node.js. Writing to a string cannot fail.
             let _ = write!(stack, "\n[cause]: {}", text::plain(cause_text).trim_end());
         }
     }

@@ -1,4 +1,4 @@
-//! What Playwright's `captureGitInfo` and its forerunner left in `config.metadata`.
+//! Git metadata that Playwright's `captureGitInfo` and its predecessor write to `config.metadata`.
 
 use assay_domain::recording::RunContext;
 use serde_json::Value;
@@ -13,10 +13,10 @@ pub(super) fn context(metadata: &Value) -> RunContext {
             .and_then(Value::as_str)
             .and_then(text::title)
     };
-    // Before 1.51 a plug-in wrote flat keys with a dot in them.
+    // Before 1.51 a plug-in wrote flat keys with a dot.
     let flat = |key: &str| metadata.get(key).and_then(Value::as_str).and_then(text::title);
     RunContext {
-        // A checkout of a commit is on no branch, which git calls HEAD.
+        // A detached checkout has no branch; git then reports `HEAD`.
         branch: value_at("/ci/branch")
             .or_else(|| value_at("/gitCommit/branch"))
             .filter(|branch| branch != "HEAD"),
@@ -32,7 +32,7 @@ pub(super) fn context(metadata: &Value) -> RunContext {
     }
 }
 
-/// The address of the CI build, which all shards of it share.
+/// The address of the CI build, the same for all its shards.
 pub(super) fn build(metadata: &Value) -> Option<String> {
     metadata
         .pointer("/ci/buildHref")

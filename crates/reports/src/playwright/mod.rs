@@ -85,14 +85,15 @@ fn shard(config: &Config) -> Option<ShardIndex> {
     })
 }
 
-/// What the shards of one run share: the CI build and, since a build may run several suites, the configuration.
+/// The value that the shards of one run share: the CI build and the configuration, since a build may run several
+/// suites.
 fn run_key(config: &Config) -> Option<String> {
     let build = git::build(&config.metadata)?;
     let key = [build.as_str(), config.config_file.as_deref().unwrap_or_default()].join(" ");
     text::title(key.trim_end())
 }
 
-/// A report while it is read.
+/// Reads one report.
 struct Reading<'a> {
     input: &'a Input<'a>,
     config: &'a Config,
@@ -102,10 +103,10 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads a suite with everything in it; `titles` are those around it. Its depth is bounded by the JSON parser's.
+    /// Reads a suite with its contents. `titles` are the enclosing ones. The JSON parser bounds its depth.
     fn suite<'s>(&mut self, suite: &'s Suite, titles: &mut Vec<Cow<'s, str>>, file: Option<&str>) {
         let title = suite.title.as_deref().unwrap_or_default();
-        // Windows writes the title of a file with `\`. The test is the same as elsewhere.
+        // On Windows the title of a file has `\`. The test's name must be the same on all systems.
         let slashed = Cow::Owned(title.replace('\\', "/"));
         let is_file = titles.is_empty()
             && (suite.file.as_deref()).is_some_and(|file| file.replace('\\', "/") == slashed);
@@ -142,7 +143,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The path of a spec's file is relative to the test folder, which need not be the checkout.
+    /// The path of a spec's file is relative to the test folder, which may differ from the checkout.
     fn path(&self, file: &str) -> String {
         let joined = self
             .config
@@ -208,7 +209,7 @@ fn raw_status(result: &TestResult) -> AttemptStatus {
         Some("passed") => AttemptStatus::Passed,
         Some("timedOut") => AttemptStatus::TimedOut,
         Some("skipped") => AttemptStatus::Skipped,
-        // A result without a status is one that never ended.
+        // A result without a status never ended.
         Some("interrupted") | None => AttemptStatus::Interrupted,
         Some(_) => AttemptStatus::Failed,
     }
@@ -224,8 +225,8 @@ fn unexpected_pass() -> ErrorDetail {
     }
 }
 
-/// Makes the final attempt agree with Playwright's own verdict on the test. Both leave attempts aside that did not run:
-/// a serial group is rerun whole, so an attempt may be skipped after an earlier one decided.
+/// Makes the final attempt agree with Playwright's outcome of the test. Both ignore attempts that did not run: a serial
+/// group is rerun as a whole, so an attempt may be skipped after an earlier one decided.
 fn agree(attempts: &mut [Attempt], verdict: Option<&str>) {
     let agrees = |attempt: &Attempt| match verdict {
         Some("expected" | "flaky") => attempt.status == AttemptStatus::Passed,

@@ -1,4 +1,4 @@
-//! The JSON report as Playwright writes it, every field optional: 1.20 lacks half of them.
+//! The fields of Playwright's JSON report, all optional: 1.20 lacks half of them.
 
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub(super) struct Config {
     #[serde(deserialize_with = "json::text")]
     pub(super) config_file: Option<String>,
     pub(super) shard: Option<Shard>,
-    /// Whatever the user put there, beside what Playwright did.
+    /// Metadata of the user and of Playwright.
     pub(super) metadata: serde_json::Value,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Test {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct TestResult {
-    /// Only in a blob report: connects the event that ends an attempt with the one that begins it.
+    /// Only in a blob report: connects the events of an attempt's beginning and end.
     #[serde(deserialize_with = "json::text")]
     pub(super) id: Option<String>,
     #[serde(deserialize_with = "json::text")]
@@ -101,7 +101,7 @@ pub(super) struct TestResult {
     pub(super) start_time: Option<String>,
     /// The first error, in parts.
     pub(super) error: Option<Error>,
-    /// Every error, message, code frame and stack in one text each.
+    /// All errors, each with message, code frame and stack in one text.
     #[serde(deserialize_with = "json::list")]
     pub(super) errors: Vec<Error>,
     pub(super) error_location: Option<Place>,
@@ -114,7 +114,7 @@ pub(super) struct Error {
     pub(super) message: Option<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) stack: Option<String>,
-    /// What was thrown, where it was no `Error`.
+    /// The thrown value if it is not an `Error`.
     #[serde(deserialize_with = "json::text")]
     pub(super) value: Option<String>,
     #[serde(deserialize_with = "json::text")]

@@ -4,11 +4,11 @@ use assay_domain::attempt::{ErrorDetail, Location};
 
 use crate::{input::Input, limits, paths};
 
-/// The lines behind a result, as far as they are kept.
+/// The lines after a result, within their limit.
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics {
     text: String,
-    /// The byte where a block of YAML begins.
+    /// The byte where a YAML block begins.
     yaml: Option<usize>,
 }
 
@@ -52,23 +52,23 @@ impl Diagnosis<'_> {
             .filter(|value| !value.trim().is_empty())
     }
 
-    /// How long the test took.
+    /// The duration of the test.
     pub(super) fn duration_ms(&self) -> Option<f64> {
         self.field(&["duration_ms"])?.trim().parse().ok()
     }
 
-    /// Whether Node's runner ended the test.
+    /// Whether Node's runner stopped the test.
     pub(super) fn is_timeout(&self) -> bool {
         self.field(&["failureType"]) == Some("testTimeoutFailure")
     }
 
-    /// The error, if there is any text about it.
+    /// The error, if the diagnostics have any text.
     pub(super) fn errors(&self, input: &Input<'_>) -> Vec<ErrorDetail> {
         let message = self.field(&["error", "message"]);
         let stack = self.field(&["stack"]);
         let plain = Some(self.plain.trim_end()).filter(|plain| !plain.trim().is_empty());
         let error = match (message, plain) {
-            // Node writes what a file printed before it failed to load as comments.
+            // Node writes the output of a file that failed to load as comments.
             (Some("test failed"), Some(plain)) => input.error_of_stack(&dedented(plain), None),
             (Some(message), _) => {
                 let frames = stack.map(|stack| with_frames(message, stack));
@@ -84,7 +84,7 @@ impl Diagnosis<'_> {
         located.into_iter().collect()
     }
 
-    /// `/src/a.test.mjs:7:5`, the place of the test.
+    /// `/src/a.test.mjs:7:5`, the location of the test.
     fn location(&self, input: &Input<'_>) -> Option<Location> {
         let place = self.field(&["location"])?;
         let (rest, column) = place.rsplit_once(':')?;
@@ -101,7 +101,7 @@ impl Diagnosis<'_> {
     }
 }
 
-/// Node leaves the `at ` of frames out.
+/// Node omits the `at ` of frames.
 fn with_frames(message: &str, stack: &str) -> String {
     let frames = stack.lines().map(|line| {
         let line = line.trim();
@@ -118,7 +118,7 @@ fn with_frames(message: &str, stack: &str) -> String {
 /// Mocha's indented message and stack, or Perl's comments.
 fn of_plain(input: &Input<'_>, plain: &str) -> Option<ErrorDetail> {
     let text = dedented(plain);
-    // Mocha writes the message, and then the stack, which begins with it.
+    // Mocha writes the message, then the stack, which begins with the message.
     let twice = text.lines().next().and_then(|first| {
         let at = text.find(&format!(": {first}"))?;
         let line = text.get(..at)?.rfind('\n')? + 1;
@@ -131,8 +131,7 @@ fn dedented(text: &str) -> String {
     crate::frame::dedent(text)
 }
 
-/// The fields of the outermost level of a YAML block, without a library: tools write no more than plain, quoted and
-/// block texts there.
+/// The top-level fields of a YAML block. A library is not needed: tools write only plain, quoted and block texts there.
 fn fields(yaml: &str) -> Vec<(&str, String)> {
     let mut fields: Vec<(&str, String)> = Vec::new();
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();

@@ -2,28 +2,28 @@
 
 use assay_domain::attempt::AttemptStatus;
 
-/// What a trimmed line is.
+/// The kind of a trimmed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
     Version,
     Plan(u64),
-    /// A result, its title and the milliseconds that node-tap writes behind it.
+    /// A result, its title and the milliseconds that node-tap appends.
     Result(Outcome, &'a str, Option<f64>),
     BailOut(&'a str),
     /// `# Subtest: …`.
     Subtest,
     Comment(&'a str),
-    /// `t/orders.t ..`, which prove writes above a script's results.
+    /// `t/orders.t ..`, which prove writes before a script's results.
     Script(&'a str),
     Other,
 }
 
-/// How a result ended.
+/// The status of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
     Failed,
-    /// Skipped, or still to be done.
+    /// Skipped or to do.
     Skipped,
 }
 
@@ -63,13 +63,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether a line, without its indentation, is surely a result: `ok 1 - adds up`.
+/// Whether a line, without its indentation, is certainly a result: `ok 1 - adds up`.
 pub(super) fn is_result(line: &str) -> bool {
     let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok ");
     rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether a comment counts the results, as Node and Mocha do at the end: `tests 12`.
+/// Whether a comment is a total of results, as Node and Mocha write at the end: `tests 12`.
 pub(super) fn is_summary(comment: &str) -> bool {
     let Some((word, count)) = comment.trim().split_once(' ') else {
         return false;
@@ -81,7 +81,7 @@ pub(super) fn is_summary(comment: &str) -> bool {
     is_word && count.trim().parse::<f64>().is_ok()
 }
 
-/// `1..5`, also with the reason why everything is skipped.
+/// `1..5`, also with the reason for skipping all tests.
 pub(super) fn plan(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("1..")?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -100,7 +100,7 @@ fn script(line: &str) -> Option<&str> {
     (is_script && dots.len() >= 2 && dots.bytes().all(|byte| byte == b'.')).then_some(script)
 }
 
-/// ` 1 - adds up # SKIP no printer`, behind `ok` or `not ok`.
+/// ` 1 - adds up # SKIP no printer`, after `ok` or `not ok`.
 fn result(outcome: Outcome, rest: &str) -> Line<'_> {
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -134,7 +134,7 @@ fn result(outcome: Outcome, rest: &str) -> Line<'_> {
     Line::Result(outcome, title, duration)
 }
 
-/// Where a directive begins: at a `#` behind a space that is not escaped and that a known word follows.
+/// The byte where a directive begins: a `#` after an unescaped space, followed by a known word.
 fn directive_at(rest: &str) -> Option<usize> {
     let known = |after: &str| {
         let after = after.trim_start();

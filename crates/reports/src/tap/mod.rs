@@ -22,17 +22,17 @@ use crate::{
     text,
 };
 
-/// What messages call the format.
+/// The format's name in messages.
 const FORMAT: &str = "TAP";
 
-/// Reads a file. An error when it holds neither a result nor a plan.
+/// Reads a file. Fails if it has neither a result nor a plan.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reading = Reading::default();
     let mut yaml: Option<usize> = None;
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         let may_be_cut = lines.peek().is_none() && !input.text.ends_with('\n');
-        // The title of a result that is cut off would be another test's.
+        // The title of a result that is cut off would name another test.
         if may_be_cut && is_result(line.trim()) && reading.planned != Some(reading.seen + 1) {
             break;
         }
@@ -65,18 +65,18 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     Ok(reading.finish(input))
 }
 
-/// Whether a text surely begins with the protocol.
+/// Whether a text certainly begins with the protocol.
 pub(crate) fn begins(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
     first.starts_with("TAP version 1") || plan(first.trim_end()).is_some() || is_result(first)
 }
 
-/// Whether a text holds results of the protocol among other text.
+/// Whether a text contains results of the protocol between other text.
 pub(crate) fn is_among_other_text(text: &str) -> bool {
     text.lines().any(is_result) && text.lines().any(|line| plan(line.trim_end()).is_some())
 }
 
-/// A result with those of its subtests.
+/// A result with the results of its subtests.
 #[derive(Debug, Default)]
 struct TestPoint {
     title: String,
@@ -86,19 +86,19 @@ struct TestPoint {
     subtests: Vec<TestPoint>,
 }
 
-/// A file while it is read.
+/// Reads one file.
 #[derive(Debug, Default)]
 struct Reading {
-    /// The results that are read, by the depth at which they are: those of a subtest precede its own.
+    /// The results, by depth. Results of subtests precede the result of their test.
     levels: Vec<Vec<TestPoint>>,
-    /// The depth of the latest result, whose diagnostics follow it.
+    /// The depth of the latest result. Diagnostics that follow belong to it.
     latest: Option<usize>,
     results: usize,
-    /// What all plans of the outermost level say together.
+    /// The sum of all plans of the outermost level.
     planned: Option<u64>,
     seen: u64,
     bailed: Option<String>,
-    /// Comments since the latest result: Node writes the output of a file that fails to load there.
+    /// Comments since the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
     /// The script that prove named.
     script: String,
@@ -106,7 +106,7 @@ struct Reading {
 
 impl Reading {
     fn line(&mut self, line: &str, indent: usize) {
-        // Subtests are indented by four; what is not of the protocol belongs to the result before it.
+        // Subtests are indented by four spaces. Text outside of the protocol belongs to the result before it.
         let depth = indent / 4;
         match Line::of(line.trim()) {
             Line::Result(outcome, title, duration_ms) if depth < limits::DEPTH => {
@@ -152,7 +152,7 @@ impl Reading {
             title,
             outcome: Some(outcome),
             duration_ms,
-            // Of a passing result, what was printed before it is of no interest.
+            // Output before a passing result is not needed.
             notes: std::mem::take(&mut self.comments),
             subtests,
         };
@@ -164,7 +164,7 @@ impl Reading {
         self.latest = Some(depth);
     }
 
-    /// Whether a block of diagnostics may begin: only behind a result.
+    /// Whether a block of diagnostics may begin: only after a result.
     fn awaits_notes(&self) -> bool {
         self.latest.is_some()
     }
@@ -207,7 +207,7 @@ impl Reading {
             if let Some(said) = said {
                 report.state = RunState::Interrupted;
                 report.warnings.push(format!(
-                    "{}: the report is incomplete: {said}; what it holds was read",
+                    "{}: the report is incomplete: {said}; its results were read",
                     input.name
                 ));
             }
@@ -217,7 +217,7 @@ impl Reading {
 }
 
 impl TestPoint {
-    /// Adds the tests in it. A result with subtests counts only where it failed and none of them did.
+    /// Adds its tests. A result with subtests counts only if it failed and none of them did.
     fn collect(
         self,
         input: &Input<'_>,
@@ -244,7 +244,7 @@ impl TestPoint {
             let path = around.last().filter(|title| paths::is_absolute(title));
             let found = notes.read();
             if let (Some(path), true, [_]) = (path, failed, around.as_slice()) {
-                // Node names a file that does not load as a test.
+                // Node reports a file that does not load as a test.
                 if errors.len() < limits::REPORT_ERRORS {
                     let file = input.stored_path(path);
                     errors.extend(found.errors(input).into_iter().map(|error| ErrorDetail {

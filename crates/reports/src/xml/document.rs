@@ -9,36 +9,36 @@ use crate::{
     report::{ReadError, Report},
 };
 
-/// A file of such a format while it is read.
+/// A reader of one such format.
 pub(crate) trait Document<'a>: Default {
-    /// What an open element means to the format.
+    /// The meaning of an open element in the format.
     type Open: Copy;
 
-    /// What messages call the format.
+    /// The format's name in messages.
     const FORMAT: &'static str;
     /// The names that its root may have.
     const ROOTS: &'static [&'static str];
     /// How deep its elements may nest.
     const DEPTH: usize = limits::DEPTH;
 
-    /// Reads the beginning of an element; `around` is what the element around it means, none for the root.
+    /// Reads the beginning of an element. `around` is the meaning of the enclosing element, none for the root.
     fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Self::Open>) -> Self::Open;
 
-    /// Reads text that lies directly in an element.
+    /// Reads text directly inside an element.
     fn text(&mut self, open: Self::Open, text: Cow<'a, str>);
 
     /// Reads the end of an element.
     fn closed(&mut self, open: Self::Open);
 
-    /// How many results were read so far.
+    /// The number of results that were read so far.
     fn results(&self) -> usize;
 
-    /// The report of everything that was read.
+    /// The report of all results that were read.
     fn finish(self, input: &Input<'a>) -> Report;
 }
 
-/// Reads a file. Fails where its root is another, where it is broken or too large, and where it is cut off before its
-/// first whole result; a file that is cut off later yields what is whole.
+/// Reads a file. Fails if it has another root, is broken or too large, or is cut off before its first whole result. A
+/// file that is cut off later returns its whole results.
 pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, ReadError> {
     let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
     let mut document = D::default();
@@ -80,7 +80,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
         }
     };
     if roots == 0 {
-        let problem = format!("expected {} as the root, found nothing whole", expected::<D>());
+        let problem = format!("expected {} as the root, found no whole element", expected::<D>());
         return Err(input.broken(1, D::FORMAT, problem));
     }
     let mut report = document.finish(input);
@@ -99,7 +99,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
     Ok(report)
 }
 
-/// The error of a file that ends in a line before it has a whole result.
+/// The error of a file that is cut off before its first whole result.
 pub(crate) fn cut_before_first_test(input: &Input<'_>, line: usize, format: &'static str) -> ReadError {
     input.broken(
         line,

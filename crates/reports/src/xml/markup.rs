@@ -1,4 +1,4 @@
-//! Where markup ends, and what the beginning of an element holds.
+//! Finds the end of markup and the attributes of an element.
 
 use memchr::{memchr, memmem};
 
@@ -15,8 +15,8 @@ pub(super) struct Beginning<'a> {
 }
 
 impl<'a> Beginning<'a> {
-    /// Goes once through the beginning of an element whose `<` is at a byte of the text, and adds its attributes; none
-    /// where it has no end. A `>` between quotes does not end it, wherever the quotes are.
+    /// Reads the beginning of an element whose `<` is at a byte of the text, in one pass, and adds its attributes. None
+    /// if it has no end. A `>` between quotes never ends it.
     pub(super) fn read(text: &'a str, at: usize, attributes: &mut Vec<(&'a str, &'a str)>) -> Option<Self> {
         let bytes = text.as_bytes();
         let closing = |quote: u8, at: usize| Some(at + memchr(quote, bytes.get(at..)?)?);
@@ -46,7 +46,7 @@ impl<'a> Beginning<'a> {
                             }
                             at = end + 1;
                         }
-                        // No attribute: its value has no quotes.
+                        // Not an attribute: its value has no quotes.
                         _ => at = until(bytes, at, ends_value)?,
                     }
                 }
@@ -60,7 +60,7 @@ impl<'a> Beginning<'a> {
     }
 }
 
-/// The first byte from here on that is wanted.
+/// The index of the first byte from `from` on that `is_wanted` accepts.
 fn until(bytes: &[u8], from: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     Some(from + bytes.get(from..)?.iter().position(|byte| is_wanted(*byte))?)
 }
@@ -74,7 +74,7 @@ const fn ends_value(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'>' | b'"' | b'\'')
 }
 
-/// The length of the comment, instruction or declaration that a text begins with; none where it has no end.
+/// The length of the comment, instruction or declaration at the beginning of a text; none if it has no end.
 pub(super) fn aside(text: &[u8]) -> Option<usize> {
     let until = |end: &[u8], from: usize| {
         let length = memmem::find(text.get(from..)?, end)?;
@@ -89,7 +89,7 @@ pub(super) fn aside(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of a document type, which may hold declarations, comments and instructions.
+/// The length of a document type, which may contain declarations, comments and instructions.
 fn declaration(text: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (1, 1usize);
     loop {

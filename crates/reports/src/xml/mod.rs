@@ -1,8 +1,8 @@
-//! Reading XML as tools write it: without recursion, never expanding an entity, up to where the file is cut off.
+//! Reads XML as tools write it: without recursion, without expanding entities, and up to the byte where a file is cut
+//! off.
 //!
-//! A reader of our own, since half of the time that a large report takes is spent here: a beginning is gone through
-//! once, for its end and its attributes alike. It takes what is not quite XML; a test compares it with a strict
-//! library's reader.
+//! We use our own reader because half of a large report's reading time is spent here: it finds an element's end and
+//! attributes in one pass. It accepts text that is not quite XML. A test compares it with a strict library's reader.
 
 mod document;
 mod markup;
@@ -21,36 +21,36 @@ pub(crate) use self::{
 };
 use crate::{input::Input, limits, report::ReadError};
 
-/// A walk over the nodes of a document.
+/// Walks over the nodes of a document.
 pub(crate) struct Xml<'a> {
     input: Input<'a>,
     text: &'a str,
-    /// The byte that the walk has reached.
+    /// The current byte of the walk.
     at: usize,
     format: &'static str,
     /// How deep elements may nest.
     depth: usize,
     /// The names of the open elements as they are written, the innermost last.
     open: Vec<&'a str>,
-    /// The element that was opened last has no content and is to be closed.
+    /// Whether the latest element is empty and the next node closes it.
     closes: bool,
-    /// The name of the element that was opened last, as it is written.
+    /// The name of the latest element, as written.
     name: &'a str,
     /// Its attributes.
     attributes: Vec<(&'a str, &'a str)>,
 }
 
-/// What the walk meets.
+/// A node of the document.
 pub(crate) enum Node<'a> {
-    /// An element begins; [`Xml::tag`] returns it. A `Close` follows, also for an element without content.
+    /// The beginning of an element; [`Xml::tag`] returns it. A `Close` follows, also for an element without content.
     Open,
-    /// The innermost open element ends.
+    /// The end of the innermost open element.
     Close,
     /// Text with its references decoded.
     Text(Cow<'a, str>),
-    /// The document is whole and at its end.
+    /// The end of a whole document.
     End,
-    /// The document ends before it is whole.
+    /// The end of a document that is cut off.
     CutOff,
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Tag<'a, 'x> {
 }
 
 impl<'a> Tag<'a, '_> {
-    /// The attributes in the order of the document: names as they are written, values still to be decoded. One that
-    /// is no attribute is left out.
+    /// The attributes in the order of the document: names as written, values still encoded. Text that is not an
+    /// attribute is left out.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.attributes.iter().copied()
     }
@@ -83,7 +83,7 @@ impl<'a> Xml<'a> {
         Self::with_depth(input, format, limits::DEPTH)
     }
 
-    /// The same with a limit of its own for the nesting of elements.
+    /// Like [`Xml::new`], with a given limit for the nesting of elements.
     pub(crate) fn with_depth(input: &Input<'a>, format: &'static str, depth: usize) -> Self {
         let content = input.text.trim_start_matches('\u{feff}');
         Self {
@@ -99,7 +99,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The next node. After `End` or `CutOff` there is none.
+    /// The next node. No node follows `End` or `CutOff`.
     pub(crate) fn next(&mut self) -> Result<Node<'a>, ReadError> {
         if self.closes {
             self.closes = false;
@@ -138,7 +138,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The element that was opened last.
+    /// The latest element.
     pub(crate) fn tag(&self) -> Tag<'a, '_> {
         Tag {
             // A namespace's prefix may precede the name.
@@ -150,12 +150,12 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The error of a document that is broken at the position of the walk.
+    /// The error of a document that is broken at the current byte.
     pub(crate) fn broken_here(&self, problem: String) -> ReadError {
         self.input.broken_at(self.at, self.format, problem)
     }
 
-    /// The line that the walk has reached, from 1.
+    /// The current line, from 1.
     pub(crate) fn line(&self) -> usize {
         let before = self.text.as_bytes().get(..self.at).unwrap_or_default();
         1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -165,7 +165,7 @@ impl<'a> Xml<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// `</name>`, which the rest begins with.
+    /// Reads `</name>` at the current byte.
     fn end(&mut self, rest: &'a str) -> Result<Node<'a>, ReadError> {
         let Some(close) = memchr(b'>', rest.as_bytes()) else {
             return Ok(Node::CutOff);
@@ -181,7 +181,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Reads the beginning of an element. The walk is before its `<`.
+    /// Reads the beginning of an element at the current byte, which is its `<`.
     fn begin(&mut self) -> Result<Node<'a>, ReadError> {
         self.attributes.clear();
         let Some(beginning) = Beginning::read(self.text, self.at, &mut self.attributes) else {

@@ -1,4 +1,4 @@
-//! What our reader meets is what a strict library's reader meets, in any document that the library takes.
+//! Our reader finds the same nodes as a strict library's reader, in any document that the library accepts.
 
 use proptest::prelude::*;
 use quick_xml::{
@@ -9,7 +9,7 @@ use quick_xml::{
 use super::{Node, Xml, decode};
 use crate::input::Input;
 
-/// What is met, with neighbouring texts as one.
+/// The nodes, with adjacent texts joined.
 fn ours(text: &str) -> Result<Vec<String>, String> {
     let input = Input::alone("r.xml", text);
     let mut xml = Xml::new(&input, "XML");
@@ -147,7 +147,7 @@ fn element() -> impl Strategy<Value = String> {
     let equals = prop::sample::select(&["=", " = ", "\n="][..]);
     let attribute = (space, "[a-z:]{1,9}", equals, value)
         .prop_map(|(space, key, equals, value)| format!("{space}{key}{equals}{value}"));
-    // Names of attributes may not repeat.
+    // Names of attributes must be unique.
     let attributes = prop::collection::vec(attribute, 0..5).prop_map(|all| {
         let mut all = all;
         let key = |text: &String| text.split('=').next().unwrap_or_default().trim().to_owned();
@@ -176,7 +176,7 @@ fn element() -> impl Strategy<Value = String> {
     })
 }
 
-/// What may be between elements.
+/// Content that may occur between elements.
 const PLAIN: &[&str] = &[
     "text",
     " ",

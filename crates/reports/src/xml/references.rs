@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// Decodes the references of a raw value. A value without any is borrowed.
+/// Decodes the references of a raw value. A value without references is borrowed.
 pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
-    // Most values have none, and this looks at many bytes at once.
+    // Most values have none. This search compares many bytes at once.
     if memchr(b'&', raw.as_bytes()).is_none() {
         return Cow::Borrowed(raw);
     }
@@ -34,7 +34,7 @@ pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// Adds more to a text; it stays borrowed while it is one piece.
+/// Appends to a text. It stays borrowed while it is one piece.
 pub(crate) fn append<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
     if text.is_empty() {
         *text = more;
@@ -43,18 +43,18 @@ pub(crate) fn append<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
     }
 }
 
-/// The name of the reference that the text begins with, behind its ampersand, and what follows it.
+/// The name of the reference at the beginning of the text, after its ampersand, and the rest of the text.
 fn reference(text: &str) -> Option<(&str, &str)> {
     const LONGEST: usize = 64;
-    // A name has no space, quote or further ampersand.
+    // A name contains neither spaces nor quotes nor another ampersand.
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"#._-:".contains(&byte) || !byte.is_ascii();
     let end = text.bytes().take(LONGEST).position(|byte| !in_name(byte))?;
     let after = text.get(end..)?.strip_prefix(';')?;
     (end > 0).then_some((text.get(..end)?, after))
 }
 
-/// Adds the value of `&name;`: a character, the replacement character where XML forbids it, and for a name that
-/// only a document type could explain the reference itself.
+/// Appends the value of `&name;`: a character; the replacement character if XML forbids it; the reference itself if
+/// only a document type could define the name.
 fn push_reference(text: &mut String, name: &str) {
     let known = match name {
         "lt" => Some('<'),
@@ -82,7 +82,7 @@ fn character(number: &str) -> char {
     code.ok()
         .and_then(char::from_u32)
         .filter(|character| match character {
-            // Forbidden as well, but only by it are colours recognised and taken out later.
+            // The character is also forbidden, but it is needed to recognize colours, which are removed later.
             '\u{1b}' | '\t' | '\n' | '\r' => true,
             '\u{fffe}' | '\u{ffff}' => false,
             other => *other >= ' ',

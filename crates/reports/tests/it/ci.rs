@@ -70,7 +70,7 @@ fn a_pull_request_on_github_is_tested_at_its_head() {
     );
     assert!(ci.sources.contains(&("branch", "GITHUB_HEAD_REF")));
     assert!(ci.sources.contains(&("testedRevision", "GITHUB_EVENT_PATH")));
-    // Without the event file the reference still tells the number.
+    // Without the event file, the reference still has the number.
     assert_eq!(
         with_event(&env, "not json").context.pull_request_number,
         Some(118)
@@ -123,7 +123,7 @@ fn the_main_branch_of_a_fork_is_another_branch() {
         (of_github(&event("acme/shop")), "main"),
         (of_github(&finished("jo/shop")), "jo:main"),
         (of_github(&finished("acme/shop")), "main"),
-        // The fork was deleted meanwhile.
+        // The fork was deleted in the meantime.
         (
             of_github(r#"{"pull_request": {"head": {"sha": "a", "repo": null}}}"#),
             "main",

@@ -1,5 +1,5 @@
-//! An independent count: small parsers, written apart from the readers, agree with them on the distinct names, the
-//! statuses and the attempts of every report that a tool wrote in its own format.
+//! An independent count. Small parsers, written separately from the readers, must agree with them on the distinct
+//! names, the statuses and the attempts of every report that a tool wrote in its own format.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{own::REPORTS, support};
 
-/// Statuses of a test's attempts, a letter each, by its name.
+/// The statuses of a test's attempts, one letter each, by the test's name.
 type Statuses = BTreeMap<String, String>;
 
 #[test]
@@ -44,7 +44,7 @@ fn readers_agree_with_an_independent_count() {
     }
 }
 
-/// What follows a name where the same name stands in several files.
+/// A suffix for names that occur in several files.
 const FILE: char = '\0';
 
 pub(crate) const fn letter(status: AttemptStatus) -> char {
@@ -57,7 +57,7 @@ pub(crate) const fn letter(status: AttemptStatus) -> char {
 }
 
 fn counted(path: &str, text: &str) -> Vec<(String, String)> {
-    // Mocha writes its report behind what the tests print.
+    // Mocha writes its report after the output of the tests.
     let report = || text.find("{\n  \"stats\"").map_or(text, |at| &text[at..]);
     let json = || serde_json::from_str::<Value>(report()).unwrap();
     let lines = || -> Vec<Value> {
@@ -300,7 +300,7 @@ impl Element {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// Every element of a name in this one, with the names of those around it that have one.
+    /// Every nested element of a name, with the names of its enclosing elements.
     fn all<'e>(&'e self, name: &str, around: &[&'e str], into: &mut Vec<(Vec<&'e str>, &'e Self)>) {
         for child in &self.children {
             if child.name == name {
@@ -314,7 +314,7 @@ impl Element {
     }
 }
 
-/// The document as a tree, by a strict library.
+/// The document as a tree, from a strict library.
 pub(crate) fn tree(text: &str) -> Element {
     let mut reader = Reader::from_str(text);
     let mut open = vec![Element::default()];
@@ -376,7 +376,7 @@ fn robot(text: &str) -> Vec<(String, String)> {
         .map(|(suites, test)| {
             let status = test.child("status").unwrap();
             let merged = status.text.contains("results merged");
-            // The suite's tests ended the second time as they did the first.
+            // The second run of the suite's tests ended like the first.
             let times = if merged { 2 } else { 1 };
             let name = format!("{} > {}", suites.join("."), test.attribute("name"));
             (name, letter(status.attribute("status")).repeat(times))
@@ -441,7 +441,7 @@ fn ctest(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Results by their indentation: what stands deeper and above belongs to the next result that stands less deep.
+/// Results by their indentation: a more indented line belongs to the next result with less indentation.
 fn tap(text: &str) -> Vec<(String, String)> {
     let mut script = "";
     let mut open: Vec<(usize, String, String)> = Vec::new();

@@ -1,5 +1,5 @@
-//! The independent count for the formats that several tools write and for those of Playwright, Jest, Go, TestNG and
-//! Allure: how many tests there are, how they end, the number of attempts with each status, and each test's last title.
+//! The independent count for the formats of several tools and for those of Playwright, Jest, Go, TestNG and Allure: the
+//! number of tests, their outcomes, the number of attempts with each status, and each test's last title.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::{
     support::{self, rooted},
 };
 
-/// The end of a test's last title and the sorted statuses of its attempts, a letter each.
+/// The end of a test's last title, and the sorted statuses of its attempts, one letter each.
 type Counted = Vec<(String, String)>;
 
-/// Reports that count nothing here: Vitest's JUnit reporter was killed before it wrote.
+/// Reports without tests: Vitest's JUnit reporter was killed before it wrote.
 const EMPTY: &[&str] = &["vitest/junit-crashed.xml"];
 
 #[test]
@@ -59,14 +59,14 @@ fn readers_agree_with_an_independent_count_of_the_other_formats() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Pairs each counted test with one of the report that ends so and has such a name; what has no partner.
+/// Pairs each counted test with one of the report whose name and outcome match. Returns the tests without a partner.
 fn differences(what: &str, files: Vec<assay_reports::SourceFile>, mut expected: Counted) -> Vec<String> {
     let vitest = what.starts_with("vitest/");
     let shown = |letters: String| {
         let mut letters: Vec<char> = letters.chars().collect();
         letters.sort_unstable();
         if vitest {
-            // Vitest does not write how many attempts there were.
+            // Vitest does not write the number of attempts.
             letters.dedup();
         }
         letters.into_iter().collect::<String>()
@@ -77,7 +77,7 @@ fn differences(what: &str, files: Vec<assay_reports::SourceFile>, mut expected: 
         let attempts = test.attempts.iter().map(|attempt| letter(attempt.status));
         read.push((test.test.name.clone(), shown(attempts.collect())));
     }
-    // Longer titles fit fewer names.
+    // Longer titles match fewer names.
     expected.sort_by_key(|(title, _)| std::cmp::Reverse(title.len()));
     let mut missing = Vec::new();
     for (title, letters) in expected {
@@ -95,7 +95,7 @@ fn differences(what: &str, files: Vec<assay_reports::SourceFile>, mut expected: 
     missing
 }
 
-/// What of a title is written alike in every format: its last words.
+/// The part of a title that every format writes the same way: its last words.
 fn end_of(title: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ' ');
     let title = title.trim_end();
@@ -103,7 +103,7 @@ fn end_of(title: &str) -> String {
     end.trim_start().to_owned()
 }
 
-/// The tests of a file; none where it is no report of these formats.
+/// The tests of a file; none if it has none of these formats.
 fn counted(path: &str, content: &str) -> Option<Counted> {
     let (directory, name) = path.split_once('/').unwrap();
     let json = || serde_json::from_str::<Value>(content).unwrap();
@@ -128,7 +128,7 @@ fn counted(path: &str, content: &str) -> Option<Counted> {
     )
 }
 
-/// Joins what belongs to one test, in the order of the report.
+/// Joins the entries of one test, in the order of the report.
 fn joined<K: Ord>(tests: impl IntoIterator<Item = (K, String, String)>) -> Vec<(String, Vec<String>)> {
     let mut by_key: BTreeMap<K, (String, Vec<String>)> = BTreeMap::new();
     for (key, title, letters) in tests {
@@ -149,7 +149,7 @@ fn junit(directory: &str, content: &str) -> Counted {
     let mut cases = Vec::new();
     in_suites(&root, &outside, &mut cases);
     let tests = joined(cases.into_iter().map(|(suite, case)| {
-        // Playwright's project, and the file that Mocha's reporter names.
+        // Playwright's project, and the file in Mocha's report.
         let around = [suite.attribute("hostname"), suite.attribute("file")];
         let own = ["classname", "name", "file"].map(|key| case.attribute(key));
         let count = |names: [&str; 2]| {
@@ -169,7 +169,8 @@ fn junit(directory: &str, content: &str) -> Counted {
         ((around, own), own[1].to_owned(), "f".repeat(earlier) + last)
     }));
     match directory {
-        // A case again is a retry, of which pytest writes the first as passed, or the failure of its tear-down.
+        // A repeated case is a retry, or a failure of the tear-down. pytest writes the first attempt of a retry as
+        // passed.
         "pytest" => tests
             .into_iter()
             .map(|(title, cases)| {
@@ -203,7 +204,7 @@ fn in_suites<'e>(element: &'e Element, suite: &'e Element, into: &mut Vec<(&'e E
     }
 }
 
-/// A test with subtests counts only where it failed and none of them did. Repeats of `-count` may differ.
+/// A test with subtests counts only if it failed and none of them did. Repeats of `-count` may differ.
 fn without_groups(tests: Counted) -> Counted {
     let below = |name: &str| format!("{name}/");
     let kept = tests.iter().filter(|(name, letters)| {
@@ -310,7 +311,7 @@ fn go(events: &str) -> Counted {
             "pass" => "p",
             "fail" => "f",
             "skip" => "s",
-            // What a test prints without a line break hides the end from the tool.
+            // Output without a line break hides the end from the tool.
             "output" if text(&event["Output"]).contains("here--- PASS: ") => "p",
             "run" => {
                 open.insert(name, text(&event["Test"]).to_owned());
@@ -321,7 +322,7 @@ fn go(events: &str) -> Counted {
         open.remove(&name);
         tests.push((name.clone(), name, letter.to_owned()));
     }
-    // Without an end, the program ended before.
+    // Without an end, the program ended first.
     tests.extend(open.into_keys().map(|name| (name.clone(), name, "f".to_owned())));
     without_groups(together(joined(tests)))
 }
@@ -334,14 +335,14 @@ fn testng(root: &Element) -> Counted {
             let values: String = all(method, "value")
                 .iter()
                 .map(|(_, value)| value.text.trim())
-                // An object's address is another one in each run.
+                // The address of an object differs in each run.
                 .filter(|value| !value.contains("Object@"))
                 .collect();
             let failed = method.child("exception");
             let letter = match (method.attribute("status"), failed) {
                 ("PASS", _) => "p",
                 ("FAIL", _) => "f",
-                // What is run again is skipped with what it failed with.
+                // An attempt that is run again is skipped, with its error.
                 (_, Some(exception)) if exception.attribute("class") == "java.lang.AssertionError" => "f",
                 _ => "s",
             };

@@ -1,4 +1,4 @@
-//! Input that is broken, huge or made to hurt: every answer is a report or a clear error.
+//! Input that is broken, huge or malicious. Every answer is a report or a clear error.
 
 use std::fmt::Write as _;
 
@@ -138,7 +138,7 @@ fn formats_are_recognised_by_content_and_not_by_name() {
 #[test]
 fn depth_is_bounded() {
     let depth = 200_000;
-    // What is not read may be as deep as it likes.
+    // Ignored fields may be nested to any depth.
     let steps = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let text = format!(
         r#"{{"config": {{}}, "suites": [{{"title": "a", "specs": [{{"title": "t", "tests": [{{"status": "expected",
@@ -148,7 +148,7 @@ fn depth_is_bounded() {
         plain(vec![support::inline("r.json", text)]).unwrap().tests.len(),
         1
     );
-    // What is read may not.
+    // Fields that are read may not.
     for (open, close) in [("{\"suites\":[", "]}"), ("{\"error\":{\"cause\":", "}}")] {
         let text = format!(
             "{{\"config\":{{}},\"suites\":[{}{}]}}",

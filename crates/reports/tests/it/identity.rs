@@ -1,4 +1,4 @@
-//! Which tests are one and which are two, and which results are one result written twice.
+//! The identity of tests and results: which names are one test, and which results are one result written twice.
 
 use assay_domain::attempt::AttemptStatus;
 use assay_reports::Report;
@@ -69,7 +69,7 @@ fn suites_tell_tests_of_the_same_name_apart() {
             ("s2 > C > a", None, 1)
         ]
     );
-    // A name with the time of the run is another in each run.
+    // A name with the time of the run differs in each run.
     let report = junit(
         "<testsuites><testsuite name='s-20261120184603'><testcase classname='C' name='a'/></testsuite>\
          <testsuite name='s-20261120184604'><testcase classname='C' name='a'/></testsuite></testsuites>",
@@ -104,7 +104,7 @@ fn a_browser_named_by_the_suite_is_the_variant() {
         ]
     );
     assert_eq!(report.tests[0].test.file_path.as_deref(), Some("a.cy.js"));
-    // Without a class name the rest of the suite's name tells two tests of one title apart.
+    // Without a class name, the rest of the suite's name distinguishes two tests of one title.
     let report = junit(
         "<testsuites><testsuite name='FiltersTest: chrome'><testcase name='opens'/>\
          <testsuite name='FiltersTest::byNull'><testcase name='byNull with data set #0'/></testsuite></testsuite>\
@@ -175,10 +175,10 @@ fn results_that_testng_writes_beside_surefires_count_once() {
         let again = report
             .warnings
             .iter()
-            .filter(|warning| warning.ends_with("again; read once"));
+            .filter(|warning| warning.ends_with("; counted once"));
         assert_eq!(again.count(), warned, "{:?}", report.warnings);
     }
-    // Another module's results are its own.
+    // Results of another module are distinct.
     let apart = vec![
         inline("a/TEST-TestSuite.xml", surefire),
         inline("b/junitreports/TEST-A.xml", by("JUnitReportReporter", "5.1")),
@@ -261,14 +261,14 @@ fn the_same_results_in_another_file_of_a_folder_count_once() {
         let again = report
             .warnings
             .iter()
-            .filter(|warning| warning.ends_with("holds the results of out/all.xml again; read once"))
+            .filter(|warning| warning.ends_with("repeats the results of out/all.xml; counted once"))
             .count();
         (report.tests[0].attempts.len(), again)
     };
     let one = case("one", "5.1");
     assert_eq!(read(suite("", &one), "out/A.xml"), (1, 1));
     assert_eq!(read(suite("", &one), "out/classes/A.xml"), (1, 1));
-    // Another duration, status, test or folder is another execution, and so are results too short to be compared.
+    // Another duration, status, test or folder means another execution. Results too short to compare are also kept.
     for (part, place) in [
         (suite("", &case("one", "5.2")), "out/A.xml"),
         (
@@ -286,7 +286,7 @@ fn the_same_results_in_another_file_of_a_folder_count_once() {
         inline("out/b.xml", short.replace("'s'", "'t'")),
     ];
     assert_eq!(plain(two).unwrap().tests[0].attempts.len(), 2);
-    // So are those of a later time.
+    // A later time means another execution, too.
     let at = |minute: u32| suite(&format!(" timestamp='2026-11-20T10:{minute:02}:00Z'"), &one);
     let runs = vec![inline("out/1.xml", at(1)), inline("out/2.xml", at(2))];
     assert_eq!(plain(runs).unwrap().tests[0].attempts.len(), 2);
@@ -312,7 +312,7 @@ fn odd_ways_to_write_a_result_are_read() {
         report.tests[0].attempts[0].errors[0].message.as_deref(),
         Some("red bell")
     );
-    // Before version 6 pytest put no element around the suite.
+    // Before version 6, pytest wrote no element around the suite.
     let report = junit(
         "<testsuite errors='0' failures='1' hostname='vm' name='pytest' skipped='0' tests='1' time='1'>\
          <testcase classname='t' name='a'><failure message='#x1B[1m#x1B[31mred#x1B[0m'/></testcase></testsuite>",

@@ -1,5 +1,5 @@
-//! JUnit XML: real reports, each checked against the suite in testdata/reports/suites that made it, and samples of
-//! what tools without a suite there write.
+//! JUnit XML: real reports, each checked against its suite in testdata/reports/suites, and samples of tools without a
+//! suite there.
 
 use assay_domain::{attempt::AttemptStatus, run::RunState};
 use assay_reports::{KnownFiles, Options, Report};
@@ -139,7 +139,7 @@ fn names(report: &Report) -> Vec<&str> {
 
 #[test]
 fn playwright_names_are_those_of_its_json() {
-    // But for titles that hold Playwright's own separator.
+    // Titles that contain Playwright's own separator are an exception.
     for name in [
         "full",
         "green",

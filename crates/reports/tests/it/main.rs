@@ -1,4 +1,4 @@
-//! Real reports and hostile ones through the public interface.
+//! Reads real and hostile reports through the public interface.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

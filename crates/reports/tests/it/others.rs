@@ -66,7 +66,8 @@ fn playwright_names_its_tests_alike_in_ctrf_and_json() {
     };
     let json = names("playwright/full.json");
     let ctrf = names("ctrf/playwright-full.json");
-    // CTRF writes the path from the checkout, JSON from the test folder; with the root known both are the same.
+    // CTRF writes paths relative to the checkout, JSON relative to the test folder. With a known root both are the
+    // same.
     assert_eq!(ctrf, json);
 }
 
@@ -359,14 +360,14 @@ fn a_cut_off_allure_result_is_named_with_its_line() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("its JSON is cut off in line 2, before it tells its format"),
+        error.contains("its JSON is cut off in line 2, before the keys of its format"),
         "{error}"
     );
 }
 
 #[test]
 fn a_failure_of_playwrights_that_allure_tells_nothing_of_says_so() {
-    // As allure-playwright 3 writes a test that --max-failures stopped.
+    // allure-playwright 3 writes this for a test that --max-failures stopped.
     let result = json!({"uuid": "e1", "name": "is interrupted", "historyId": "h", "status": "failed", "statusDetails": {}, "stage": "finished",
         "parameters": [{"name": "Project", "value": "api"}], "labels": [{"name": "framework", "value": "playwright"}],
         "start": 1_795_223_747_988_u64, "stop": 1_795_223_748_861_u64, "fullName": "a.spec.js › is interrupted", "titlePath": ["pw", "a.spec.js"]});

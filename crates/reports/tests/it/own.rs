@@ -1,5 +1,5 @@
-//! The own formats of test tools: reports that the tools in testdata/reports/suites wrote, and samples after the
-//! documentation of those that could not be run.
+//! The own formats of test tools: reports that the tools in testdata/reports/suites wrote, and samples from the
+//! documentation of tools that could not be run.
 
 use assay_domain::{attempt::AttemptStatus, run::RunState};
 use assay_reports::{Format, Options, looks_like_report, read};
@@ -9,7 +9,7 @@ use crate::{
     support::{self, inline, plain, rooted},
 };
 
-/// Each report, the format that it is recognised as, and the folder below the checkouts where it was made.
+/// Each report, its recognized format, and the folder below the checkouts where it was made.
 pub(crate) const REPORTS: &[(&str, Format, &str)] = &[
     ("cucumber/cucumber.json", Format::Cucumber, "acme-cucumber"),
     ("robot/output.xml", Format::Robot, "acme-robot"),
@@ -73,7 +73,7 @@ fn a_truncated_report_yields_no_other_tests_and_is_never_complete() {
                 continue;
             };
             assert!(cut.tests.len() <= whole.tests.len(), "{path} {share}/8");
-            // What follows the tests may be missing, as prove's summary.
+            // Text after the tests may be missing, such as prove's summary.
             let is_noted = !cut.warnings.is_empty() || !cut.errors.is_empty() || cut.tests == whole.tests;
             assert!(cut.state == RunState::Interrupted || is_noted, "{path} {share}/8");
         }
@@ -115,7 +115,7 @@ fn depth_numbers_and_types_that_no_tool_writes_are_bounded() {
             "{format}: {error}"
         );
     }
-    // Subtests that are too deep are no tests.
+    // Subtests that are nested too deep are not tests.
     let tap: String = (0..1_000)
         .map(|depth| format!("{}ok 1 - a\n", " ".repeat(4 * depth)))
         .collect();
@@ -200,9 +200,9 @@ fn a_folder_of_karate_counts_each_feature_once() {
     let again = report
         .warnings
         .iter()
-        .filter(|warning| warning.ends_with("again; read once"));
+        .filter(|warning| warning.ends_with("; counted once"));
     assert_eq!(again.count(), 3, "{:?}", report.warnings);
-    // Karate writes the keys in any order: the name may be behind the cut.
+    // Karate writes the keys in any order: the name may follow the cut.
     let text = String::from_utf8(feature.bytes).unwrap();
     let scenarios = text.find("\"scenarioResults\"").unwrap();
     let end = text.find("\"callDepth\"").unwrap();
@@ -270,7 +270,7 @@ fn wrong_types_and_huge_numbers_are_bounded_in_every_json_format() {
         }
     }
     assert!(problems.is_empty(), "{problems:#?}");
-    // An element of another type than an object is refused with its line.
+    // An element that is not an object is rejected with its line.
     let text = "{\"exitcode\": 1, \"root\": \"/r\", \"tests\": [\n7]}";
     let error = plain(vec![inline("r", text)]).unwrap_err().to_string();
     assert!(error.starts_with("r:2: not a readable pytest"), "{error}");

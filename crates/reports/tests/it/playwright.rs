@@ -463,7 +463,7 @@ fn a_blob_that_is_cut_off_or_broken_has_an_answer() {
 
 #[test]
 fn blobs_of_several_shards_are_one_run() {
-    // The shard stands in the first event, in later versions also in the configuration.
+    // The first event has the shard; in later versions the configuration has it, too.
     let blob = |number: u32, in_configuration: bool| {
         let shard = format!("\"shard\":{{\"current\":{number},\"total\":2}}");
         let (first, later) = if in_configuration {
@@ -526,7 +526,7 @@ fn json_and_junit_of_one_run_have_the_same_fingerprints() {
         let json = fingerprints(&format!("{name}.json"));
         for (test, found) in fingerprints(&format!("{name}.xml")) {
             let all = json.get(&test).cloned().unwrap_or_default();
-            // Without `includeRetries` JUnit has one attempt for all, and none that was recovered.
+            // Without `includeRetries`, JUnit has one attempt per test and no recovered attempt.
             if !found.iter().all(|fingerprint| all.contains(fingerprint)) {
                 faults.push(format!("{name}: {test}: {found:?} in JUnit XML, {all:?} in JSON"));
             }

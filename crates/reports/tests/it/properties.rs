@@ -1,4 +1,4 @@
-//! Whatever the bytes, reading ends with a report within the limits or with an error that names the file.
+//! Reading any bytes returns a report within the limits or an error that names the file.
 
 use std::sync::LazyLock;
 
@@ -58,7 +58,7 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Reads the bytes in every way; the answer does not matter, but that there is one, and that a report is well-formed.
+/// Reads the bytes with all options. Any answer is right if it exists and a report is well-formed.
 fn check(bytes: &[u8]) {
     let _ = looks_like_report(bytes);
     for format in std::iter::once(None).chain(Format::ALL.iter().copied().map(Some)) {

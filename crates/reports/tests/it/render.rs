@@ -1,4 +1,4 @@
-//! A report as text, a line an attempt, for snapshots that a person can check.
+//! Renders a report as text, one line per attempt, for snapshots that a person can check.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Visual Studio's results: a report of every outcome, and files that are none.
+//! Visual Studio's results: a report with every outcome, and files of other formats.
 
 use assay_domain::run::RunState;
 use assay_reports::{Format, Options, ReadError, Report};

@@ -1,4 +1,4 @@
-//! XML files that were made to break a reader, or were broken on their way: each is bounded, and read or refused in words.
+//! XML files that are malicious or damaged. Each is bounded, and read or rejected with an error.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{self, inline, plain};
 fn read(bytes: impl Into<Vec<u8>>) -> Result<Report, ReadError> {
     let began = Instant::now();
     let read = as_junit(bytes);
-    // Far more than any of these takes, even on a busy machine without optimisation.
+    // Each of these needs far less, even unoptimized on a busy machine.
     assert!(began.elapsed() < Duration::from_secs(120));
     read
 }

@@ -1,4 +1,4 @@
-//! The kit itself: databases of a test's own.
+//! Tests of the kit: databases per test.
 #![allow(clippy::unwrap_used)]
 
 mod programs;

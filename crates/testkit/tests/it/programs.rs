@@ -1,4 +1,4 @@
-//! The real programs over a database of the test's own.
+//! The real programs over the test's own database.
 
 use assay_testkit::{Cli, Server, TestDatabase};
 

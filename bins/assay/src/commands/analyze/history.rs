@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use assay_analysis::{Collector, read_csv};
 use assay_domain::timestamp::Timestamp;
-use assay_ingest::{Arrival, Files, Flags, Prepared};
+use assay_ingest::{Arrival, Files, Flags, PreparedReport};
 use assay_reports::{Format, NamedReport, Report, SourceFile, ci::CiContext};
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
@@ -186,7 +186,7 @@ fn is_history(bytes: &[u8]) -> bool {
 /// The result of reading a file.
 enum Said {
     /// The runs in it, by name.
-    Recordings(Vec<(String, Prepared)>),
+    Recordings(Vec<(String, PreparedReport)>),
     /// A history, read from standard input.
     History(Vec<u8>),
     /// It is not a report.
@@ -291,7 +291,7 @@ impl Reader {
         &self,
         files: Vec<SourceFile>,
         format: Option<Format>,
-    ) -> anyhow::Result<Vec<(String, Prepared)>> {
+    ) -> anyhow::Result<Vec<(String, PreparedReport)>> {
         let summed = Files::of(&files);
         let known_files = self.checkout.known_files(format, &files);
         let reports = assay_reports::read_each(files, &self.checkout.options(format, known_files.as_ref()))?;

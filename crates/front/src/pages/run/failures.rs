@@ -17,16 +17,16 @@ use maud::{Markup, html};
 use super::{Places, first_line};
 use crate::{error::FrontError, links, view::View};
 
-/// Most failures whose causes a page reads; a run with more of them failed as a whole.
+/// Most failures with causes on the page. A run with more failed as a whole.
 const MOST: u32 = 5_000;
-/// How many runs of the evidence of a failure are links.
+/// Most links to evidence runs per failure.
 const LINKED: usize = 3;
 
 /// The failed and recovered tests of a run with their causes.
 pub(super) struct Causes {
     explained: RunFailures,
-    /// The place of each test among them, by name and file. A test that failed in several variants stands first with the one
-    /// that is most probably this branch's.
+    /// The index of each test by name and file. A test that failed in several variants has the index of the variant
+    /// whose failure this branch most probably caused.
     places: HashMap<(String, Option<String>), usize>,
 }
 
@@ -59,12 +59,12 @@ impl Causes {
             .copied()
     }
 
-    /// Puts the tests in the order of the read API: what is most probably this branch's first.
+    /// Sorts the tests like the read API: failures most probably caused by this branch first.
     pub(super) fn sort(&self, tests: &mut [&TestEntry]) {
         tests.sort_by_cached_key(|test| self.place(test).unwrap_or(usize::MAX));
     }
 
-    /// What to do about the run, and how many of its failures have which cause. `address` gives the page in a mode.
+    /// The gate of the run, and the number of its failures by cause. `address` returns the page's address in a mode.
     pub(super) fn gate(&self, address: impl Fn(Option<&'static str>) -> String) -> Markup {
         let (word, sentence) = cause::gate(self.explained.gate.action);
         let later = Knowledge::Hindsight.as_str();
@@ -161,7 +161,7 @@ const fn probabilities(failure: &ExplainedFailure) -> [(Cause, f64); 5] {
     ]
 }
 
-/// The verdict on the test, and the runs that the sentence rests on.
+/// The verdict on the test, and the runs behind the sentence.
 fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
     let CauseEvidence { runs, runs_total } = &failure.evidence;
     let linked = runs.get(..LINKED.min(runs.len())).unwrap_or_default();
@@ -188,7 +188,7 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
     }
 }
 
-/// The error that the test ended with, a link to its signature where it has one.
+/// The last error of the test, with a link to its signature if it has one.
 fn error(project: ProjectId, test: &TestEntry, explained: Option<&ExplainedFailure>) -> Markup {
     let signed = explained.and_then(|failure| failure.title.as_deref().zip(failure.fingerprint.as_deref()));
     html! {

@@ -1,4 +1,4 @@
-//! Arguments that several tools share, and what a look-up by name found.
+//! Arguments that several tools share, and the results of look-ups by name.
 
 use std::collections::BTreeSet;
 
@@ -42,13 +42,13 @@ impl Call<'_> {
         })
     }
 
-    /// The longest period that the caller's plan shows, until now.
+    /// The longest period of the caller's plan, until now.
     pub(super) fn longest_window(&self) -> Window {
         let days = Days::within(self.caller.plan, 90).unwrap_or(Days::Thirty);
         Window::ending(self.now, days)
     }
 
-    /// The run that the call names.
+    /// The run in the arguments.
     pub(super) fn run_id(&self) -> Result<RunId, ToolError> {
         self.arguments.needed("run")?.parse().map_err(|_| {
             ToolError::new("`run` must be a run's id.")
@@ -56,7 +56,7 @@ impl Call<'_> {
         })
     }
 
-    /// The test that the call names.
+    /// The test in the arguments.
     pub(super) fn test(&self) -> Result<TestSelector, ToolError> {
         Ok(TestSelector {
             name: self.arguments.needed("test")?,
@@ -67,7 +67,7 @@ impl Call<'_> {
         })
     }
 
-    /// The tests of the engine's window whose name contains this, whatever the case.
+    /// The tests of the engine's window whose name contains `part`, ignoring case.
     pub(super) fn tests_with(&self, project: &Project, part: &str) -> Result<Vec<TestName>, ToolError> {
         let part = fold(part);
         let named = in_snapshot(self.store, project, |snapshot| {
@@ -80,15 +80,15 @@ impl Call<'_> {
         Ok(named.into_iter().filter(matches).collect())
     }
 
-    /// What a look-up by name found, else an error that names what may have been meant.
-    pub(super) fn found<T>(
+    /// The result of a look-up by name, or an error with candidates for the intended name.
+    pub(super) fn single_test<T>(
         &self,
         project: &Project,
         selector: &TestSelector,
         lookup: TestLookup<T>,
     ) -> Result<T, ToolError> {
         match lookup {
-            TestLookup::Found(found) => Ok(found),
+            TestLookup::Found(test) => Ok(test),
             TestLookup::Ambiguous(files) => {
                 let files = files.named.into_iter().map(Option::unwrap_or_default).collect();
                 Err(
