@@ -1,4 +1,4 @@
-//! The measured requests, one a route, with their parameters, which are read through the API.
+//! The measured requests, one per route. Their parameters are read through the API.
 
 use anyhow::{Context as _, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -46,7 +46,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         "/id",
         "run",
     )?;
-    // A test that fails now and then; in a tiny data set any.
+    // A test that fails sometimes; in a tiny data set any test.
     let flaky = json(&format!("{base}/flaky"))?;
     let detail = json(&format!("{base}/runs/{run}"))?;
     let named = |value: &Value| {

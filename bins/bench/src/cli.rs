@@ -32,14 +32,14 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make the data set, unless it is there
+    /// Generate the data set, unless it exists
     ///
-    /// Every report is imported by the code of `assay import`. Verdicts are judged with the last import of each
-    /// project. The same seed gives the same data, which end now.
+    /// Every report is imported by the code of `assay import`. The last import of each project judges its verdicts. The
+    /// same seed gives the same data, and the history ends now.
     Generate {
         #[command(flatten)]
         shape: Shape,
-        /// Make it again in any case
+        /// Generate it again in any case
         #[arg(long)]
         replace: bool,
     },
@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Load,
     /// Measure imports into the full database; adds some runs to it
     Import {
-        /// How many runs of each kind
+        /// Number of runs of each kind
         #[arg(long, value_name = "N", default_value_t = 15)]
         times: u32,
     },
@@ -68,7 +68,7 @@ pub(crate) enum Command {
     All {
         #[command(flatten)]
         shape: Shape,
-        /// Measure the growth too, at 1/16 and 1/4 of this size and at this size
+        /// Measure the growth as well, at 1/16 and 1/4 of this size and at this size
         #[arg(long)]
         growth: bool,
     },
@@ -78,16 +78,17 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Every subcommand")]
 pub(crate) struct Options {
-    /// Where the data set and its Postgres lie
+    /// Folder of the data set and its Postgres
     #[arg(long, global = true, value_name = "DIR", default_value = "/tmp/assay-bench")]
     pub(crate) data_dir: PathBuf,
-    /// The size of the data set: a fraction, whose root scales the tests and the runs. Each size has its own folder
+    /// The size of the data set: a fraction. Its square root scales the tests and the runs. Each size has its own
+    /// folder
     #[arg(long, global = true, value_name = "SIZE", default_value = "1")]
     pub(crate) size: Size,
     /// Seconds for each measurement of a route
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     pub(crate) seconds: f64,
-    /// The program to measure; by default the one beside this program
+    /// The program to measure; by default the one in this program's folder
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) server: Option<PathBuf>,
     /// The folder of Postgres' programs
@@ -101,7 +102,7 @@ impl Options {
         self.data_dir.join(self.size.folder())
     }
 
-    /// How long a measurement takes.
+    /// The duration of a measurement.
     pub(crate) fn time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }

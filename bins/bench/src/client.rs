@@ -1,4 +1,4 @@
-//! A load driver: persistent connections, one request under way on each.
+//! A load driver: persistent connections with one request at a time each.
 
 use std::{
     net::SocketAddr,
@@ -11,12 +11,12 @@ use ureq::Agent;
 
 use crate::number::{float, percentile};
 
-/// How long an answer may take.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Pause of a client after a rejected request. Real clients wait for the second that `Retry-After` names, or leave.
+/// Pause of a client after a rejected request. Real clients wait for the second in `Retry-After`, or stop.
 const REJECTED: Duration = Duration::from_millis(100);
 
-/// Asks one server, with a key where it has one.
+/// A client of one server, with a key if it has one.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     base: String,
@@ -30,26 +30,26 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// The figures of a time of load.
+/// The figures of a measurement under load.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) seconds: f64,
     /// Latencies of the requests with the same status as the first, ascending, in microseconds.
     latencies: Vec<u32>,
-    /// Answers whose status differs from the first one: an overloaded server rejects requests.
+    /// Answers with another status than the first one: an overloaded server rejects requests.
     pub(crate) rejected: u64,
     pub(crate) status: u16,
-    /// Of one body.
+    /// Bytes of one body.
     pub(crate) bytes: usize,
 }
 
 impl Measured {
-    /// Requests a second.
+    /// Requests per second.
     pub(crate) fn rate(&self) -> f64 {
         float(self.latencies.len()) / self.seconds
     }
 
-    /// The latency in milliseconds that this share of the requests did not exceed.
+    /// The percentile of the latency in milliseconds.
     pub(crate) fn ms(&self, share: f64) -> Option<f64> {
         percentile(&self.latencies, share).map(|micros| f64::from(micros) / 1000.0)
     }
@@ -68,7 +68,7 @@ impl Client {
         self.ask(&agent(), path)
     }
 
-    /// Keeps this number of connections busy for a time, after a warm-up of a fifth of it.
+    /// Keeps this number of connections busy for a time, after a warm-up of a fifth of that time.
     pub(crate) fn load(&self, path: &str, connections: u32, time: Duration) -> anyhow::Result<Measured> {
         let first = self.once(path)?;
         let begin = Instant::now() + time / 5;
@@ -97,7 +97,7 @@ impl Client {
         })
     }
 
-    /// Repeats a request. Requests that begin after the warm-up count; at least one does, whatever its time.
+    /// Repeats a request. Requests that begin after the warm-up count. At least one request counts.
     fn drive(&self, path: &str, status: u16, begin: Instant, end: Instant) -> anyhow::Result<Driven> {
         let agent = agent();
         let mut driven = Driven {
@@ -135,14 +135,14 @@ impl Client {
     }
 }
 
-/// What one connection saw.
+/// The measurements of one connection.
 struct Driven {
     latencies: Vec<u32>,
     rejected: u64,
     ended: Instant,
 }
 
-/// A connection of its own.
+/// A new connection.
 fn agent() -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)

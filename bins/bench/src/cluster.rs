@@ -1,4 +1,4 @@
-//! The private Postgres that holds a data set.
+//! The private Postgres of a data set.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use diesel::{
     sql_types,
 };
 
-/// The database of the data set. The cluster's own database is used for making and dropping it.
+/// The database of the data set. The cluster's own database is used for creating and dropping it.
 const DATABASE: &str = "bench";
 
 /// A running cluster.
@@ -24,8 +24,8 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the cluster in this folder, and creates it if it is missing.
     ///
-    /// It runs as it would for real data. An ephemeral cluster has too small caches and too old statistics for
-    /// measurements, and begins empty at each start.
+    /// It has the settings for real data. An ephemeral cluster has too small caches and too old statistics for
+    /// measurements, and is empty at each start.
     pub(crate) fn start(dir: &Path, pg_bin: Option<&Path>) -> anyhow::Result<Self> {
         let settings = Settings::new(pg_bin.map(Path::to_path_buf), std::env::var_os("PATH"));
         let cluster = Cluster::start(dir, &settings)
@@ -38,7 +38,7 @@ impl Running {
         self.cluster.url(DATABASE)
     }
 
-    /// Makes the database anew, empty.
+    /// Creates the database again, empty.
     pub(crate) fn recreate(&self) -> anyhow::Result<()> {
         let mut connection = PgConnection::establish(&self.cluster.url("postgres"))?;
         connection.batch_execute(&format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"))?;
@@ -46,12 +46,12 @@ impl Running {
         Ok(())
     }
 
-    /// A connection for statements of our own.
+    /// A connection for the program's own statements.
     pub(crate) fn connection(&self) -> anyhow::Result<PgConnection> {
         PgConnection::establish(&self.url()).context("connecting to the data set")
     }
 
-    /// How long Postgres' log is now.
+    /// The current length of Postgres' log.
     pub(crate) fn log_length(&self) -> anyhow::Result<u64> {
         Ok(fs::metadata(self.log()).context("reading Postgres' log")?.len())
     }
@@ -68,7 +68,7 @@ impl Running {
     }
 }
 
-/// A connection string with settings of its sessions.
+/// A connection string with settings for its sessions.
 pub(crate) fn with_settings(url: &str, settings: &[(&str, &str)]) -> String {
     let options: Vec<String> = settings
         .iter()
@@ -89,7 +89,7 @@ struct TextRow {
     value: String,
 }
 
-/// The number that a statement selects as `value`.
+/// The number that a statement returns as `value`.
 pub(crate) fn number(connection: &mut PgConnection, sql: &str) -> anyhow::Result<u64> {
     let row: NumberRow = diesel::sql_query(sql)
         .get_result(connection)

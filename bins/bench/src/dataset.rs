@@ -1,4 +1,4 @@
-//! A generated data set: its place and its content.
+//! A generated data set: its folder and its content.
 
 use std::{
     fs,
@@ -20,9 +20,9 @@ use crate::{clock, cluster::Running, generate::Role, number::float, shape::Shape
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Dataset {
     pub(crate) shape: Shape,
-    /// The end of the history: when it was made.
+    /// The end of the history, which is the time of its generation.
     pub(crate) until: Timestamp,
-    /// The read key. The database is reachable from this machine alone.
+    /// The read key. The database is reachable only from this machine.
     pub(crate) key: String,
     pub(crate) projects: Vec<Made>,
     pub(crate) seconds: f64,
@@ -42,12 +42,12 @@ pub(crate) struct Made {
 }
 
 impl Dataset {
-    /// A number of all projects together.
+    /// The sum of a number over all projects.
     pub(crate) fn sum(&self, of: fn(&Made) -> u64) -> f64 {
         float(self.projects.iter().map(of).sum::<u64>())
     }
 
-    /// Its size in a clause.
+    /// Its size as text.
     pub(crate) fn description(&self) -> String {
         format!(
             "{} results of {} runs in {} projects, {} MB",
@@ -89,7 +89,7 @@ impl Dataset {
             .with_context(|| format!("writing {}", path.display()))
     }
 
-    /// Removes the description of the data set in this folder, before it changes.
+    /// Removes the description of the data set in this folder, before the data set changes.
     pub(crate) fn forget(dir: &Path) -> anyhow::Result<()> {
         let path = manifest(dir);
         if path.exists() {
@@ -103,7 +103,7 @@ fn manifest(dir: &Path) -> PathBuf {
     dir.join("dataset.json")
 }
 
-/// A data set whose database runs.
+/// A data set with a running database.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) dir: PathBuf,
@@ -138,7 +138,7 @@ impl Opened {
         })
     }
 
-    /// The store over it, with this number of connections.
+    /// The store, with this number of connections.
     pub(crate) fn store(&self, connections: u32) -> anyhow::Result<Database> {
         connect(&self.running.url(), connections)
     }

@@ -15,7 +15,7 @@ use crate::{
     table::Table,
 };
 
-/// Measures data sets of these sizes, made where they are not there.
+/// Measures data sets of these sizes. Missing ones are generated.
 pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<Table> {
     let (mut measurements, mut results) = (Vec::new(), Vec::new());
     for size in sizes {

@@ -1,4 +1,4 @@
-//! `import`: reports of the large project's size into the full database, verdicts included.
+//! `import`: imports reports of the large project's size into the full database, including verdicts.
 
 use std::time::Instant;
 
@@ -65,13 +65,13 @@ pub(crate) fn import(opened: &Opened, times: u32) -> anyhow::Result<Table> {
     Ok(table)
 }
 
-/// Which report of a run is measured.
+/// The measured report of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Whole,
-    /// The last of four.
+    /// The last of four shards.
     Shard,
-    /// The whole one, which is stored already.
+    /// The whole report, which is stored already.
     Again,
 }
 
@@ -96,10 +96,10 @@ impl<'a> Importer<'a> {
         self.plan.tests.len()
     }
 
-    /// Prepares a run that starts now: stores what comes before the report that is measured, and returns that.
+    /// Prepares a run that starts now: stores the reports before the measured one, and returns that.
     fn prepare(&self, salt: u64, kind: Kind) -> anyhow::Result<(Recording, Timestamp)> {
         let now = clock::now();
-        // Different from earlier measurements.
+        // The data differ from earlier measurements.
         let salt = now.unix_ms().unsigned_abs() * 1000 + salt;
         let mut run = self.plan.one_more(now.plus_ms(-1000), salt);
         run.sharded = kind == Kind::Shard;
@@ -115,7 +115,7 @@ impl<'a> Importer<'a> {
         Ok((measured, now))
     }
 
-    /// Imports runs, of each of which one report is measured.
+    /// Imports runs and measures one report of each.
     fn measure(
         &self,
         connection: &mut PgConnection,
@@ -124,10 +124,10 @@ impl<'a> Importer<'a> {
         kind: Kind,
     ) -> anyhow::Result<Imported> {
         let (mut seconds, mut wal) = (Vec::new(), Vec::new());
-        // The first one only warms up.
+        // The first one is a warm-up.
         for number in 0..=self.times {
             let (recording, now) = self.prepare(salt * 100 + u64::from(number), kind)?;
-            // A command imports once: nothing is prepared on its connection.
+            // A command imports once, so its connection has no prepared statements.
             let store = self.opened.store(1)?;
             let written = written(connection)?;
             let started = Instant::now();
@@ -150,7 +150,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// How many bytes of write-ahead log there ever were.
+/// The total bytes of write-ahead log so far.
 fn written(connection: &mut PgConnection) -> anyhow::Result<u64> {
     cluster::number(
         connection,

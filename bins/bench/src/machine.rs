@@ -1,10 +1,10 @@
-//! What was measured on.
+//! Describes the measured system.
 
 use std::{fs, process::Command};
 
 use crate::number::float;
 
-/// The machine and the commit of the working folder, in one line. A plus means that files were changed since.
+/// The machine and the commit of the working folder in one line. A plus marks changed files.
 pub(crate) fn description() -> String {
     let after = |path: &str, key: &str| {
         let text = fs::read_to_string(path).ok()?;

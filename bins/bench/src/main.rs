@@ -1,4 +1,4 @@
-//! `assay-bench`: makes a data set of known size and measures the service on it.
+//! `assay-bench`: generates a data set of known size and measures the service on it.
 
 mod cases;
 mod cli;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes what begins now to standard error.
+/// Announces the next step on standard error.
 fn step(what: &str) {
     eprintln!("assay-bench: {what}");
 }

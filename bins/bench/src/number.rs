@@ -1,4 +1,4 @@
-//! Between counts and measurements.
+//! Converts between counts and measurements.
 
 /// A count as a measurement.
 #[expect(
@@ -20,14 +20,14 @@ pub(crate) fn small(measured: f64) -> u32 {
     u32::try_from(whole(measured)).unwrap_or(u32::MAX)
 }
 
-/// The smallest value that is not exceeded by this share (0 to 1) of the ascending samples; none without samples.
+/// The percentile (0 to 1) of ascending samples; none without samples.
 pub(crate) fn percentile<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
     let last = ascending.len().checked_sub(1)?;
     let place = usize::try_from(whole(float(last) * share)).unwrap_or(last);
     ascending.get(place.min(last)).copied()
 }
 
-/// The middle one of some measurements.
+/// The median of some measurements.
 pub(crate) fn median(mut samples: Vec<f64>) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     percentile(&samples, 0.5)

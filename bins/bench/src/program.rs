@@ -13,10 +13,10 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::{client::Client, dataset::Opened};
 
-/// How long the server may take until it answers.
+/// Time limit for the server's first answer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The running server; ended with the value.
+/// The running server. It ends with the value.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
@@ -74,12 +74,12 @@ fn spawn(mut command: Command, dir: &Path, log: &str) -> anyhow::Result<Child> {
         .with_context(|| format!("running {}", Path::new(command.get_program()).display()))
 }
 
-/// An address that is free now.
+/// An address with a free port.
 fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// The named server, else the one beside this program.
+/// The named server, else the one in this program's folder.
 pub(crate) fn server(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = match named {
         Some(path) => path.to_path_buf(),

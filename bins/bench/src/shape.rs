@@ -7,29 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::small;
 
-/// What `generate` makes.
+/// Options of `generate`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "The data set")]
 pub(crate) struct Shape {
-    /// Projects: a large one, one in which every test fails now and then, and small ones
+    /// Projects: a large one, one in which every test fails sometimes, and small ones
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) projects: u32,
     /// Tests of the large project; a small one has a 25th
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) tests: u32,
-    /// Runs a day of the large project; a small one has a seventh
+    /// Runs per day of the large project; a small one has a seventh
     #[arg(long, value_name = "N", default_value_t = 70.0, value_parser = positive)]
     pub(crate) runs_per_day: f64,
     /// Days of history
     #[arg(long, value_name = "N", default_value_t = 90.0, value_parser = positive)]
     pub(crate) days: f64,
-    /// Days of history of the project in which every test fails now and then; 0 for no such project
+    /// Days of history of the project in which every test fails sometimes; 0 for no such project
     #[arg(long, value_name = "N", default_value_t = 14.0, value_parser = any)]
     pub(crate) storm_days: f64,
-    /// Share of the tests that fail now and then
+    /// Share of the tests that fail sometimes
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
     pub(crate) failing: f64,
-    /// Share of the large project's tests that it has from its first day; the others come until 20 days before the end
+    /// Share of the large project's tests that exist from its first day; the others are added until 20 days before the
+    /// end
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub(crate) first_tests: f64,
     /// Make every project as large as the first, and with as many runs
@@ -47,7 +48,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape with about this multiple of the results. Its root scales the tests and the runs.
+    /// The shape with about this multiple of the results. Its square root scales the tests and the runs.
     pub(crate) fn scaled(&self, size: Size) -> Self {
         let side = size.0.sqrt();
         Self {
@@ -57,7 +58,7 @@ impl Shape {
         }
     }
 
-    /// The large project's runs in the whole time.
+    /// The number of the large project's runs.
     pub(crate) fn runs(&self) -> u32 {
         small(self.runs_per_day * self.days).max(1)
     }
@@ -86,12 +87,12 @@ impl FromStr for Size {
 }
 
 impl Size {
-    /// For a folder's name.
+    /// The text for a folder's name.
     pub(crate) fn folder(self) -> String {
         format!("size-{}", self.name().replace('/', "-"))
     }
 
-    /// For people.
+    /// The text for people.
     pub(crate) fn name(self) -> String {
         if self.0 < 1.0 {
             format!("1/{}", small(1.0 / self.0))

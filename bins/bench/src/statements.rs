@@ -1,4 +1,4 @@
-//! How many statements a piece of work takes, as Postgres logs them. It depends on no schema and no query.
+//! Counts the statements of an operation from Postgres' log, independent of the schema and the queries.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::{
     program::Program,
 };
 
-/// The statements of each of these requests, on a server of their own.
+/// The number of statements of each of these requests, on separate servers.
 pub(crate) fn of_requests(opened: &Opened, server: &Path, cases: &[Case]) -> anyhow::Result<Vec<usize>> {
     let url = with_settings(&opened.running.url(), &[("log_statement", "all")]);
     let program = Program::server(server, opened, &url)?;
     let count = |case: &Case| {
-        // The first request prepares statements and records the key's use. If it is cold, it takes longer than a
-        // key is cached, so that the next one looks the key up again.
+        // The first request prepares statements and records the key's use. With cold caches it takes longer than a key
+        // is cached, so the next request looks up the key again.
         program.client.once(&case.path)?;
         program.client.once(&case.path)?;
         let before = opened.running.log_length()?;
@@ -29,7 +29,7 @@ pub(crate) fn of_requests(opened: &Opened, server: &Path, cases: &[Case]) -> any
     cases.iter().map(count).collect()
 }
 
-/// The statements of a piece of work on this connection string.
+/// The number of statements of an operation on this connection string.
 pub(crate) fn of_work(
     running: &Running,
     work: impl FnOnce(&str) -> anyhow::Result<()>,
@@ -40,7 +40,7 @@ pub(crate) fn of_work(
     Ok(count(&running.log_since(before)?))
 }
 
-/// The statements in a log that do work.
+/// The statements in a log that read or write data.
 fn count(log: &str) -> usize {
     const CONTROL: [&str; 7] = [
         "BEGIN",

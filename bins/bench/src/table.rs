@@ -4,9 +4,9 @@
 #[derive(Debug)]
 pub(crate) struct Table {
     title: String,
-    /// Headings, which hold the units.
+    /// Headings with the units.
     columns: Vec<String>,
-    /// Each row's name and its values; none was not measured.
+    /// Each row's name and its values. A missing value was not measured.
     rows: Vec<(String, Vec<Option<f64>>)>,
     /// Sentences below it.
     notes: Vec<String>,
@@ -33,7 +33,7 @@ impl Table {
         self.notes.push(sentence.into());
     }
 
-    /// For a terminal and for the documentation.
+    /// The table for a terminal and for the documentation.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("\n## {}\n\n| {} |\n| ---", self.title, self.columns.join(" | "));
         text.push_str(&" | --:".repeat(self.columns.len().saturating_sub(1)));
@@ -54,7 +54,7 @@ impl Table {
     }
 }
 
-/// Three significant digits, whole from a hundred up, with thousands separators; counts in full.
+/// Three significant digits, without decimals from a hundred on, with thousands separators. Counts have all digits.
 pub(crate) fn shown(number: f64) -> String {
     let size = number.abs();
     if size >= 99.95 || number.fract() == 0.0 {

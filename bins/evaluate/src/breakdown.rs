@@ -1,4 +1,4 @@
-//! Which kinds of tests the errors are made of.
+//! Breaks down the errors by kind of test.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,29 +9,29 @@ use crate::{
     world::DAYS,
 };
 
-/// The right and wrong flaky verdicts by kind of test.
+/// The correct and wrong flaky verdicts by kind of test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breakdown {
     kinds: BTreeMap<(&'static str, bool), Kind>,
 }
 
-/// The verdicts on tests of a kind, without ambiguous cases.
+/// The verdicts on tests of a kind, except ambiguous cases.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kind {
     /// Truly flaky.
     flaky: u32,
-    /// Truly flaky and not called so.
+    /// Flaky tests without a flaky verdict.
     missed: u32,
-    /// Missed tests that failed never, and once, in the window outside mass failures.
+    /// Missed tests without failures, and with one failure, in the window outside of mass failures.
     missed_unseen: [u32; 2],
     /// Not flaky.
     others: u32,
-    /// Not flaky but called so.
+    /// Tests that are not flaky but have a flaky verdict.
     false_alarms: u32,
 }
 
 impl Breakdown {
-    /// Adds a verdict on a test that failed `visible` times in the window outside mass failures.
+    /// Adds a verdict on a test with `visible` failures in the window outside of mass failures.
     pub(crate) fn add(&mut self, test: &Test, truth: Truth, called: Option<VerdictStatus>, visible: usize) {
         let flaky = called == Some(VerdictStatus::Flaky);
         let kind = self.kinds.entry((kind(test), test.sparse)).or_default();
@@ -46,7 +46,7 @@ impl Breakdown {
                     }
                 }
             }
-            // A flaky test that broke may be called either.
+            // Both verdicts are correct for a flaky test that broke.
             Truth::Broken if test.nature != Nature::Stable => {}
             Truth::Healthy | Truth::Broken => {
                 kind.others += 1;

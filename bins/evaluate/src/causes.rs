@@ -1,7 +1,8 @@
-//! The causes of failures and the gate, on simulated histories whose causes are known.
+//! Evaluates causes and gate on simulated histories with known causes.
 //!
-//! The simulation is not the model: breakages hit 1 to 60 tests, some of which fail only now and then, are mended by the next
-//! push or merged; the world drifts; runs have outages; error texts come from finite mixtures.
+//! The simulation differs from the model. Breakages hit 1 to 60 tests, some of which fail only sometimes. The next push
+//! mends them, or they are merged. The environment drifts, runs have outages, and error texts come from finite
+//! mixtures.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,30 +28,30 @@ const TESTS: u32 = 400;
 const FLAKY: f64 = 0.08;
 /// The largest breakage, in tests.
 const LARGEST: f64 = 60.0;
-/// Failures before this day are not counted: their window is not full.
+/// Failures before this day are not counted, since their window is not full.
 const COUNTED_FROM: f64 = 14.0;
-/// Upper ends of the bands of `mine`.
+/// Upper limits of the bands of `mine`.
 const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
-/// Texts up to this number belong to changes and to the world.
+/// Texts up to this number belong to changes and to the environment.
 const OWN_TEXTS: u32 = 1 << 20;
 
-/// A flaky test's rate and its error texts with cumulated weights.
+/// A flaky test's rate, and its error texts with cumulative weights.
 #[derive(Debug, Clone)]
 struct Flake {
     rate: f64,
     texts: Vec<(f64, u32)>,
 }
 
-/// What a change broke.
+/// The breakage of a change.
 #[derive(Debug, Clone)]
 struct Breakage {
-    /// The tests with the rate at which each fails and its text.
+    /// The tests, each with its failure rate and its text.
     tests: BTreeMap<u32, (f64, u32)>,
     /// The revision that broke them.
     revision: u32,
 }
 
-/// A time in which the world is bad for some tests.
+/// A period in which the environment is bad for some tests.
 #[derive(Debug, Clone)]
 struct Drift {
     from: f64,
@@ -66,23 +67,23 @@ struct Planned {
     /// 0 is the stable branch.
     branch: u32,
     revision: u32,
-    /// What is broken in its code: by the branch, and before it.
+    /// The breakages in its code: by the branch, and before it.
     own: Vec<Breakage>,
     before: Vec<Breakage>,
     /// The share of tests that an outage fails, and its text.
     outage: Option<(f64, u32)>,
 }
 
-/// A project whose causes are known.
+/// A project with known causes.
 struct Known {
     history: History,
     texts: ErrorTexts,
-    /// The cause of every failure: by the run's place and the test.
+    /// The cause of every failure, by the run's index and the test.
     truth: BTreeMap<(usize, u32), Cause>,
     planned: Vec<Planned>,
 }
 
-/// Numbers texts that no other failure has.
+/// The next number for a text that no other failure has.
 struct Texts(u32);
 
 impl Texts {
@@ -93,7 +94,7 @@ impl Texts {
 }
 
 fn breakage(revision: u32, texts: &mut Texts, random: &mut StdRng) -> Breakage {
-    // As many breakages of 1 to 4 tests as of 15 to 60.
+    // There are as many breakages of 1 to 4 tests as of 15 to 60.
     let size = LARGEST.powf(random.random_range(0.0..1.0_f64)).round();
     let shared = texts.next();
     let mut tests = BTreeMap::new();
@@ -121,7 +122,7 @@ fn count(size: f64) -> u32 {
 /// Plans the runs of the stable branch and of pull requests.
 fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
     let mut runs = Vec::new();
-    // What is broken on the stable branch, and from when until when.
+    // The breakages of the stable branch, each with its period.
     let mut broken: Vec<(f64, f64, Breakage)> = Vec::new();
     let mut branches: Vec<Vec<Planned>> = Vec::new();
     let (mut begins, mut branch) = (0.0, 0);
@@ -283,7 +284,7 @@ impl Known {
             let Some((cause, text)) = fate(run, test, flakes, drifts, random) else {
                 continue;
             };
-            // One text in ten was never seen before.
+            // One text in ten is new.
             let text = if random.random_bool(0.1) {
                 unique.next()
             } else {
@@ -302,7 +303,7 @@ impl Known {
     }
 }
 
-/// Why a test fails in a run, and with which text; none where it passes.
+/// The cause and the text of a test's failure in a run; none if it passes.
 fn fate(
     run: &Planned,
     test: u32,
@@ -347,7 +348,7 @@ fn fate(
     Some((Cause::Flake, *text))
 }
 
-/// Runs let through, asked for again and blocked.
+/// The number of runs with `pass`, `rerun` and `block`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Actions([u32; 3]);
 
@@ -374,16 +375,16 @@ impl Actions {
     }
 }
 
-/// What is counted.
+/// The counted figures.
 #[derive(Debug, Default)]
 struct Score {
     failures: u32,
     right: u32,
     unclear: u32,
     brier: f64,
-    /// Of each band of `mine`: failures, the sum of `mine`, and how many were the branch's.
+    /// For each band of `mine`: failures, the sum of `mine`, and the number that the branch caused.
     bands: [(u32, f64, u32); BANDS.len()],
-    /// Runs with a breakage of their own, and others: the gate, and its rivals.
+    /// Runs with a breakage by their branch, and others: the gate, and its rivals.
     gates: BTreeMap<&'static str, [Actions; 2]>,
 }
 
@@ -432,7 +433,7 @@ pub(crate) fn table(seeds: &[u64]) -> String {
     score.table()
 }
 
-/// Judges every red run of a branch when it was the newest.
+/// Judges every failed run of a branch at the time when it was the newest.
 fn judge(known: &Known, score: &mut Score) {
     let engine = Engine::default();
     let mut listed: (f64, BTreeSet<u32>) = (0.0, BTreeSet::new());
@@ -448,7 +449,7 @@ fn judge(known: &Known, score: &mut Score) {
         if run.at < COUNTED_FROM || observed.failures.is_empty() {
             continue;
         }
-        // The list of flaky tests is a day old at most.
+        // The list of flaky tests is at most a day old.
         if run.at >= listed.0 + 1.0 {
             let flaky = engine.judge(&known.history, observed.run.started_at).into_iter();
             let flaky = flaky.filter(|judged| judged.verdict.status == VerdictStatus::Flaky);

@@ -1,4 +1,4 @@
-//! The delay from the onset of a flake or a breakage to its verdict.
+//! Measures the delay from the onset of a flake or a breakage to its verdict.
 
 use assay_flakiness::{
     Engine,
@@ -14,14 +14,14 @@ use crate::{
     world::{World, time},
 };
 
-/// From when on a test should be called something.
+/// The time from which on a test should have a verdict.
 struct Onset {
     test: TestOrdinal,
     day: f64,
     wanted: VerdictStatus,
 }
 
-/// Judges after every run and counts the test's runs and failures until the verdict.
+/// Judges after every run, and counts the test's runs and failures until the verdict.
 pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
     let (mut flaky, mut broken) = (Waits::default(), Waits::default());
     for seed in seeds {

@@ -1,4 +1,4 @@
-//! Real histories from files.
+//! Reads real histories from files.
 
 use std::{collections::BTreeMap, fs::File, path::Path};
 
@@ -9,7 +9,7 @@ use assay_flakiness::{
 };
 use csv::{Reader, StringRecord};
 
-/// Reads one attempt a row.
+/// Reads one attempt per row.
 pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<History> {
     let mut reader = Reader::from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
     let columns = Columns::of(reader.headers()?);
@@ -76,7 +76,7 @@ impl Columns {
     }
 }
 
-/// Reads the dask-distributed data set: main only, one attempt a result.
+/// Reads the dask-distributed data set: main only, one attempt per result.
 pub(crate) fn dask(directory: &Path) -> anyhow::Result<History> {
     let open = |name: &str| {
         let path = directory.join(name);

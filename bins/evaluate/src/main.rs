@@ -1,7 +1,7 @@
-//! Measures the flakiness engine: simulated populations, real histories, simple rivals.
+//! Measures the flakiness engine on simulated populations and real histories, and compares it with simple rules.
 //!
-//! This program computes the figures of docs/engine.md. A change of the engine is accepted when none of them gets
-//! worse on seeds and histories that were not used for tuning.
+//! This program computes the figures of docs/engine.md. A change of the engine is accepted if no figure gets worse on
+//! seeds and histories that were not used for tuning.
 #![expect(clippy::print_stdout, reason = "the tables are the program's output")]
 
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ enum Command {
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
     },
-    /// Names the causes of failures of simulated branches, whose causes are known, and tries the gate on their runs.
+    /// Judges the failures of simulated branches with known causes, and evaluates the gate on their runs.
     Causes {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
@@ -70,7 +70,7 @@ enum Command {
         /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant) or a
         /// directory of the dask-distributed data set.
         path: PathBuf,
-        /// The branch that releases are made from.
+        /// The stable branch.
         #[arg(long, default_value = "main")]
         stable_branch: String,
         /// Judges all fortnights, not only those of the later half.
@@ -84,7 +84,7 @@ enum Command {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
-    /// One attempt a row.
+    /// One attempt per row.
     Csv,
     /// `runs.csv`, `variants.csv`, `tests.csv` and `results.csv.gz`.
     Dask,

@@ -1,4 +1,4 @@
-//! The simulated populations: how large, how often run, how flaky.
+//! The simulated populations: their size, frequency of runs and flakiness.
 
 use clap::ValueEnum;
 
@@ -25,29 +25,29 @@ pub(crate) enum Name {
 /// The parameters of a simulated project.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Population {
-    /// How many tests there are.
+    /// The number of tests.
     pub(crate) tests: u32,
     /// The share of flaky tests of all kinds.
     pub(crate) flaky: f64,
     /// The share of tests that break and are mended.
     pub(crate) regressing: f64,
-    /// The share of tests that break for good, some of them flaky before.
+    /// The share of tests that break permanently, some of them flaky before.
     pub(crate) broken: f64,
     /// The share of tests that only a branch breaks.
     pub(crate) branch_broken: f64,
-    /// Runs of the stable branch a day.
+    /// Runs of the stable branch per day.
     pub(crate) stable_runs: f64,
-    /// Branches begun a day; each has one to six runs.
+    /// New branches per day. Each has one to six runs.
     pub(crate) branches: f64,
-    /// How often a failed attempt is retried.
+    /// The number of retries of a failed attempt.
     pub(crate) retries: u32,
     /// Whether runs have a revision.
     pub(crate) revisions: bool,
-    /// How many clusters of co-failing tests there are.
+    /// The number of clusters of co-failing tests.
     pub(crate) clusters: u32,
 }
 
-/// How many tests of a cluster fail together.
+/// The number of tests of a cluster that fail together.
 pub(crate) const CLUSTER: u32 = 15;
 
 impl Name {

@@ -1,4 +1,4 @@
-//! A real history, fortnight by fortnight: the truth that its revisions prove, compared with the engine's verdicts.
+//! Evaluates a real history by fortnights: compares the truth that its revisions prove with the engine's verdicts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,9 +22,9 @@ use crate::{
     simulate::outages,
 };
 
-/// Contradictions in a run with this many fresh failures prove nothing.
+/// In a run with this many new failures, contradictions prove nothing.
 const CROWD: u32 = 12;
-/// A failure streak longer than this is not fresh.
+/// A failure after a longer streak is not new.
 const FRESH: u32 = 3;
 
 /// Judges every fortnight of the later half of a history (or of `all` of it).
@@ -103,7 +103,7 @@ impl Report {
         }
     }
 
-    /// Counts recurring contradictions, and broken tests that still fail.
+    /// Counts recurring contradictions, and broken tests that continue to fail.
     fn look_forward(
         &mut self,
         verdict: &Verdict,
@@ -137,7 +137,7 @@ impl Report {
 
     fn told(&self) -> String {
         let mut table = String::new();
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             table,
             "labelled windows: {} of flaky tests",
@@ -180,7 +180,7 @@ impl Report {
     }
 }
 
-/// Whether the engine sees signs of a flaky test, even if the verdict is another.
+/// Whether the engine has signals of a flaky test, with any verdict.
 fn is_flaky(verdict: &Verdict) -> bool {
     let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
         .iter()
@@ -190,7 +190,7 @@ fn is_flaky(verdict: &Verdict) -> bool {
         || (contradicted && verdict.figures.flake_score >= 0.35)
 }
 
-/// The truth that the revisions prove: flaky, not flaky, or none.
+/// The truth that the revisions prove: flaky, not flaky, or unknown.
 fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool> {
     let mut groups: BTreeMap<_, Vec<&Result>> = BTreeMap::new();
     let mut recovered = 0;
@@ -228,7 +228,7 @@ fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool>
     }
 }
 
-/// The failures of runs in which many tests failed freshly: the run's place and the test.
+/// The failures of runs with many new failures, by the run's index and the test.
 fn crowds(history: &History) -> BTreeSet<(usize, u32)> {
     let mut order: Vec<usize> = (0..history.runs.len()).collect();
     order.sort_by_key(|run| {

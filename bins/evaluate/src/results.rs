@@ -1,4 +1,4 @@
-//! A test's results in the order of time, as the rivals see them.
+//! A test's results in the order of time, the input of the rivals.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use assay_flakiness::domain::{observation::History, timestamp::Timestamp};
 /// One result.
 #[derive(Debug, Clone)]
 pub(crate) struct Result {
-    /// The run's place in the history.
+    /// The run's index in the history.
     pub(crate) run: usize,
     /// The branch and the variant.
     pub(crate) chain: (Option<Arc<str>>, Arc<str>),
     /// Whether the chain is the stable branch's.
     pub(crate) stable: bool,
-    /// The revision, where known.
+    /// The revision, if known.
     pub(crate) revision: Option<Arc<str>>,
-    /// Whether it failed finally.
+    /// Whether its final attempt failed.
     pub(crate) failed: bool,
     /// Whether it passed on retry.
     pub(crate) recovered: bool,

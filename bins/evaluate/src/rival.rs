@@ -1,10 +1,10 @@
-//! The simple rules that the engine has to beat.
+//! Simple rules for comparison with the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::results::Result;
 
-/// A failing streak of this length is broken to every rival.
+/// All rivals call a test with a failing streak of this length broken.
 const BROKEN_STREAK: usize = 3;
 /// A flip rate above this is flaky.
 const FLIP_RATE: f64 = 0.1;
@@ -14,9 +14,9 @@ const FLIP_RATE: f64 = 0.1;
 pub(crate) enum Rival {
     /// The flip rate exceeds a tenth.
     FlipRate,
-    /// Both outcomes on one revision, or passed on retry, at least once.
+    /// The test passed and failed on one revision, or passed on retry, at least once.
     SameCommit,
-    /// The same outside runs that the engine calls mass failures.
+    /// The same, without runs that the engine calls mass failures.
     SameCommitOutsideOutages,
 }
 
@@ -33,7 +33,7 @@ impl Rival {
         }
     }
 
-    /// Whether the rule calls a test flaky; `outages` are the runs that the engine dropped.
+    /// Whether the rule calls a test flaky. `outages` are the runs that the engine excluded.
     pub(crate) fn is_flaky(self, results: &[Result], outages: &BTreeSet<usize>) -> bool {
         match self {
             Self::FlipRate => flip_rate(results) > FLIP_RATE,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Right and wrong calls.
+/// Correct and wrong calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Calls {
     hits: u32,
@@ -18,12 +18,12 @@ impl Calls {
         self.misses += u32::from(!called && is);
     }
 
-    /// The share of calls that were right.
+    /// The share of calls that are correct.
     pub(crate) fn precision(self) -> f64 {
         share(self.hits, self.hits + self.false_alarms)
     }
 
-    /// The share of the true cases that was called.
+    /// The share of the true cases with a call.
     pub(crate) fn recall(self) -> f64 {
         share(self.hits, self.hits + self.misses)
     }
@@ -33,7 +33,7 @@ impl Calls {
         share(2 * self.hits, 2 * self.hits + self.false_alarms + self.misses)
     }
 
-    /// How many there are.
+    /// The number of calls.
     pub(crate) const fn positives(self) -> u32 {
         self.hits + self.misses
     }
@@ -53,7 +53,7 @@ fn share(part: u32, whole: u32) -> f64 {
     }
 }
 
-/// Average precision and area under the curve of scores; equal scores share their ranks.
+/// Average precision and area under the curve of scores. Equal scores share their ranks.
 pub(crate) fn ranking(scores: &[(f64, bool)]) -> (f64, f64) {
     let mut sorted = scores.to_vec();
     sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -62,7 +62,7 @@ pub(crate) fn ranking(scores: &[(f64, bool)]) -> (f64, f64) {
     for tie in sorted.chunk_by(|a, b| a.0 == b.0) {
         let good: u32 = tie.iter().map(|(_, is)| u32::from(*is)).sum();
         let all = tie.iter().fold(0_u32, |count, _| count + 1);
-        // A negative of the tie lies below the positives before it and half of those beside it.
+        // A negative of a tie ranks below the earlier positives and half of the tied ones.
         area += f64::from(all - good) * (f64::from(hits) + f64::from(good) / 2.0);
         hits += good;
         seen += all;

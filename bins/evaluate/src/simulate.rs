@@ -21,7 +21,7 @@ use crate::{
     world::{World, time},
 };
 
-/// The days at whose end a project is judged.
+/// Each project is judged at the end of these days.
 const JUDGED: [f64; 3] = [14.0, 21.0, 28.0];
 
 /// The calls of one rule.
@@ -40,7 +40,7 @@ impl Row {
         if truth == Truth::Either {
             return;
         }
-        // A flaky test that broke may be called either; that it is not called broken counts below.
+        // Both verdicts are correct for a flaky test that broke. A missing `broken` counts below.
         if !(flaky && was_flaky) {
             self.flaky.add(flaky, truth == Truth::Flaky);
         }
@@ -132,7 +132,7 @@ fn statuses(history: &History, now: Timestamp, thresholds: Thresholds) -> Vec<Op
     statuses
 }
 
-/// The runs that the engine dropped for any test, by place in the history.
+/// The runs that the engine excluded for any test, by index in the history.
 pub(crate) fn outages(history: &History, now: Timestamp) -> BTreeSet<usize> {
     let judged = Engine::default().judge(history, now);
     let dropped: BTreeSet<String> = judged
@@ -167,7 +167,7 @@ fn render(name: Name, rows: &[(&str, Row)], details: Option<Details>) -> String 
         "{name:?}                                 flaky P/R/F1        broken P/R/F1       sparse flaky\n"
     );
     for (rule, row) in rows {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             table,
             "  {rule:<32} {}   {}   {}",

@@ -7,7 +7,7 @@ use crate::{
     world::{DAYS, Planned},
 };
 
-/// The true rates of flaky tests, drawn alike.
+/// The true rates of flaky tests, with equal probabilities.
 pub(crate) const RATES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
 
 /// A test with its true nature.
@@ -15,11 +15,11 @@ pub(crate) const RATES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
 pub(crate) struct Test {
     /// Its nature.
     pub(crate) nature: Nature,
-    /// Whether it is in one run of four only.
+    /// Whether it is only in one run of four.
     pub(crate) sparse: bool,
-    /// How often a retry fails again.
+    /// The probability that a retry also fails.
     pub(crate) repeats: f64,
-    /// Where the code under it is broken.
+    /// The breakages of the code under test.
     pub(crate) breakages: Vec<Breakage>,
 }
 
@@ -30,34 +30,34 @@ pub(crate) enum Nature {
     Stable,
     /// Flaky at a rate between two days.
     Flaky { rate: f64, from: f64, until: f64 },
-    /// Flaky at a rate in two short bursts, of which the days of beginning are known.
+    /// Flaky at a rate in two short bursts, given by their first days.
     Bursty { rate: f64, bursts: [f64; 2] },
     /// Fails together with its cluster.
     Cluster { id: u32, rate: f64 },
 }
 
-/// How long a burst lasts, in days.
+/// The length of a burst in days.
 const BURST: f64 = 3.0;
 
-/// Where the code under a test is broken.
+/// A breakage of the code under test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Breakage {
-    /// Between two stable revisions, the latter excluded, seen on the stable branch between two days.
+    /// Between two stable revisions, without the latter; on the stable branch between two days.
     Stable { revisions: (u32, u32), days: (f64, f64) },
     /// On one branch.
     Branch(u32),
 }
 
-/// The right verdict.
+/// The correct verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Truth {
-    /// Neither of the two.
+    /// Neither flaky nor broken.
     Healthy,
-    /// Unreliable although the code is good.
+    /// Fails although the code is good.
     Flaky,
-    /// The code under it is broken on the stable branch.
+    /// The code under test is broken on the stable branch.
     Broken,
-    /// Ambiguous: it has just begun, or just ended.
+    /// Ambiguous: it has just begun or just ended.
     Either,
 }
 
@@ -95,7 +95,7 @@ impl Test {
         })
     }
 
-    /// The right verdict at a day; `stable_runs` are the days of the stable runs.
+    /// The correct verdict at a day. `stable_runs` are the days of the stable runs.
     pub(crate) fn truth_at(&self, day: f64, stable_runs: &[f64]) -> Truth {
         for breakage in &self.breakages {
             let Breakage::Stable {
@@ -201,7 +201,7 @@ fn random_rate(cluster: u32) -> f64 {
     0.03 * f64::from(cluster % 3 + 1)
 }
 
-/// Most flaky tests are so all the time; some begin, end or come in bursts.
+/// Most flaky tests are flaky all the time. Some begin, end or have bursts.
 fn flake(kind: f64, rate: f64, random: &mut StdRng) -> Nature {
     let day = random.random_range(7.0..21.0);
     match kind {
@@ -227,7 +227,7 @@ fn flake(kind: f64, rate: f64, random: &mut StdRng) -> Nature {
     }
 }
 
-/// A breakage that begins within a share of the stable runs and is mended after `length` of them, or never.
+/// A breakage that begins within a share of the stable runs. It is mended after `length` of them, or never.
 fn breakage(
     stable: &[Planned],
     begins: std::ops::Range<f64>,
@@ -236,7 +236,7 @@ fn breakage(
 ) -> Option<Breakage> {
     let begins = random.random_range(begins) * DAYS;
     let first = stable.iter().position(|run| run.at >= begins)?;
-    // It begins with a revision, not with a rerun.
+    // It begins with a new revision, not with a rerun.
     let from = stable
         .iter()
         .skip(first)

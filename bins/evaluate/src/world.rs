@@ -1,4 +1,4 @@
-//! A simulated project: four weeks of runs over tests whose nature is known.
+//! A simulated project: four weeks of runs with tests of known nature.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     truth::{Nature, Test, draw},
 };
 
-/// How long a project is simulated.
+/// The length of the simulation.
 pub(crate) const DAYS: f64 = 28.0;
 /// The share of the runs that contain a sparse test.
 const SPARSE: f64 = 0.25;
@@ -27,15 +27,15 @@ pub(crate) struct World {
     pub(crate) history: History,
     /// The true nature of the tests, by ordinal.
     pub(crate) tests: Vec<Test>,
-    /// The runs' times in days and the number of the stable revision on which they are based, in the order of the
+    /// The runs' times in days, and the number of the stable revision that each is based on, in the order of the
     /// history.
     pub(crate) runs: Vec<Planned>,
 }
 
-/// A run before its tests.
+/// A run without its tests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planned {
-    /// When, in days from the start.
+    /// Its time in days from the start.
     pub(crate) at: f64,
     /// Its branch; 0 is the stable one.
     pub(crate) branch: u32,
@@ -43,12 +43,12 @@ pub(crate) struct Planned {
     pub(crate) revision: u32,
     /// The stable revision that its code contains.
     pub(crate) base: u32,
-    /// The share of tests that fail in it for no reason of their own.
+    /// The share of tests that fail in it because of an outage.
     pub(crate) outage: f64,
 }
 
 impl World {
-    /// A project of a population; the same seed gives the same project.
+    /// A project of a population. The same seed gives the same project.
     pub(crate) fn new(population: &Population, seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let runs = plan(population, &mut random);
@@ -128,7 +128,7 @@ fn plan(population: &Population, random: &mut StdRng) -> Vec<Planned> {
     runs
 }
 
-/// Two full and two partial outages. After an outage, the same revision is usually run again.
+/// Two full and two partial outages. Usually the same revision runs again after an outage.
 fn strike(runs: &mut [Planned], random: &mut StdRng) {
     let shares = [0.6..0.95, 0.6..0.95, 0.04..0.25, 0.04..0.25];
     for share in shares {
@@ -172,7 +172,7 @@ fn execute(
         untimed: Bitmap::default(),
         failures: Vec::new(),
     };
-    // Whether a cluster fails is drawn once a run.
+    // The failure of a cluster is drawn once per run.
     let mut clusters: BTreeMap<u32, bool> = BTreeMap::new();
     for (ordinal, test) in (0..).zip(tests) {
         if test.sparse && !random.random_bool(SPARSE) {

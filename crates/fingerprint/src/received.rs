@@ -80,7 +80,7 @@ static FOLLOWS: LazyLock<Regex> =
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain,
-    /// Below a label: lines are dropped until another label, or a blank line after one that was seen already.
+    /// Below a label: lines are dropped until another label, or a blank line after the value began.
     Value {
         seen: bool,
         quoted: bool,

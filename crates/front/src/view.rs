@@ -18,7 +18,7 @@ use assay_flakiness::Diagnose;
 
 use crate::error::FrontError;
 
-/// Longest name of a test, in characters, with room for what an import cuts at.
+/// Longest name of a test, in characters, with space for the mark of a cut name.
 const TEST_NAME_CHARS: usize = 20_000;
 
 /// One request for a page.

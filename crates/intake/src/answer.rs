@@ -10,9 +10,9 @@ use assay_explain::failures::ReportFailures;
 use assay_ingest::{Choice, Origin};
 use serde::Serialize;
 
-use crate::parse::Parsed;
+use crate::parse::ParsedUpload;
 
-/// A project as answers name it.
+/// A project in answers.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ProjectName {
@@ -37,42 +37,42 @@ impl ProjectName {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
     project: ProjectName,
-    /// The logical run; null for a dry run.
+    /// The run; null for a dry run.
     run_id: Option<RunId>,
-    /// Its number in the project; null for a dry run.
+    /// The run's number in the project; null for a dry run.
     run_number: Option<i32>,
-    /// This shard of it, or the run itself; null for a dry run.
+    /// The shard, or the run itself if it is not sharded; null for a dry run.
     shard_id: Option<RunId>,
-    /// How the logical run ended, as far as is known.
+    /// The run's outcome so far.
     status: Option<Outcome>,
-    /// Those of the logical run; of a dry run, those of this report.
+    /// The counts of the run; for a dry run, those of this report.
     counts: Counts,
-    /// Tests of this report.
+    /// The number of tests in this report.
     tests: usize,
     effect: Effect,
-    /// Whether nothing was stored because the request asked for that.
+    /// Whether nothing was stored because the request asked for a dry run.
     dry_run: bool,
-    /// What is known of the run.
+    /// The values of the run, with their sources.
     values: Vec<RunValue>,
     /// The verdicts that changed, at most 1,000 of them.
     verdicts_changed: Vec<VerdictChange>,
-    /// How many verdicts changed.
+    /// The number of verdicts that changed.
     verdicts_changed_total: u64,
-    /// What the reader of the reports should know.
+    /// Warnings about the reports and their values.
     warnings: Vec<String>,
-    /// Why the tests of this report failed, where that was asked for.
+    /// The causes of this report's failures, if the request asked for them.
     failures: Option<ReportFailures>,
 }
 
-/// A value of the run, and where it was taken from.
+/// A value of the run, and its source.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct RunValue {
-    /// Which value it is.
+    /// The name of the value.
     what: &'static str,
     /// The value.
     value: String,
-    /// The variable, where CI's variables say it and the client named it, else the kind of source.
+    /// The CI variable, if the client named it, else the kind of source.
     from: String,
 }
 
@@ -97,7 +97,7 @@ impl RunValue {
 }
 
 impl Answer {
-    pub(crate) fn dry_run(grant: &IngestGrant, parsed: Parsed) -> Self {
+    pub(crate) fn dry_run(grant: &IngestGrant, parsed: ParsedUpload) -> Self {
         Self {
             project: ProjectName::of(grant),
             run_id: None,
@@ -116,7 +116,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn stored(grant: &IngestGrant, imported: Imported, parsed: Parsed) -> Self {
+    pub(crate) fn stored(grant: &IngestGrant, imported: Imported, parsed: ParsedUpload) -> Self {
         Self {
             project: ProjectName::of(grant),
             run_id: Some(imported.run_id),

@@ -1,10 +1,10 @@
-//! From a received body to a report that is ready to store: its head, its fields and its files.
+//! Converts a received body to a report that is ready for storing: parses its head, its fields and its files.
 
 use actix_web::http::header::{self, HeaderMap};
 use assay_access::ingest::IngestGrant;
 use assay_domain::{store::RecordError, timestamp::Timestamp};
 use assay_explain::failures::{ReportFailures, report_failures};
-use assay_ingest::{Arrival, Files, Prepared};
+use assay_ingest::{Arrival, Files, PreparedReport};
 use assay_reports::{Options, SourceFile};
 use percent_encoding::percent_decode_str;
 
@@ -16,10 +16,10 @@ use crate::{
     parts::{self, Shape},
 };
 
-/// What the head of an upload says.
+/// The head of an upload.
 pub(crate) struct Head {
     pub(crate) shape: Shape,
-    /// The fields of a body that is one report.
+    /// The fields of a raw body.
     query: RawFields,
     client: Option<String>,
 }
@@ -51,9 +51,9 @@ impl Head {
     }
 }
 
-/// An upload that is ready to store.
-pub(crate) struct Parsed {
-    pub(crate) prepared: Prepared,
+/// An upload that is ready for storing.
+pub(crate) struct ParsedUpload {
+    pub(crate) prepared: PreparedReport,
     pub(crate) sources: Vec<(String, String)>,
     pub(crate) dry_run: bool,
     pub(crate) wants_failures: bool,
@@ -69,7 +69,7 @@ pub(crate) fn parse(
     grant: &IngestGrant,
     head: Head,
     received: &ReceivedBody,
-) -> Result<Parsed, IntakeError> {
+) -> Result<ParsedUpload, IntakeError> {
     let now = (app.clock)();
     let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
     let raw = if head.shape.is_raw() { head.query } else { fields };
@@ -83,7 +83,7 @@ pub(crate) fn parse(
     grant
         .rules()
         .check(&prepared.recording, &grant.stable_branch, now)?;
-    Ok(Parsed {
+    Ok(ParsedUpload {
         prepared,
         sources: fields.sources,
         dry_run: fields.dry_run,
@@ -95,8 +95,12 @@ pub(crate) fn parse(
     })
 }
 
-/// Explains the failures of a report by the runs that are stored. Blocks.
-pub(crate) fn explain(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Result<Parsed, IntakeError> {
+/// Explains the failures of a report from the stored runs. Blocks.
+pub(crate) fn explain(
+    app: &Shared,
+    grant: &IngestGrant,
+    parsed: ParsedUpload,
+) -> Result<ParsedUpload, IntakeError> {
     let now = (app.clock)();
     let project = app
         .keys
@@ -104,14 +108,14 @@ pub(crate) fn explain(app: &Shared, grant: &IngestGrant, parsed: Parsed) -> Resu
         .ok_or(RecordError::NoProject(grant.project))?;
     let report = (&parsed.prepared.recording, grant.rules());
     let failures = report_failures(&*app.store, &*app.judge, &project, report, now)?;
-    Ok(Parsed {
+    Ok(ParsedUpload {
         failures: Some(failures),
         ..parsed
     })
 }
 
-/// Reads the reports as `assay import` does.
-fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Prepared, IntakeError> {
+/// Reads the reports like `assay import`.
+fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<PreparedReport, IntakeError> {
     let counted = Files::of(&files);
     let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
     let options = Options {
@@ -130,7 +134,7 @@ fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Pr
     Ok(assay_ingest::prepare(arrival, now)?)
 }
 
-/// The key is of one project; a request may name it as a check.
+/// Checks the project, if the request names one, against the key's project.
 fn check_project(grant: &IngestGrant, named: Option<&str>) -> Result<(), IntakeError> {
     let is_the_keys = |named: &str| named == grant.project_name || named == grant.project.to_string();
     match named {

@@ -14,7 +14,7 @@ use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe};
 use serde::Serialize;
 
 use crate::{
-    admit::{Admitted, admit},
+    admit::{AdmittedRequest, admit},
     answer::ProjectName,
     app::{App, Shared},
     error::IntakeError,

@@ -27,7 +27,7 @@ use crate::{
     body,
     error::IntakeError,
     metrics::Phase,
-    parse::{Head, Parsed, explain, parse},
+    parse::{Head, ParsedUpload, explain, parse},
     parts,
 };
 
@@ -75,7 +75,7 @@ pub(crate) async fn store(
     Ok(stored)
 }
 
-/// Stores the upload when its project's turn comes.
+/// Stores the upload at its project's turn.
 async fn in_turn(
     app: &Arc<Shared>,
     grant: &IngestGrant,

@@ -133,13 +133,13 @@ impl Arguments {
         Ok(skip.and_then(|skip| usize::try_from(skip).ok()).unwrap_or(0))
     }
 
-    /// The call of `tool` that shows the page after this one, from its first entry.
+    /// The call of `tool` for the next page, from its first entry.
     pub(crate) fn next_page(&self, tool: &str, page: i64) -> Value {
         self.call(tool, &[("page", json!(page + 1)), ("skip", Value::Null)])
     }
 
-    /// A call of `tool` with these arguments and some of them replaced; a null removes one. A long argument, such as the
-    /// failures of a local run, is not repeated.
+    /// A call of `tool` with these arguments, some of them replaced. A null removes an argument. A long argument, such as
+    /// the failures of a local run, is not repeated.
     pub(crate) fn call(&self, tool: &str, replaced: &[(&str, Value)]) -> Value {
         let mut arguments = self.0.clone();
         for (name, value) in replaced {

@@ -39,7 +39,7 @@ pub(crate) struct ToolServer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) engine: Arc<dyn Diagnose>,
-    /// Counts calls, apart from requests to the read API.
+    /// The rate limit of calls, separate from the read API's.
     pub(crate) limiter: Arc<InProcess>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) admission: Arc<AdmissionControl<AdmissionShare>>,

@@ -186,7 +186,11 @@ fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
 
 /// Reads the reports and merges flags, variables and the reports' own values. Also returns each unreadable file with
 /// its reason.
-fn prepare(global: &Global, args: ImportArgs, now: Timestamp) -> anyhow::Result<(PreparedReport, Vec<String>)> {
+fn prepare(
+    global: &Global,
+    args: ImportArgs,
+    now: Timestamp,
+) -> anyhow::Result<(PreparedReport, Vec<String>)> {
     let ReportFlags {
         format, root, run, ..
     } = &args.report;

@@ -1,17 +1,17 @@
-//! Error texts of failed attempts, as test frameworks write them, with changing values.
+//! Error texts of failed attempts in the form of test frameworks, with changing values.
 
 use assay_domain::attempt::{AttemptStatus, ErrorDetail, Location};
 use rand::{RngExt as _, rngs::StdRng};
 
 use super::plan::TestPlan;
 
-/// What a test touches, by which its errors differ.
+/// The parts of the product under test, which distinguish the errors.
 const PARTS: &str = "submit total cart-badge email password search-box result-list next-page avatar menu dialog \
     toast price quantity coupon address card-number expiry cvc save delete confirm cancel filter \
     sort date-from date-to export import upload preview share copy-link language theme logout help \
     status history summary";
 
-/// The kinds of errors; the last is a network's. `{part}` belongs to the test, the other places change.
+/// The kinds of errors; the last is a network error. `{part}` belongs to the test, the other placeholders change.
 const KINDS: [&str; 12] = [
     "TimeoutError: locator.click: Timeout {few}000ms exceeded.\nCall log:\n  - waiting for getByTestId('{part}')\n  \
      - locator resolved to <button id=\"b{one}\">…</button>\n  - attempting click action",
@@ -29,7 +29,7 @@ const KINDS: [&str; 12] = [
     "Error: connect ECONNREFUSED 10.0.{few}.1:5432",
 ];
 
-/// An error of this test. Mostly the test's own, sometimes a network's.
+/// An error of this test: usually the test's own, sometimes a network error.
 pub(super) fn error(test: &TestPlan, outage: bool, random: &mut StdRng) -> (AttemptStatus, ErrorDetail) {
     let kind = if outage || random.random_bool(0.05) {
         11

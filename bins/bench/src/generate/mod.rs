@@ -1,7 +1,7 @@
-//! `generate`: a data set of known size, through the import's own code.
+//! `generate`: creates a data set of known size through the import's own code.
 //!
-//! Every report is stored by the same transaction as a real one, without the judgement. Only the last import of each
-//! project judges, because judging after each run would repeat the work thousands of times.
+//! The transaction of real imports stores every report, without the judgement. Only the last import of each project
+//! judges, because judging after each run would repeat the work thousands of times.
 
 mod errors;
 mod plan;
@@ -38,7 +38,7 @@ use crate::{
     step,
 };
 
-/// The data set of this shape in this folder: the one that is there, or a new one.
+/// The data set of this shape in this folder: an existing one, or a new one.
 pub(crate) fn generate(
     dir: &Path,
     pg_bin: Option<&Path>,
@@ -71,11 +71,11 @@ pub(crate) fn generate(
     Ok(data)
 }
 
-/// The projects and their history, several at a time.
+/// The projects with their histories. Several are generated in parallel.
 fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
     let until = clock::now();
     let workers = thread::available_parallelism().map_or(1, Into::into);
-    // A crash costs nothing here: the data can be made again.
+    // A crash loses nothing: the data can be generated again.
     let url = with_settings(&running.url(), &[("synchronous_commit", "off")]);
     let database = connect(&url, u32::try_from(workers)?)?;
     let began = until.plus_ms(-days_ms(shape.days + 1.0));
@@ -105,7 +105,7 @@ fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
     })
 }
 
-/// So many days in milliseconds.
+/// A number of days in milliseconds.
 pub(crate) fn days_ms(days: f64) -> i64 {
     i64::from(small(days * 24.0 * 3600.0)) * 1000
 }
@@ -143,7 +143,7 @@ fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Re
     Ok(made)
 }
 
-/// Judges nothing: another import will.
+/// Judges nothing, because another import will.
 pub(crate) struct Later;
 
 impl Judge for Later {

@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use super::days_ms;
 use crate::{number::small, shape::Shape};
 
-/// For how many days a branch gets runs.
+/// The number of days in which a branch gets runs.
 const BRANCH_DAYS: f64 = 3.0;
-/// Until how many days before the end tests are added.
+/// New tests are added until this many days before the end.
 const GROWS_UNTIL: f64 = 20.0;
 
-/// What a project is for.
+/// The role of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Role {
     /// Most of the data.
     Large,
-    /// As many tests, all of which fail now and then.
+    /// As many tests, each of which fails sometimes.
     Storm,
     /// One of the others.
     Small,
@@ -47,18 +47,18 @@ pub(crate) struct TestPlan {
     pub(crate) nature: Nature,
     /// In days from the beginning.
     pub(crate) since: f64,
-    /// What its error is usually.
+    /// Its usual error.
     pub(crate) error: u32,
 }
 
-/// Why a test fails.
+/// The reason of a test's failures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Nature {
-    /// It does not.
+    /// It never fails.
     Steady,
     /// It is never run.
     Skipped,
-    /// By chance.
+    /// At random.
     Flaky { rate: f64, recovers: f64 },
     /// From one day to another.
     Broken { from: f64, to: f64 },
@@ -70,13 +70,13 @@ pub(crate) struct RunPlan {
     /// In days from the beginning.
     pub(crate) day: f64,
     pub(crate) at: Timestamp,
-    /// None is the stable branch.
+    /// None for the stable branch.
     pub(crate) branch: Option<u32>,
     pub(crate) revision: String,
     pub(crate) sharded: bool,
-    /// How many tests a change of the branch breaks.
+    /// The number of tests that a change of the branch breaks.
     pub(crate) broken: u32,
-    /// The share of tests that fail for no reason of their own.
+    /// The share of tests that fail because of an outage.
     pub(crate) outage: f64,
 }
 
@@ -122,7 +122,7 @@ impl ProjectPlan {
         plan
     }
 
-    /// One more run, which is now: on the stable branch, whole.
+    /// One more run at the current time: unsharded, on the stable branch.
     pub(crate) fn one_more(&self, now: Timestamp, number: u64) -> RunPlan {
         RunPlan {
             day: self.days,
@@ -165,7 +165,7 @@ impl ProjectPlan {
     }
 }
 
-/// A branch that is worked on at this share of the time.
+/// A branch that has runs at this point of the history.
 fn branch(share: f64, days: f64, shape: &Shape, random: &mut StdRng) -> Option<u32> {
     let newest = small(share * f64::from(shape.branches));
     let alive = small(f64::from(shape.branches) * BRANCH_DAYS / days).max(1);
@@ -178,7 +178,7 @@ fn branch(share: f64, days: f64, shape: &Shape, random: &mut StdRng) -> Option<u
 struct Revisions(HashMap<Option<u32>, String>);
 
 impl Revisions {
-    /// The commit of a branch's next run: mostly a new one, sometimes the same again.
+    /// The commit of a branch's next run: usually a new one, sometimes the same again.
     fn next(&mut self, branch: Option<u32>, random: &mut StdRng) -> String {
         match self.0.get(&branch) {
             Some(same) if random.random_bool(0.25) => same.clone(),
@@ -235,7 +235,7 @@ fn nature(role: Role, shape: &Shape, random: &mut StdRng) -> Nature {
             recovers: 0.6,
         },
         Role::Large | Role::Small if chance < shape.failing => Nature::Flaky {
-            // From 0.5 % to 30 %, most of them rare.
+            // From 0.5 % to 30 %; most rates are low.
             rate: 0.005 * random.random_range(0.0_f64..4.1).exp(),
             recovers: random.random_range(0.2..0.9),
         },
@@ -252,7 +252,7 @@ fn nature(role: Role, shape: &Shape, random: &mut StdRng) -> Nature {
 }
 
 impl RunPlan {
-    /// Its branch's name.
+    /// The name of its branch.
     pub(crate) fn branch_name(&self) -> String {
         self.branch
             .map_or_else(|| "main".to_owned(), |number| format!("feature/change-{number}"))
@@ -260,7 +260,7 @@ impl RunPlan {
 }
 
 impl TestPlan {
-    /// The probability that the test's first attempt fails in a run of this day, and that a retry then passes.
+    /// The probability that the test's first attempt fails in a run of this day, and that a retry passes.
     pub(crate) fn failing(&self, run: &RunPlan) -> (f64, f64) {
         match self.nature {
             Nature::Steady | Nature::Skipped => (run.outage, 0.1),

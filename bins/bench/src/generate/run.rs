@@ -15,14 +15,14 @@ use super::{
     plan::{Nature, ProjectPlan, RunPlan, TestPlan},
 };
 
-/// Attempts at most.
+/// Most attempts.
 const ATTEMPTS: usize = 3;
-/// How many tests run side by side.
+/// The number of tests that run in parallel.
 const WORKERS: u64 = 8;
-/// Into how many parts a sharded run is cut.
+/// The number of shards of a sharded run.
 const SHARDS: u32 = 4;
 
-/// The recordings of a plan's run: one, or one a shard.
+/// The recordings of a plan's run: one, or one per shard.
 pub(crate) fn recordings(plan: &ProjectPlan, number: usize) -> Vec<Recording> {
     plan.runs.get(number).map_or_else(Vec::new, |run| {
         let salt = u64::try_from(number).unwrap_or(0);
@@ -30,7 +30,7 @@ pub(crate) fn recordings(plan: &ProjectPlan, number: usize) -> Vec<Recording> {
     })
 }
 
-/// The recordings of a run, drawn by the plan's seed and this salt.
+/// The recordings of a run, generated from the plan's seed and this salt.
 pub(crate) fn recordings_of(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Recording> {
     let seed = plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt);
     let mut random = StdRng::seed_from_u64(seed);
@@ -153,7 +153,7 @@ fn attempt(
     }
 }
 
-/// The start of a test within the run, after this much time of other tests.
+/// The start of a test within the run, after other tests of this duration.
 fn offset(ran_ms: u64) -> i64 {
     i64::try_from(ran_ms / WORKERS).unwrap_or(0)
 }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// The rows of the table that the program prints, each by its name and then by its headings.
+/// The rows of the table that the program prints, by name and then by heading.
 type Rows = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// Runs the program on a data folder.

@@ -45,7 +45,7 @@ impl InProcess {
         let shard = usize::try_from(hash >> 60)
             .ok()
             .and_then(|index| self.shards.get(index));
-        // Four bits of the hash select one of the shards.
+        // Each value of these four bits has a shard.
         let count = shard.map_or(1, |shard| {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.count(hash, window_of(now))

@@ -38,7 +38,7 @@ const COMMON: [(u16, &str, &str); 5] = [
 /// The code for a rejection that has no body.
 pub(super) const RATE_LIMITED: &str = "rate_limited";
 
-/// The responses of an operation other than its success: its own, then references to the common ones.
+/// The responses of an operation besides its success: its own, then references to the common ones.
 pub(super) fn responses(path: &str, operation: &Operation) -> Vec<(String, Value)> {
     let own = own(path, operation);
     let mut responses: Vec<_> = [

@@ -81,8 +81,8 @@ fn every_example_conforms_to_its_schema() {
     });
     let components = &document["components"];
     for (path, operation) in operations() {
-        let mut noted = Vec::new();
-        let name = (operation.answer)(&mut noted);
+        let mut named_schemas = Vec::new();
+        let name = (operation.answer)(&mut named_schemas);
         let schema = object([
             ("$ref", format!("#/components/schemas/{name}").into()),
             ("components", components.clone()),
@@ -217,17 +217,17 @@ The examples are real answers; long lists in them are shortened.";
 
 /// The whole document.
 fn document() -> Value {
-    let mut noted = Vec::new();
-    let mut answers = vec![schemas::register::<ErrorBody>(&mut noted)];
+    let mut named_schemas = Vec::new();
+    let mut answers = vec![schemas::register::<ErrorBody>(&mut named_schemas)];
     let paths: Value = operations()
         .map(|(path, operation)| {
-            let answer = (operation.answer)(&mut noted);
+            let answer = (operation.answer)(&mut named_schemas);
             let get = object([("get", describe(path, operation, &answer))]);
             answers.push(answer);
             (path, get)
         })
         .collect();
-    let schemas = schemas::without_unused(schemas::components(schemas), &answers);
+    let schemas = schemas::without_unused(schemas::components(named_schemas), &answers);
     let tags =
         TAGS.map(|(name, description)| object([("name", name.into()), ("description", description.into())]));
     object([

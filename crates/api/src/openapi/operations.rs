@@ -1,4 +1,4 @@
-//! What the document says of a route, beside its path.
+//! The documentation of a route in the document, without its path.
 
 use super::schemas::Register;
 
@@ -9,9 +9,9 @@ pub(crate) struct Operation {
     pub(crate) cost: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) description: &'static str,
-    /// Names of the parameter components, without those of the path, in the order in which they are checked.
+    /// Names of the parameter components without those of the path, in the order of their checks.
     pub(crate) query: &'static [&'static str],
-    /// Whether answers carry an `ETag`.
+    /// Whether answers have an `ETag`.
     pub(crate) tagged: bool,
     pub(crate) answer: Register,
     /// A real answer.

@@ -11,22 +11,22 @@ use super::json::{Fields, each_object, fields, fields_mut, list, object, texts};
 /// Fields that are present only on request. Every other field is always present.
 const LEFT_OUT: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
 
-/// Notes a type and every type in it, and answers its name.
-pub(crate) type Register = fn(&mut Noted) -> String;
+/// Registers a type and every type in it. Returns its name.
+pub(crate) type Register = fn(&mut NamedSchemas) -> String;
 
 /// Types by name, as their derived schemas describe them.
-pub(crate) type Noted = Vec<(String, RefOr<Schema>)>;
+pub(crate) type NamedSchemas = Vec<(String, RefOr<Schema>)>;
 
-pub(crate) fn register<T: ToSchema>(noted: &mut Noted) -> String {
-    T::schemas(noted);
-    noted.push((T::name().into_owned(), T::schema()));
+pub(crate) fn register<T: ToSchema>(named_schemas: &mut NamedSchemas) -> String {
+    T::schemas(named_schemas);
+    named_schemas.push((T::name().into_owned(), T::schema()));
     T::name().into_owned()
 }
 
 /// The schemas of the document, by name. Completes the derived ones, and inlines those that only mirror the structure
 /// of the code.
-pub(super) fn components(schemas_by_name: NamedSchemas) -> Fields {
-    let raw: Fields = schemas_by_name
+pub(super) fn components(named_schemas: NamedSchemas) -> Fields {
+    let raw: Fields = named_schemas
         .into_iter()
         .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap()))
         .collect();
@@ -64,12 +64,12 @@ fn is_scalar(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("string") && schema.get("enum").is_none()
 }
 
-/// One object in place of those that serde flattens into it.
+/// Merges an object with those that serde flattens into it.
 fn merged(schema: Value, raw: &Fields) -> Value {
     let Some(parts) = schema.get("allOf") else {
         return schema;
     };
-    // An object's own fields first, as they mostly are in the answer.
+    // An object's own fields come first, as in most answers.
     let mut parts = list(parts).to_vec();
     parts.sort_by_key(|part| referred(fields(part)).is_some());
     let properties = parts.iter().flat_map(|part| {
@@ -120,7 +120,7 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
     }
 }
 
-/// The type of a choice between it and null; none if this is no such choice.
+/// The type of a choice between it and null; none for anything else.
 pub(super) fn or_null(fields: &Fields) -> Option<&Value> {
     let choices = list(fields.get("oneOf")?);
     let is_null = |choice: &&Value| choice.get("type").and_then(Value::as_str) == Some("null");
@@ -130,7 +130,7 @@ pub(super) fn or_null(fields: &Fields) -> Option<&Value> {
     choices.iter().find(|choice| !is_null(choice))
 }
 
-/// Adds the schema before the other fields, which are kept where both have one.
+/// Adds the schema before the other fields. The existing fields take precedence.
 fn put_first(fields: &mut Fields, schema: &Value) {
     let kept = std::mem::take(fields);
     fields.extend(self::fields(schema).clone());
@@ -146,7 +146,7 @@ fn require_all(fields: &mut Fields) {
     }
 }
 
-/// Replaces the word none of the code by null of JSON.
+/// Replaces the code's word "none" with JSON's null.
 fn say_null(schema: &mut Value) {
     let nullable = schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], list).is_empty();
     if let Some(Value::String(description)) = fields_mut(schema).get_mut("description")

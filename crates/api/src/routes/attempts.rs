@@ -35,7 +35,7 @@ pub(super) const LIST: Route = Route {
         tag: "Runs",
         cost: "cheap",
         summary: "List the attempts of a test in a run",
-        description: "The attempts of one test in one run, execution by execution and oldest first, with their errors and a ready-made prompt for an assistant that has the repository open.",
+        description: "The attempts of one test in one run, by execution and oldest first, with their errors and a prompt for an assistant that has the repository open.",
         query: &["filePath"],
         tagged: true,
         answer: register::<AttemptList>,
@@ -43,7 +43,7 @@ pub(super) const LIST: Route = Route {
     }),
 };
 
-/// The test's attempts, execution by execution. Tagged.
+/// The test's attempts by execution. Tagged.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;

@@ -19,7 +19,7 @@ pub(super) const LIST: Route = Route {
         tag: "Projects",
         cost: "cheap",
         summary: "List the branches of a project",
-        description: "Every branch that the project has visible runs on, in alphabetical order without regard to case; branches that differ in case alone are ordered by code point.",
+        description: "Every branch with visible runs, in alphabetical order ignoring case. Branches that differ only in case are ordered by code point.",
         query: &[],
         tagged: true,
         answer: register::<BranchList>,

@@ -19,7 +19,7 @@ pub(super) const LIST: Route = Route {
         tag: "Runs",
         cost: "moderate (runs the flakiness engine on the failed tests)",
         summary: "Explain the failures of a run",
-        description: "Why each failed or recovered test of the run failed: the test itself, the environment, a breakage from before, or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` says what to do about the run: go on, run the same revision again, or stop. By default only runs that had started until this one count.",
+        description: "The cause of each failed or recovered test of the run: the test itself, the environment, an earlier breakage, or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` is the action for the run: pass, rerun or block. By default only runs that started before this one or with it count.",
         query: &["causeMode", "page", "limit"],
         tagged: false,
         answer: register::<assay_explain::failures::RunFailures>,
@@ -27,8 +27,7 @@ pub(super) const LIST: Route = Route {
     }),
 };
 
-/// The failed and recovered tests of a run, each with its cause, and what
-/// to do about the run.
+/// The failed and recovered tests of a run, each with its cause, and the gate of the run.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let knowledge = parameters.word("mode")?.unwrap_or(Knowledge::AtTheTime);

@@ -19,7 +19,7 @@ pub(super) const LIST: Route = Route {
         tag: "Flakiness",
         cost: "expensive (runs the flakiness engine live on every call)",
         summary: "List flaky and broken tests",
-        description: "Flaky and broken tests as the engine judges them now, over its fixed window of 14 days. `failingCount` counts the tests whose newest runs failed and that are neither; the list leaves them out. Call it once per question, not in a loop; for a single test use its status.",
+        description: "The flaky and broken tests, judged at the time of the request over the engine's fixed window of 14 days. `failingCount` counts the tests whose newest runs failed but that are neither; the list omits them. Call it once per question, not in a loop. For a single test use its status.",
         query: &[
             "flakyStatus",
             "flakySort",
@@ -34,7 +34,7 @@ pub(super) const LIST: Route = Route {
     }),
 };
 
-/// Flaky and broken tests of the last 14 days, judged now.
+/// Flaky and broken tests of the last 14 days, judged at the time of the request.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let query = FlakyQuery {

@@ -29,7 +29,7 @@ pub(super) const LIST: Route = Route {
         tag: "Tests",
         cost: "moderate",
         summary: "Show the history of a test",
-        description: "How the test ended in each run of the period, on every branch, newest first. The oldest occurrence with `anyFailedAttempt` tells since when it fails; a test that passed on a retry has `status` `passed` there.",
+        description: "The results of the test in the runs of the period, on every branch, newest first. The oldest occurrence with `anyFailedAttempt` is its first failure. A test that passed on retry has the `status` `passed` there.",
         query: &["filePath", "days"],
         tagged: false,
         answer: register::<HistoryAnswer>,
@@ -37,7 +37,7 @@ pub(super) const LIST: Route = Route {
     }),
 };
 
-/// How the test ended in each run of the period, newest first.
+/// The results of the test in the runs of the period, newest first.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let file = query.file()?;

@@ -39,7 +39,7 @@ pub struct Route {
     pub(crate) handler: Handler,
     /// Whether its answers may be large. Such a route reserves memory before it begins.
     pub(crate) is_large: bool,
-    /// What the OpenAPI document says of it.
+    /// Its documentation in the OpenAPI document.
     #[cfg(test)]
     pub(crate) operation: Option<Operation>,
 }

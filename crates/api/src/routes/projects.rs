@@ -27,7 +27,7 @@ pub(super) const LIST: Route = Route {
         tag: "Projects",
         cost: "cheap",
         summary: "List the projects",
-        description: "Every project of the key's organization, oldest first. Start here: every other route takes one of these ids.",
+        description: "Every project of the key's organization, oldest first. Start here: every other route needs one of these ids.",
         query: &[],
         tagged: false,
         answer: register::<ProjectList>,

@@ -30,7 +30,7 @@ pub(super) const LIST: Route = Route {
         tag: "Runs",
         cost: "cheap to moderate (one bounded scan)",
         summary: "List the runs of a period",
-        description: "Runs in the period, newest first, one row per logical run. A cursor holds a position only: runs that arrive while paging neither repeat nor hide others. A page without runs still leads back.",
+        description: "Runs in the period, newest first, one row per run. A cursor is only a position: runs that arrive while paging neither repeat nor hide others. A page without runs still has a cursor back.",
         query: &[
             "days",
             "branch",
@@ -46,7 +46,7 @@ pub(super) const LIST: Route = Route {
     }),
 };
 
-/// Runs in the period, newest first, one row per logical run.
+/// Runs in the period, newest first, one row per run.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let window = query.window()?;
@@ -79,7 +79,7 @@ pub(super) const DETAIL: Route = Route {
         tag: "Runs",
         cost: "moderate (reads every result of the run)",
         summary: "Show a run and every test's final attempt",
-        description: "One logical run, by the id of any of its shards. A test that passed on a retry has no error here; its attempts have.",
+        description: "One run, by the id of any of its shards. A test that passed on retry has no error here; its attempts have one.",
         query: &[],
         tagged: true,
         answer: register::<RunAnswer>,
@@ -87,8 +87,7 @@ pub(super) const DETAIL: Route = Route {
     }),
 };
 
-/// One logical run, by the id of any of its shards, and every test's
-/// final attempt. Tagged.
+/// One run, by the id of any of its shards, with every test's final attempt. Tagged.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let mut run = call

@@ -19,7 +19,7 @@ pub(super) const SHOW: Route = Route {
         tag: "Projects",
         cost: "cheap",
         summary: "Show a project's configuration",
-        description: "The configuration, never with a key, token or webhook.",
+        description: "The configuration without keys, tokens and webhooks.",
         query: &[],
         tagged: true,
         answer: register::<SettingsAnswer>,

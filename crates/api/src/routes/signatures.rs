@@ -24,7 +24,7 @@ pub(super) const LIST: Route = Route {
         tag: "Errors",
         cost: "moderate",
         summary: "List the error signatures of a period",
-        description: "The signatures that occurred in the period. Counts cover the period; `firstSeen` covers everything still visible.",
+        description: "The signatures that occurred in the period. Counts cover the period; `firstSeen` covers all visible results.",
         query: &[
             "days",
             "branch",
@@ -75,7 +75,7 @@ pub(super) const DETAIL: Route = Route {
         tag: "Errors",
         cost: "moderate",
         summary: "Show an error signature",
-        description: "The signature, its counts, the tests that it hits and the runs that it occurred in. Where it did not occur in the period, `windowEmpty` is true and the figures cover everything still visible.",
+        description: "The signature with its counts, its tests and its runs. If it did not occur in the period, `windowEmpty` is true and the figures cover all visible results.",
         query: &["days"],
         tagged: false,
         answer: register::<SignatureAnswer>,
@@ -83,8 +83,7 @@ pub(super) const DETAIL: Route = Route {
     }),
 };
 
-/// A signature with the tests it hits and the runs it
-/// occurred in.
+/// A signature with its tests and its runs.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let window = call.query().window()?;
     let project = call.project()?;

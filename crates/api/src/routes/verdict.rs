@@ -28,7 +28,7 @@ pub(super) const STATUS: Route = Route {
         tag: "Tests",
         cost: "cheap (a single look-up, no engine pass)",
         summary: "Show the stored verdict on a test",
-        description: "The verdict as of the last import. `awaitingFirstWrite` is true for a known test on which none was ever stored: its status is then `insufficient_data` and the figures are null. `failing` says that the newest runs failed while it is still open whether the test or the code is at fault. The verdict covers all branches; `failingOn` names those besides the stable one on which the test fails. The attempts in a run of `evidence` have its errors.",
+        description: "The verdict as of the last import. `awaitingFirstWrite` is true for a known test without a stored verdict: its status is then `insufficient_data` and the figures are null. `failing` means that the newest runs failed, but do not show yet whether the test or the code is the cause. The verdict covers all branches; `failingOn` has those besides the stable one on which the test fails. The attempts in a run of `evidence` have its errors.",
         query: &["filePath"],
         tagged: false,
         answer: register::<VerdictAnswer>,
@@ -36,7 +36,7 @@ pub(super) const STATUS: Route = Route {
     }),
 };
 
-/// The verdict as of the last import, without an engine pass.
+/// The verdict as of the last import, without running the engine.
 fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
