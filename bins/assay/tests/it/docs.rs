@@ -3,6 +3,7 @@
 mod ci;
 mod dependencies;
 mod deployment;
+mod gate;
 mod json;
 mod setup;
 

@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// Names and values.
-type Variables = &'static [(&'static str, &'static str)];
+pub(super) type Variables = &'static [(&'static str, &'static str)];
 
 /// A page, its service, and the variables that this sets for a job.
-const PAGES: [(&str, &str, Variables); 8] = [
+pub(super) const PAGES: [(&str, &str, Variables); 8] = [
     (
         "github-actions.md",
         "github-actions",
