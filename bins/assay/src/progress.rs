@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{cli::Global, terminal};
 
@@ -16,6 +16,8 @@ pub(crate) enum Unit {
     Things(&'static str),
     /// Bytes.
     Bytes,
+    /// Bytes that a server handles once it has all of them.
+    SentBytes,
 }
 
 /// A bar for a known amount of work. Invisible with `--json` and if standard error is not a terminal.
@@ -26,12 +28,13 @@ pub(crate) fn bar(global: &Global, doing: &'static str, length: u64, unit: Unit)
     let template = match unit {
         Unit::Things(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {rate}/s, {eta} left",
         Unit::Bytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {binary_bytes_per_sec}, {eta} left",
+        Unit::SentBytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {until_sent}",
     };
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
     let bar = styled(bar, template).with_prefix(doing);
     match unit {
         Unit::Things(name) => bar.set_message(name),
-        Unit::Bytes => {}
+        Unit::Bytes | Unit::SentBytes => {}
     }
     bar.enable_steady_tick(TICK);
     bar
@@ -82,9 +85,22 @@ fn whole_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
     let _ = write!(text, "{:.0}", state.per_sec());
 }
 
+/// The time until everything is sent, and then what the wait is for.
+fn until_sent(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    // Writing to a string cannot fail.
+    let _ = match state.len().is_some_and(|length| state.pos() >= length) {
+        true => write!(text, "the server reads and stores it"),
+        false => write!(text, "{:#} left", HumanDuration(state.eta())),
+    };
+}
+
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style.with_key("rate", whole_rate)),
+        Ok(style) => bar.with_style(
+            style
+                .with_key("rate", whole_rate)
+                .with_key("until_sent", until_sent),
+        ),
         // Unreachable: the templates above are valid. Indicatif's default style would do.
         Err(_) => bar,
     }

@@ -27,8 +27,8 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-All files named in one call make one run (or one shard of one), stored whole or not at all.
-In CI each job is a suite, and each suite of a build is a run. A job that sends another report replaces its first one. The
+All files named in one call make one run (or one shard of one), stored whole or not at all. \
+In CI each job is a suite, and each suite of a build is a run. A job that sends another report replaces its first one. The \
 report of another job in the same place is refused (\"slot taken\"): give each job a --suite or --shard of its own.
 
 Examples:
@@ -242,12 +242,13 @@ fn told(project: &str, imported: &Imported, prepared: &PreparedReport) -> String
         Some(shard) => format!("\nshard {} {shard_id}", shard.index),
         None => String::new(),
     };
-    let unchanged = match effect {
-        Effect::Added | Effect::Replaced => "",
+    let repeated = match effect {
+        Effect::Added => "",
+        Effect::Replaced => "\nIt replaces what was stored of this run before",
         Effect::Unchanged => "\nIt was already stored; nothing changed",
     };
     format!(
-        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{unchanged}{}",
+        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{repeated}{}",
         output::counts(counts),
         changes::in_words(verdicts_changed)
     )

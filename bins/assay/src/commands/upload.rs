@@ -33,7 +33,7 @@ use crate::{
 const SERVER: &str = "The server";
 
 const EXAMPLES: &str = "\
-All files named in one call make one run (or one shard of one), stored whole or not at all. The same report again changes
+All files named in one call make one run (or one shard of one), stored whole or not at all. The same report again changes \
 nothing, so a command that failed can be run again.
 
 Examples:
@@ -214,7 +214,8 @@ pub(crate) fn deliver(
     )?;
     say(&warnings);
     let body = Body::new(&fields, files)?;
-    let spool = flags.spool.as_deref().map(Spool::open).transpose()?;
+    let spool = flags.spool.as_deref().map(Spool::open).transpose();
+    let spool = spool.context("nothing was stored")?;
     let mut backoff = Backoff::new(flags.retry_for);
     let sent = match spool.as_ref().filter(|_| !flags.dry_run) {
         None => send_body(global, server, &body, &mut backoff).map_err(anyhow::Error::new),
@@ -230,7 +231,9 @@ pub(crate) fn deliver(
                     "nothing was stored; the next `assay upload --spool {}` sends it",
                     output::shell_word(&spool.name())
                 )),
-                Err(problem) => error.context(format!("nothing was stored, and {problem:#}")),
+                Err(problem) => error.context(format!(
+                    "nothing was stored, and the upload is not kept ({problem:#})"
+                )),
             });
         }
         (Err(error), _) => return Err(error.context("nothing was stored")),
@@ -359,7 +362,7 @@ fn send_body(
 ) -> Result<Value, NotStored> {
     loop {
         let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-        let bar = progress::bar(global, "sending", length, Unit::Bytes);
+        let bar = progress::bar(global, "sending", length, Unit::SentBytes);
         let sent = server.send(body, |bytes| bar.wrap_read(bytes));
         bar.finish_and_clear();
         let error = match sent {

@@ -96,8 +96,9 @@ pub(crate) fn in_words(answer: &Value) -> String {
         true => String::new(),
         false => format!("\nshard {}", text(&stored.shard_id)),
     };
-    let unchanged = match stored.effect.as_str() {
+    let repeated = match stored.effect.as_str() {
         "unchanged" => "\nIt was already stored; nothing changed",
+        "replaced" => "\nIt replaces what was stored of this run before",
         _ => "",
     };
     let listed: Vec<_> = stored.verdicts_changed.iter().filter_map(Change::known).collect();
@@ -107,7 +108,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
         listed,
     };
     format!(
-        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{unchanged}{}",
+        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{repeated}{}",
         stored.run_number.unwrap_or_default(),
         output::counts(&stored.counts),
         text(&stored.run_id),

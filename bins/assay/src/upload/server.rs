@@ -287,13 +287,19 @@ fn at_fault(value: Option<&Value>, error: String) -> String {
     }
 }
 
-/// The beginning of an answer that is no JSON, as from a proxy.
+/// The beginning of an answer that is no JSON, as from a proxy; of a page its title.
 fn beginning(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let words: Vec<_> = text.split_whitespace().collect();
+    let title = text
+        .split_once("<title>")
+        .and_then(|(_, rest)| rest.split_once("</title>"));
+    let words: Vec<_> = title
+        .map_or(&*text, |(title, _)| title)
+        .split_whitespace()
+        .collect();
     let shown: String = shown_name(&words.join(" ")).chars().take(LONGEST_SHOWN).collect();
     match shown.as_str() {
-        "" => "without a reason".to_owned(),
+        "" => "it gives no reason".to_owned(),
         _ => shown,
     }
 }

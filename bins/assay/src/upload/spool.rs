@@ -120,11 +120,11 @@ impl Spool {
         }
         ensure!(
             used.saturating_add(u64::try_from(body.bytes.len())?) <= MOST_BYTES,
-            "the spool {} would exceed {} MiB",
+            "--spool {}: it would exceed {} MiB",
             self.name(),
             MOST_BYTES >> 20
         );
-        let context = || format!("keeping the upload in {}", self.name());
+        let context = || format!("--spool {}", self.name());
         let mut file = tempfile::Builder::new()
             .prefix(".upload-")
             .tempfile_in(&self.folder)

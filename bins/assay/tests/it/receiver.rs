@@ -74,7 +74,7 @@ impl Request {
 pub(crate) struct Reply {
     status: u16,
     headers: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 /// An answer with a JSON body.

@@ -258,6 +258,18 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
                 "ASSAY_INGEST_LISTEN",
             ],
         ),
+        (
+            error(404, "")
+                .saying("<!DOCTYPE html><html><head>\n<title>No such\n page</title><p>Look elsewhere"),
+            ["the server answered 404: No such page\n", "ASSAY_INGEST_LISTEN"],
+        ),
+        (
+            error(405, "").saying(""),
+            [
+                "the server answered 405: it gives no reason",
+                "ASSAY_INGEST_LISTEN",
+            ],
+        ),
         // The address of another listener: an ingest key is a wrong type for the read API only.
         (
             error(401, "wrong_key_type"),
@@ -507,6 +519,33 @@ fn what_could_not_be_sent_waits_in_the_spool_and_goes_first() {
     // Nothing waits.
     let output = back.run(&["upload", "--spool", "kept"]);
     assert_eq!(told(&output), "Sent 0 uploads of kept\n");
+}
+
+#[test]
+fn a_spool_that_cannot_be_made_is_an_error_that_names_it_and_nothing_is_sent() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("file", "");
+    let output = job.run(&["upload", "--spool", "file/kept", "out"]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "assay: nothing was stored: --spool file/kept: ";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert_eq!(receiver.requests().len(), 0);
+}
+
+#[test]
+fn a_report_that_replaces_another_says_so() {
+    let body: Value = serde_json::from_str(&stored().body).unwrap();
+    for (effect, sentence) in [
+        ("replaced", "It replaces"),
+        ("unchanged", "It was already stored"),
+    ] {
+        let mut body = body.clone();
+        body["effect"] = effect.into();
+        let receiver = Receiver::start(vec![reply(201, &body)]);
+        let output = Job::new(&receiver.url).run(&["upload", "out"]);
+        assert!(told(&output).contains(sentence), "{effect}: {}", told(&output));
+    }
 }
 
 #[test]
