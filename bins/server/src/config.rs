@@ -28,7 +28,7 @@ Serve a database of your own:
   assay migrate
   assay-server --listen 0.0.0.0:8080
 
-The API is at http://LISTEN/api/v1. The second listener, for operators only, has /healthz, /readyz and /metrics.
+The API is at http://LISTEN/api/v1. The second listener, for operators only, has /healthz, /readyz and /metrics. \
 PG_BIN names the folder of Postgres' programs where they are not found by themselves.";
 
 /// Serve test results over HTTP

@@ -36,7 +36,7 @@ use crate::{
 pub(crate) const UNKNOWN: u8 = 3;
 
 const EXAMPLES: &str = "\
-A failed test is excused where it is most probably not this branch's: a flake, a bad run. Nothing else is, and a run passes only
+A failed test is excused where it is most probably not this branch's: a flake, a bad run. Nothing else is, and a run passes only \
 where every failed test is excused and the run is sound. docs/gate.md has the rules, and a recipe for each CI service.
 
 Examples:
@@ -49,7 +49,7 @@ Examples:
   Tests of changed files are never excused:
     git diff --name-only origin/main... | assay gate --changed - results.json
 
-Exit status: 0 no test failed, or every failed test is excused and the run is sound; 1 not (--exit-code chooses another); 2 wrong
+Exit status: 0 no test failed, or every failed test is excused and the run is sound; 1 not (--exit-code chooses another); 2 wrong \
 usage; 3 the server or the history could not be read, so that nothing is excused.";
 
 /// Decide whether the failures of a run may be excused

@@ -36,8 +36,8 @@ const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
 const EXAMPLES: &str = "\
-Only files that were written since the start are sent, so the report of an earlier build is never taken for this one's.
-Terminal and standard streams are the command's own; signals are forwarded to it. What is said of the upload goes to standard
+Only files that were written since the start are sent, so the report of an earlier build is never taken for this one's. \
+Terminal and standard streams are the command's own; signals are forwarded to it. What is said of the upload goes to standard \
 error.
 
 Examples:
@@ -54,9 +54,9 @@ Examples:
   A pipeline of commands:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'
 
-Exit status: the command's own, or 128 and the signal's number. Where the command succeeded: 0 stored, 1 not stored.
-With --gate: 0 where every failed test is excused. 2 wrong
-usage, without running the command; 126 or 127 where the command cannot be run.";
+Exit status: the command's own, or 128 and the signal's number. Where the command succeeded: 0 stored, 1 not stored. \
+With --gate: 0 where every failed test is excused. 2 wrong usage, and the command did not run. 126 or 127 where the command \
+cannot be run.";
 
 /// Run a test command and send the reports that it writes
 ///

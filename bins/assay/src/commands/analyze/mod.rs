@@ -21,7 +21,7 @@ use clap::{
 use crate::{cli::Global, clock, output, terminal, values};
 
 const EXAMPLES: &str = "\
-Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml and the shards of one
+Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml and the shards of one \
 build are one run. The verdicts are those that the service would store for the same results at the same time.
 
 Examples:
