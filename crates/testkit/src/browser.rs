@@ -77,6 +77,8 @@ impl Browser {
         let session = browser.command(
             "/session",
             &json!({ "capabilities": { "alwaysMatch": {
+                // Tests sign their certificates themselves.
+                "acceptInsecureCerts": true,
                 "goog:chromeOptions": options,
                 "goog:loggingPrefs": { "browser": "ALL" },
             } } }),

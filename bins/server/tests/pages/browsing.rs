@@ -1,6 +1,6 @@
 //! What a person does: signs in, follows links, reads with scripts on and off.
 
-use assay_testkit::{Browser, Scripts};
+use assay_testkit::{Browser, Scripts, Server};
 use serde_json::json;
 
 use crate::world::{World, hostile_names};
@@ -145,6 +145,45 @@ fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
     // The cookie went with it.
     browser.open(&world.url(&deep));
     assert!(browser.address().contains("/login"), "{}", browser.address());
+}
+
+#[test]
+fn over_tls_a_browser_signs_in_and_stays_signed_in() {
+    let (world, folder) = (World::new(), tempfile::tempdir().unwrap());
+    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (cert, key) = (
+        write("cert.pem", issued.cert.pem()),
+        write("key.pem", issued.signing_key.serialize_pem()),
+    );
+    let environment = [("ASSAY_TLS_CERT", cert.as_str()), ("ASSAY_TLS_KEY", key.as_str())];
+    let server = Server::start_with_front(world.database.url(), &environment);
+    let site = format!("https://localhost:{}", server.front().address().port());
+    for scripts in [Scripts::On, Scripts::Off] {
+        let browser = Browser::start(scripts);
+        let tests = format!("{site}/p/{}/tests", world.project);
+        browser.open(&tests);
+        assert!(
+            browser.address().starts_with(&format!("{site}/login?next=")),
+            "{}",
+            browser.address()
+        );
+        browser.write("input[name=key]", &world.key);
+        browser.click("button.main");
+        browser.until("return location.pathname !== '/login'");
+        assert_eq!(browser.address(), tests);
+        browser.open(&format!("{site}/p/{}/runs", world.project));
+        assert!(
+            browser.text("main").contains("13 runs in"),
+            "{}",
+            browser.text("main")
+        );
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
 }
 
 #[test]

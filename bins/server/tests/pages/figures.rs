@@ -176,6 +176,67 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
     }
 }
 
+#[test]
+fn the_tests_that_passed_on_retry_are_a_list_of_their_own() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    let case = |name: &str, attempt: &str| {
+        format!(
+            "<testcase classname=\"cart\" name=\"{name}\" file=\"tests/cart.test.ts\" time=\"0.01\">{attempt}</testcase>"
+        )
+    };
+    let retried = |error: &str| format!("<flakyFailure message=\"{error}\">at retried</flakyFailure>");
+    let cases = [
+        case("slow", &retried("the cart is slow")),
+        case("flips", &retried("expected 3, got &lt;i>4")),
+        case("is fine", ""),
+    ]
+    .concat();
+    let failed = case("fails now", "<failure message=\"no\">at failed</failure>");
+    // The list is what such a run shows first, unless a test failed.
+    for (minutes_ago, more, query) in [(3, "", ""), (2, failed.as_str(), "?show=recovered")] {
+        let key = format!("retried-{minutes_ago}");
+        let report = format!("<testsuite name=\"s\">{cases}{more}</testsuite>");
+        world.import_report(minutes_ago, &report, &["--run-key", &key, "--branch", "main"]);
+        let runs = world.api(&format!("/projects/{}/runs", world.project));
+        let run = &runs["runs"][0];
+        assert_eq!(run["counts"]["recovered"], 2, "{run}");
+        let id = run["id"].as_str().unwrap();
+        browser.open(&world.url(&format!("/p/{}/runs/{id}{query}", world.project)));
+        assert_eq!(
+            browser.text("[aria-label='Which tests'] [aria-current]"),
+            "passed on retry 2"
+        );
+        let shown = browser.run(
+            "return [...document.querySelectorAll('.failures .row')].map((row) => [row.querySelector('.name').title, \
+             row.querySelector('.chip').textContent, row.querySelector('.failure > div > p + p').textContent, \
+             row.querySelector('.error').textContent, row.querySelector('.facts').textContent.includes('2 attempts'), \
+             row.querySelector('.whose b')])",
+        );
+        let answer = world.api(&format!(
+            "/projects/{}/runs/{id}/failures?limit=200",
+            world.project
+        ));
+        let recovered = answer["failures"].as_array().unwrap().iter();
+        let recovered = recovered.filter(|failure| failure["status"] != "failed");
+        let expected: Vec<Value> = recovered
+            .map(|failure| {
+                json!([
+                    failure["testName"],
+                    cause(&failure["cause"]),
+                    format!("{}.", failure["explanation"].as_str().unwrap()),
+                    failure["title"],
+                    true,
+                    // A test that passed is not held against the branch.
+                    null,
+                ])
+            })
+            .collect();
+        assert_eq!(expected.len(), 2, "{answer}");
+        assert_eq!(shown, json!(expected));
+    }
+}
+
 fn cause(word: &Value) -> &'static str {
     match word.as_str().unwrap() {
         "this_change" => "This change",

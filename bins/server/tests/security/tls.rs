@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Response, Server, TestDatabase, program, wire};
+use assay_testkit::{Response, Server, TestDatabase, World, program, wire};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
@@ -83,10 +83,16 @@ pub(crate) fn greet(
 }
 
 fn ask(stream: &mut Tls) -> Option<Response> {
+    send(stream, "GET /api/v1/projects", "", "")
+}
+
+/// Sends a request with these lines of its head, each with its end, and this body.
+fn send(stream: &mut Tls, request: &str, head: &str, body: &str) -> Option<Response> {
     use std::io::Write as _;
-    stream
-        .write_all(b"GET /api/v1/projects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .unwrap();
+    let length = body.len();
+    let head = format!("Host: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}");
+    let request = format!("{request} HTTP/1.1\r\n{head}\r\n{body}");
+    stream.write_all(request.as_bytes()).unwrap();
     wire::read(stream, &mut Vec::new(), false)
 }
 
@@ -157,6 +163,49 @@ fn clients_that_never_greet_do_not_delay_others() {
         401
     );
     drop(silent);
+}
+
+#[test]
+fn pages_are_served_over_tls_with_a_cookie_for_tls_and_this_host_alone() {
+    let (world, folder) = (World::new(), tempfile::tempdir().unwrap());
+    let trusted = issue(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let environment = [
+        ("ASSAY_TLS_CERT", file("cert.pem")),
+        ("ASSAY_TLS_KEY", file("key.pem")),
+    ];
+    let environment = environment
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let server = Server::start_with_front(world.database.url(), &environment);
+    let address = server.front().address();
+    let ask = |request: &str, head: &str, body: &str| {
+        let mut stream = connect(address, &trusted, &[&TLS13], &[]).unwrap();
+        send(&mut stream, request, head, body).unwrap()
+    };
+    let form = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n";
+    let answer = ask("POST /login", form, &format!("key={}", world.key));
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let set = answer.header("set-cookie").unwrap();
+    // A browser accepts this prefix only with `Secure`, without a domain, and for every path.
+    assert!(
+        set.starts_with("__Host-assay=") && set.contains("; Path=/;"),
+        "{set}"
+    );
+    assert!(
+        set.contains("; Secure") && set.contains("; HttpOnly") && !set.contains("Domain"),
+        "{set}"
+    );
+    let cookie = set.split(';').next().unwrap();
+    let page = format!("GET /p/{}", world.project);
+    assert_eq!(ask(&page, &format!("Cookie: {cookie}\r\n"), "").status, 200);
+    let of_plain_pages = cookie.replace("__Host-assay", "assay");
+    assert_eq!(
+        ask(&page, &format!("Cookie: {of_plain_pages}\r\n"), "").status,
+        303
+    );
+    let plain = wire::send(address, b"GET /login HTTP/1.1\r\nHost: a\r\n\r\n", false);
+    assert!(plain.is_none(), "plain text was answered: {plain:?}");
 }
 
 #[test]
