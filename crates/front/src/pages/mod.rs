@@ -101,8 +101,8 @@ fn count(number: u64, noun: &str) -> String {
     words::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
-fn grouped(number: u64) -> String {
-    words::grouped(usize::try_from(number).unwrap_or(usize::MAX))
+fn grouped(number: impl Into<u64>) -> String {
+    words::grouped(usize::try_from(number.into()).unwrap_or(usize::MAX))
 }
 
 /// Links to the previous and the next page. `address` returns the address of a page.

@@ -97,7 +97,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     @for (word, shown) in SHOWN {
                         @let counted = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
                         a href=(address(word, None, mode)) aria-current=[(word == show).then_some("true")] {
-                            (shown) " " span { (words::grouped(usize::try_from(counted).unwrap_or(usize::MAX))) }
+                            (shown) " " span { (super::grouped(counted)) }
                         }
                     }
                 }
@@ -220,11 +220,11 @@ fn head(view: &View<'_>, run: &RunDetail, places: &Places) -> Markup {
                 ("skipped", u64::from(counts.skipped)),
             ], &summary))
             p.facts {
-                span { b { (counts.failed) } " failed" }
-                span { b { (counts.recovered) } " passed on retry" }
-                span { b { (plain) } " passed at once" }
-                span { b { (counts.skipped) } " skipped" }
-                span { "of " b { (words::grouped(usize::try_from(counts.total).unwrap_or(usize::MAX))) } " tests" }
+                span { b { (super::grouped(counts.failed)) } " failed" }
+                span { b { (super::grouped(counts.recovered)) } " passed on retry" }
+                span { b { (super::grouped(plain)) } " passed at once" }
+                span { b { (super::grouped(counts.skipped)) } " skipped" }
+                span { "of " b { (super::grouped(counts.total)) } " tests" }
             }
         }
     }

@@ -143,9 +143,9 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                                 ("passed", u64::from(counts.passed.saturating_sub(counts.recovered))),
                                 ("skipped", u64::from(counts.skipped)),
                             ], &format!("{} failed, {} passed on retry, {} passed at once, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
-                            span { b { (counts.failed) } " failed" }
-                            @if counts.recovered > 0 { span { b { (counts.recovered) } " on retry" } }
-                            span { "of " b { (words::grouped(usize::try_from(counts.total).unwrap_or(usize::MAX))) } " tests" }
+                            span { b { (super::grouped(counts.failed)) } " failed" }
+                            @if counts.recovered > 0 { span { b { (super::grouped(counts.recovered)) } " on retry" } }
+                            span { "of " b { (super::grouped(counts.total)) } " tests" }
                             span { (when(run.started_at, now)) }
                             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
                             @if let Some(shards) = run.shards {

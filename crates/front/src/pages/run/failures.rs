@@ -76,7 +76,7 @@ impl Causes {
                     p.gate { span class={ "chip gate " (self.explained.gate.action.as_str()) } { (word) } " " (sentence) }
                     p.facts {
                         @for (of, tests) in by_cause(&self.explained.gate.by_cause) {
-                            @if tests > 0 { span { (cause::chip(of)) " " b { (tests) } } }
+                            @if tests > 0 { span { (cause::chip(of)) " " b { (super::super::grouped(tests)) } } }
                         }
                     }
                     nav.controls aria-label="What is known" {
