@@ -2,7 +2,7 @@
 
 use std::{env, fs, time::Instant};
 
-use assay_testkit::{Browser, Scripts};
+use assay_testkit::{Browser, Cli, Scripts, said};
 use serde_json::json;
 
 use crate::world::World;
@@ -50,7 +50,7 @@ fn check(browser: &Browser, script: &str, page: &str) {
     eprintln!("{page}: nothing serious or critical");
 }
 
-/// Draws the demonstration, whose link `ASSAY_DEMO_LINK` is, into `docs/images`.
+/// Draws the demonstration, whose link `ASSAY_DEMO_LINK` is, and the page of `assay analyze` of its reports into `docs/images`.
 #[test]
 #[ignore = "writes docs/images: see docs/pages.md"]
 fn pictures_of_the_demonstration() {
@@ -79,6 +79,17 @@ fn pictures_of_the_demonstration() {
     follow(".row.failed a");
     follow(".facts a[href*='/test?name']");
     draw("test");
+
+    let reports = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/demo/storefront");
+    let analyzed = Cli::new("").run(&["analyze", reports, "--output", "html"]);
+    assert!(analyzed.status.success(), "{}", said(&analyzed));
+    let page = tempfile::Builder::new().suffix(".html").tempfile().unwrap();
+    fs::write(page.path(), analyzed.stdout).unwrap();
+    browser.open(&format!("file://{}", page.path().display()));
+    browser.run("document.querySelector('.row > details').open = true");
+    browser.resize(1_280, 1_400);
+    browser.darken(false);
+    fs::write(format!("{folder}/analyze.png"), browser.picture()).unwrap();
 }
 
 /// Prints how long the pages of a run of 5,000 tests and the search over 100,000 tests take, beside the API's routes of the
