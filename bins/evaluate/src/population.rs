@@ -20,6 +20,10 @@ pub(crate) enum Name {
     /// S1 with clusters of 15 tests that fail together.
     #[value(name = "S5")]
     S5,
+    /// Hundreds of branches of one run; a few break a test, and those that break it on the stable branch did so before.
+    PullRequests,
+    /// Three variants: breakages on all of them, flakes on one.
+    Variants,
 }
 
 /// The parameters of a simulated project.
@@ -37,8 +41,14 @@ pub(crate) struct Population {
     pub(crate) branch_broken: f64,
     /// Runs of the stable branch per day.
     pub(crate) stable_runs: f64,
-    /// New branches per day. Each has one to six runs.
+    /// New branches per day.
     pub(crate) branches: f64,
+    /// The maximum number of runs of a branch; the minimum is one.
+    pub(crate) branch_runs: u32,
+    /// Whether the branch that a breakage of the stable branch came from was red.
+    pub(crate) merges: bool,
+    /// The variants of each run. With several, a flaky test is flaky on one of them only.
+    pub(crate) variants: u32,
     /// The number of retries of a failed attempt.
     pub(crate) retries: u32,
     /// Whether runs have a revision.
@@ -61,6 +71,9 @@ impl Name {
             branch_broken: 0.02,
             stable_runs: 5.0,
             branches: 1.2,
+            branch_runs: 6,
+            merges: false,
+            variants: 1,
             retries: 0,
             revisions: true,
             clusters: 0,
@@ -83,6 +96,20 @@ impl Name {
                 ..s1
             },
             Self::S5 => Population { clusters: 3, ..s1 },
+            Self::PullRequests => Population {
+                branch_broken: 0.05,
+                stable_runs: 2.0,
+                branches: 14.0,
+                branch_runs: 1,
+                merges: true,
+                ..s1
+            },
+            Self::Variants => Population {
+                tests: 400,
+                stable_runs: 3.0,
+                variants: 3,
+                ..s1
+            },
         }
     }
 }

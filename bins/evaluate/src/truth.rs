@@ -87,6 +87,19 @@ impl Test {
         }
     }
 
+    /// Breaks the test on the latest branch before each breakage of the stable branch, too: the one that was merged.
+    pub(crate) fn break_before_merging(&mut self, runs: &[Planned]) {
+        let merged = |breakage: &Breakage| match breakage {
+            Breakage::Stable { days: (from, _), .. } => {
+                let mut before = runs.iter().filter(|run| run.branch != 0 && run.at < *from);
+                before.next_back().map(|run| Breakage::Branch(run.branch))
+            }
+            Breakage::Branch(_) => None,
+        };
+        let merged: Vec<_> = self.breakages.iter().filter_map(merged).collect();
+        self.breakages.extend(merged);
+    }
+
     /// Whether the code of a run is broken.
     pub(crate) fn is_broken_in(&self, run: &Planned) -> bool {
         self.breakages.iter().any(|breakage| match breakage {

@@ -28,7 +28,7 @@ pub(crate) struct World {
     /// The true nature of the tests, by ordinal.
     pub(crate) tests: Vec<Test>,
     /// The runs' times in days, and the number of the stable revision that each is based on, in the order of the
-    /// history.
+    /// history. The history has an entry for each variant of a run.
     pub(crate) runs: Vec<Planned>,
 }
 
@@ -54,10 +54,15 @@ impl World {
         let runs = plan(population, &mut random);
         let branches = runs.iter().map(|run| run.branch).max().unwrap_or(0);
         let stable: Vec<Planned> = runs.iter().copied().filter(|run| run.branch == 0).collect();
-        let tests = draw(population, &stable, branches, &mut random);
+        let mut tests = draw(population, &stable, branches, &mut random);
+        if population.merges {
+            tests.iter_mut().for_each(|test| test.break_before_merging(&runs));
+        }
         let mut observed = Vec::with_capacity(runs.len());
         for (number, run) in (1..).zip(&runs) {
-            observed.push(execute(population, number, run, &tests, &mut random));
+            for variant in 0..population.variants {
+                observed.push(execute(population, number, run, variant, &tests, &mut random));
+            }
         }
         let history = History {
             stable_branch: "main".into(),
@@ -105,7 +110,11 @@ fn plan(population: &Population, random: &mut StdRng) -> Vec<Planned> {
         begins += random.random_range(0.1..1.9) / population.branches;
         branch += 1;
         let (mut at, mut revision, mut base) = (begins, 0, base_at(begins));
-        for _ in 0..random.random_range(1..=6_u32) {
+        let runs_of_branch = match population.branch_runs {
+            1 => 1,
+            most => random.random_range(1..=most),
+        };
+        for _ in 0..runs_of_branch {
             runs.push(Planned {
                 at,
                 branch,
@@ -149,6 +158,7 @@ fn execute(
     population: &Population,
     number: i32,
     run: &Planned,
+    variant: u32,
     tests: &[Test],
     random: &mut StdRng,
 ) -> RunObservations {
@@ -165,7 +175,12 @@ fn execute(
             started_at: time(run.at),
             branch: Some(branch.into()),
             revision: population.revisions.then(|| revision.into()),
-            variant: "".into(),
+            variant: if population.variants > 1 {
+                format!("variant-{variant}")
+            } else {
+                String::new()
+            }
+            .into(),
         },
         present: Bitmap::default(),
         skipped: Bitmap::default(),
@@ -184,7 +199,9 @@ fn execute(
                 *clusters.entry(id).or_insert_with(|| random.random_bool(rate)) && random.random_bool(0.9)
             }
             Nature::Stable | Nature::Flaky { .. } | Nature::Bursty { .. } => {
-                random.random_bool(test.rate_at(run.at))
+                let rate = test.rate_at(run.at);
+                let is_here = ordinal % population.variants == variant;
+                random.random_bool(if is_here { rate } else { 0.0 })
             }
         };
         let mut failed_attempts = 0;

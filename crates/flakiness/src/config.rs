@@ -3,7 +3,7 @@
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "2";
+pub const ENGINE_VERSION: &str = "3";
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,9 +65,9 @@ pub(crate) const EXPLAINED_FLIPS: u32 = 2;
 /// The number of further flips from which the flip rate is a signal.
 pub(crate) const EXCESS_FLIPS: u32 = 2;
 /// The passes after the last failure that `resolved` requires.
-pub(crate) const RESOLVED_PASSES: u32 = 20;
+pub(crate) const RESOLVED_PASSES: u32 = 30;
 /// A test is resolved if its earlier failure rate would give that many passes with less than this probability.
-pub(crate) const RESOLVED_CHANCE: f64 = 0.002;
+pub(crate) const RESOLVED_CHANCE: f64 = 0.0005;
 /// The background from which a run is a mass failure.
 pub(crate) const MASS_FAILURE: f64 = 0.1;
 /// The failures on one variant from which they are called specific to it.

@@ -160,7 +160,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     let (passes, needed) = recount.passes_since();
     let broken = verdict["status"] == "broken";
     let enough = recount.considered.len() >= 5 || incidents > 0;
-    let fails_now = recount.open_episodes() > 0;
+    let fails_now = recount.fails_now();
     if flaky && !broken && !fails_now && enough && passes.len() >= needed {
         signals.insert("resolved", (real(passes.len()), real(needed), passes));
     }
@@ -218,7 +218,7 @@ fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
     let expected = if signals.contains("failure_rate_broken") {
         "broken"
     } else if recount.considered.len() < 5 && !incident {
-        if recount.open_episodes() > 0 {
+        if recount.fails_now() {
             "failing"
         } else {
             "insufficient_data"
@@ -227,7 +227,7 @@ fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
         "healthy"
     } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.35) {
         "flaky"
-    } else if recount.open_episodes() > 0 {
+    } else if recount.fails_now() {
         "failing"
     } else {
         "healthy"

@@ -156,11 +156,23 @@ impl Recount {
 
     pub(crate) fn episodes(&self) -> usize {
         let chains = self.chains();
-        let outcomes = chains.values().flat_map(|chain| {
+        let begun = chains.values().flat_map(|chain| {
             let groups = chain.chunk_by(|left, right| left.failed() == right.failed());
-            groups.map(|group| group[0].failed())
+            groups.map(|group| group[0]).filter(|first| first.failed())
         });
-        outcomes.filter(|failed| *failed).count()
+        begun.filter(|first| self.is_own_episode(first)).count()
+    }
+
+    /// Whether no suite before failed on the revision of a failure: what several suites show on one is one episode.
+    fn is_own_episode(&self, failure: &Seen) -> bool {
+        let mut others = self
+            .considered
+            .iter()
+            .filter(|other| other.suite < failure.suite && other.failed());
+        !others.any(|other| {
+            other.same_code(failure)
+                || other.revision.is_none() && failure.revision.is_none() && other.run == failure.run
+        })
     }
 
     /// By chain, the runs that went otherwise than the one before.
@@ -197,6 +209,13 @@ impl Recount {
 
     /// The failing ends of the stable chains that are not silent for three days beside their siblings.
     fn stable_ends(&self) -> Vec<Vec<String>> {
+        let chains = self.live_stable_chains();
+        let streaks = chains.iter().map(|chain| self.newest_first(Self::streak(chain)));
+        streaks.filter(|streak| !streak.is_empty()).collect()
+    }
+
+    /// The stable chains that are not silent for three days beside their siblings.
+    fn live_stable_chains(&self) -> Vec<Chain<'_>> {
         let stable = Some(self.stable_branch.as_str());
         let chains = self.chains();
         let on_stable = self
@@ -205,33 +224,49 @@ impl Recount {
             .filter(|seen| seen.revision_branch.as_deref() == stable);
         let newest = on_stable.map(|seen| seen.started_at).max().unwrap_or(i64::MIN);
         chains
-            .iter()
+            .into_iter()
             .filter(|((suite, branch), _)| {
                 *branch == stable && newest - self.newest(*suite, *branch) <= 3 * DAY_MS
             })
-            .map(|(_, chain)| self.newest_first(Self::streak(chain)))
-            .filter(|streak| !streak.is_empty())
+            .map(|(_, chain)| chain)
             .collect()
     }
 
-    /// How many failing episodes last to this day: the failing ends of the live stable chains, or of the newest ones for a
-    /// test that never ran on a stable chain.
+    /// Whether a chain ends in a failure that says how the test stands now.
+    pub(crate) fn fails_now(&self) -> bool {
+        !self.failing_now().is_empty()
+    }
+
+    /// How many failing episodes last to this day.
     pub(crate) fn open_episodes(&self) -> usize {
+        let firsts = self.failing_now();
+        firsts.iter().filter(|first| self.is_own_episode(first)).count()
+    }
+
+    /// The first failures of the failing ends of the live stable chains, or of the newest chains for a test that never ran
+    /// on a stable one.
+    fn failing_now(&self) -> Vec<&Seen> {
         let stable = Some(self.stable_branch.as_str());
         if self
             .seen
             .iter()
             .any(|seen| seen.revision_branch.as_deref() == stable)
         {
-            return self.stable_ends().len();
+            return Self::firsts(self.live_stable_chains());
         }
         let newest = self.seen.iter().map(|seen| seen.started_at).max();
-        let chains = self.chains();
-        chains
-            .iter()
-            .filter(|((suite, branch), _)| Some(self.newest(*suite, *branch)) == newest)
-            .filter(|(_, chain)| chain.last().is_some_and(|seen| seen.failed()))
-            .count()
+        let chains = self.chains().into_iter();
+        let newest = chains.filter(|((suite, branch), _)| Some(self.newest(*suite, *branch)) == newest);
+        Self::firsts(newest.map(|(_, chain)| chain).collect())
+    }
+
+    /// The first failure of each failing end.
+    fn firsts<'s>(chains: Vec<Chain<'s>>) -> Vec<&'s Seen> {
+        let first = |chain: &Chain<'s>| {
+            let failed = chain.iter().rev().take_while(|seen| seen.failed());
+            failed.last().copied()
+        };
+        chains.iter().filter_map(first).collect()
     }
 
     /// The branches other than the stable one that end in failures: branch, streak and the number of its first run.
@@ -305,8 +340,8 @@ impl Recount {
         let until = last.map_or(0, |last| last + 1);
         let failing = self.considered.iter().filter(|seen| seen.any_failed).count() as f64;
         let rate = (failing - 0.5).max(0.0) / (until as f64 + 1.0);
-        let explained = |passes: &usize| (1.0 - rate).powi(*passes as i32) >= 0.002;
-        let needed = (20..10_000)
+        let explained = |passes: &usize| (1.0 - rate).powi(*passes as i32) >= 0.0005;
+        let needed = (30..10_000)
             .find(|passes| !explained(passes))
             .unwrap_or(usize::MAX);
         let passes = self.considered[until..].iter().rev();

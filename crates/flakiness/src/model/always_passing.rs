@@ -10,9 +10,10 @@
 
 use crate::{
     model::{
-        GRID, Likelihood, Move, Outcome, PerRate, Step,
+        BROKEN_PASSES, GRID, Likelihood, Move, Outcome, PerRate, Step,
         background::Background,
         chain_state::{ChainState, Seen},
+        how_often_breaks,
         scaled_product::ScaledProduct,
     },
     timeline::Timeline,
@@ -53,14 +54,15 @@ impl AlwaysPassing {
                 let entry = &timeline.entries[position];
                 let before = match entry.step {
                     Step::First => ChainState::UNBORN,
-                    Step::SameRevision | Step::NewRevision => {
+                    Step::SameRevision | Step::LaterRerun | Step::NewRevision => {
                         ChainState::on_path(&points[position - 1].after)
                     }
                 };
                 let on_stable = timeline.chains[entry.chain].stable;
                 let stable = entry.stable_before.map(|stable| &points[stable].after);
-                let by = Move::new(entry.step, on_stable, stable);
-                let seen = Likelihood::of(Outcome::Passed, background.beta[position]);
+                let breaks = [how_often_breaks(entry.step, on_stable); GRID];
+                let by = Move::new(entry.step, on_stable, stable, &breaks);
+                let seen = Likelihood::of(Outcome::Passed, background.beta[position], BROKEN_PASSES);
                 let mut passed = before;
                 passed.take_in(&by, &Seen::new(&seen, &[1.0; GRID]));
                 let likelihood = passed.likelihood();
@@ -82,15 +84,13 @@ impl AlwaysPassing {
         always_passing
     }
 
-    /// An absence is harmless if the chain's state does not change there, and if the next run of the chain is new code or
-    /// known code with this result as well as without it.
+    /// An absence is harmless if the chain's state does not change there, and if the next run of the chain is as new to a
+    /// test that missed this run as to one that did not: the run is the last one of its revision.
     fn mark_absences(&mut self, timeline: &Timeline<'_>) {
         for chain in &timeline.chains {
             for position in chain.positions.clone().skip(1) {
-                let revision = |position: usize| timeline.entries[position].revision;
                 let next = Some(position + 1).filter(|next| chain.positions.contains(next));
-                let as_new = revision(position - 1) == revision(position)
-                    || next.is_none_or(|next| revision(next) != revision(position));
+                let as_new = next.is_none_or(|next| timeline.entries[next].step == Step::NewRevision);
                 let before = ChainState::on_path(&self.points[position - 1].after);
                 self.points[position].absence_is_harmless =
                     as_new && before.is_at(&self.points[position].after);

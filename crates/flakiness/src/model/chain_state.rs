@@ -77,6 +77,18 @@ impl ChainState {
         from_fn(|k| self.broken[k] / (self.good[k] + self.broken[k]))
     }
 
+    /// P(this revision broke the test) after a result. `before` is the state before the result, and `broke` is this
+    /// probability before it; `None` if the revision is new.
+    pub(crate) fn broke(&self, before: &Self, broke: Option<&PerRate>, by: &Move, seen: &Seen) -> PerRate {
+        from_fn(|k| {
+            let moved = match broke {
+                None => before.good[k] * by.own[k],
+                Some(broke) => broke[k] * (before.good[k] + before.broken[k]) * by.keeps[k],
+            };
+            moved * seen.broken[k] / (self.good[k] + self.broken[k])
+        })
+    }
+
     /// Whether P(Broken) equals this value for every purpose.
     #[inline]
     pub(crate) fn is_at(&self, broken: &PerRate) -> bool {

@@ -5,16 +5,20 @@
     reason = "every index is a position or chain of the timeline that sized the vectors"
 )]
 
+use std::ops::Range;
+
 use crate::{
     model::{
-        GRID, Likelihood, Move, Outcome, PerRate, RATES, Step,
+        BROKEN_PASSES, GRID, Likelihood, Move, Outcome, PerRate, RATES, Step,
         always_passing::AlwaysPassing,
         background::Background,
+        breaks_like_branch, breaks_like_sibling,
         chain_state::{ChainState, Seen},
-        mean,
+        how_often_breaks, mean,
+        red_branches::RedBranches,
         scaled_product::ScaledProduct,
     },
-    timeline::{Chain, Timeline, positions::Positions},
+    timeline::{Timeline, positions::Positions},
     verdict::test_counts::TestCounts,
 };
 
@@ -42,6 +46,12 @@ pub(crate) struct Filter<'t, 'h> {
     astray: Positions,
     /// P(Broken) at these positions, by position.
     stable: Vec<PerRate>,
+    /// The first positions of the revisions of a variant at which the current test always failed.
+    always_failed: Positions,
+    /// P(the revision broke the test) at these positions, by position; empty with one variant.
+    broke: Vec<PerRate>,
+    /// The branches on which the current test ended red, once they are needed.
+    red_branches: Option<RedBranches>,
     /// The likelihood of the results.
     likelihood: ScaledProduct,
     /// The number of factors since the last call of `settle`.
@@ -66,6 +76,9 @@ impl<'t, 'h> Filter<'t, 'h> {
             visits: Positions::new(positions),
             astray: Positions::new(positions),
             stable: vec![[0.0; GRID]; positions],
+            always_failed: Positions::new(positions),
+            broke: vec![[0.0; GRID]; if timeline.lanes.len() > 1 { positions } else { 0 }],
+            red_branches: None,
             likelihood: ScaledProduct::ONE,
             factors: 0,
         }
@@ -75,6 +88,8 @@ impl<'t, 'h> Filter<'t, 'h> {
     pub(crate) fn run(&mut self, test_counts: TestCounts<'_, 'h>) -> Belief {
         self.visits.clear();
         self.astray.clear();
+        self.always_failed.clear();
+        self.red_branches = None;
         self.likelihood = ScaledProduct::ONE;
         self.factors = 0;
         for failure in test_counts.failures {
@@ -135,26 +150,37 @@ impl<'t, 'h> Filter<'t, 'h> {
     fn stray(&mut self, test_counts: TestCounts<'_, 'h>, first: usize) -> usize {
         let (timeline, always_passing) = (self.timeline, self.always_passing);
         let chain = &timeline.chains[timeline.entries[first].chain];
-        let (mut code, mut revision) = match timeline.entries[first].step {
+        let (mut code, mut last) = match timeline.entries[first].step {
             Step::First => (ChainState::UNBORN, None),
-            Step::SameRevision | Step::NewRevision => (
+            Step::SameRevision | Step::LaterRerun | Step::NewRevision => (
                 ChainState::on_path(&always_passing.points[first - 1].after),
-                Some(timeline.entries[first - 1].revision),
+                Some(first - 1),
             ),
         };
         for position in first..chain.positions.end {
             let point = &always_passing.points[position];
             if test_counts.column.contains(position) {
-                let here = timeline.entries[position].revision;
-                let step = Step::between(revision.replace(here), here);
-                let unusual = self.unusual_move(chain, position, step);
+                let before = last.replace(position);
+                let execution = |position: usize| timeline.entries[position].execution();
+                let step = Step::between_executions(before.map(execution), execution(position));
+                let unusual = self.unusual_move(test_counts, position, step, before);
                 let by = unusual.as_ref().unwrap_or(&point.by);
                 let outcome = test_counts.outcomes[position];
                 if outcome == Outcome::Passed {
                     code.take_in(by, &point.passes);
                 } else {
-                    let likelihood = Likelihood::of(outcome, self.background.beta[position]);
-                    code.take_in(by, &Seen::new(&likelihood, &point.scale));
+                    let beta = self.background.beta[position];
+                    let likelihood = Likelihood::of(outcome, beta, BROKEN_PASSES);
+                    let seen = Seen::new(&likelihood, &point.scale);
+                    let code_before = code;
+                    code.take_in(by, &seen);
+                    if outcome.failed() {
+                        let broke = |broke: Option<&PerRate>| code.broke(&code_before, broke, by, &seen);
+                        self.note_failure(test_counts, position, step, broke);
+                    }
+                }
+                if !outcome.failed() {
+                    self.note_pass(position);
                 }
                 if outcome == Outcome::Passed && code.is_at(&point.after) {
                     self.multiply(&code.likelihood());
@@ -177,16 +203,111 @@ impl<'t, 'h> Filter<'t, 'h> {
         chain.positions.end
     }
 
-    /// The move of a chain where it differs from the always-passing one.
-    fn unusual_move(&self, chain: &Chain<'_>, position: usize, step: Step) -> Option<Move> {
-        let entry = &self.timeline.entries[position];
-        let heeds = step != Step::SameRevision;
-        let astray = |stable: usize| heeds && self.astray.contains(stable);
-        if step == entry.step && !entry.stable_before.is_some_and(astray) {
+    /// The move of a chain where it differs from the always-passing one. `before` is the test's previous position in the
+    /// chain.
+    fn unusual_move(
+        &mut self,
+        test_counts: TestCounts<'_, 'h>,
+        position: usize,
+        step: Step,
+        before: Option<usize>,
+    ) -> Option<Move> {
+        let timeline = self.timeline;
+        let entry = &timeline.entries[position];
+        let is_new = step.is_new_code();
+        let known = is_new
+            .then(|| self.known_breakage(test_counts, position, step, before))
+            .flatten();
+        let astray = |stable: usize| is_new && self.astray.contains(stable);
+        if known.is_none() && step == entry.step && !entry.stable_before.is_some_and(astray) {
             return None;
         }
         let stable = entry.stable_before.map(|stable| self.stable_after(stable));
-        Some(Move::new(step, chain.stable, stable))
+        let on_stable = self.timeline.chains[entry.chain].stable;
+        let breaks = known.unwrap_or_else(|| [how_often_breaks(step, on_stable); GRID]);
+        Some(Move::new(step, on_stable, stable, &breaks))
+    }
+
+    /// The probability that new code breaks the test, if another variant or branch had a result of it.
+    ///
+    /// If the test passes here and passed there, the usual rate is near enough.
+    fn known_breakage(
+        &mut self,
+        test_counts: TestCounts<'_, 'h>,
+        position: usize,
+        step: Step,
+        before: Option<usize>,
+    ) -> Option<PerRate> {
+        let timeline = self.timeline;
+        let entry = &timeline.entries[position];
+        let chain = &timeline.chains[entry.chain];
+        let failed = |position: usize| test_counts.outcomes[position].failed();
+        let sibling = self.sibling(test_counts, position);
+        if let Some(sibling) = sibling.filter(|sibling| self.always_failed.contains(*sibling)) {
+            return Some(breaks_like_sibling(chain.stable, &self.broke[sibling]));
+        }
+        if !failed(position) {
+            return None;
+        }
+        let begins = step == Step::NewRevision && !before.is_some_and(failed);
+        if chain.stable
+            && begins
+            && let Some(streak) = self.red_streak(test_counts, position)
+        {
+            return Some(breaks_like_branch(streak));
+        }
+        sibling.map(|_| breaks_like_sibling(chain.stable, &[0.0; GRID]))
+    }
+
+    /// The longest failing streak of a branch whose changes the stable run at this position may contain.
+    fn red_streak(&mut self, test_counts: TestCounts<'_, 'h>, position: usize) -> Option<u32> {
+        let entry = &self.timeline.entries[position];
+        let red = self
+            .red_branches
+            .get_or_insert_with(|| RedBranches::of(test_counts));
+        red.longest_streak(self.timeline.chains[entry.chain].lane, entry)
+    }
+
+    /// The last variant before this one with a result of the test at the same revision: its first position there.
+    fn sibling(&self, test_counts: TestCounts<'_, 'h>, position: usize) -> Option<usize> {
+        let (before, _, _) = self.timeline.variants_of(position)?;
+        let took_part =
+            |range: &&Range<usize>| (*range).clone().any(|position| test_counts.column.contains(position));
+        before.iter().rev().find(took_part).map(|range| range.start)
+    }
+
+    /// Records P(this revision broke the test) for the variants after this one, as long as the test fails at it.
+    fn note_failure(
+        &mut self,
+        test_counts: TestCounts<'_, 'h>,
+        position: usize,
+        step: Step,
+        broke: impl Fn(Option<&PerRate>) -> PerRate,
+    ) {
+        let timeline = self.timeline;
+        let Some((_, own, after)) = timeline.variants_of(position) else {
+            return;
+        };
+        if step.is_new_code() {
+            self.broke[own.start] = broke(None);
+            self.always_failed.insert(own.start);
+        } else if self.always_failed.contains(own.start) {
+            self.broke[own.start] = broke(Some(&self.broke[own.start]));
+        } else {
+            return;
+        }
+        for range in after {
+            if range.clone().any(|position| test_counts.column.contains(position)) {
+                self.visits.insert(range.start);
+            }
+        }
+    }
+
+    /// Records that the revision did not break the test, because it passed.
+    fn note_pass(&mut self, position: usize) {
+        if let Some((_, own, _)) = self.timeline.variants_of(position) {
+            self.always_failed.remove(own.start);
+        }
     }
 
     /// Records P(Broken) after this stable-branch run and queues the branch positions that inherit it.

@@ -11,9 +11,12 @@ pub(crate) mod background;
 pub(crate) mod causes;
 pub(crate) mod chain_state;
 pub(crate) mod filter;
+pub(crate) mod red_branches;
 pub(crate) mod scaled_product;
 
 use std::array::from_fn;
+
+use assay_domain::timestamp::Timestamp;
 
 /// The number of flake rates.
 pub(crate) const GRID: usize = 10;
@@ -33,20 +36,29 @@ pub(crate) const PRIOR: PerRate = {
 
 /// P(Broken) of a stable chain before its first run.
 const FIRST_STABLE: f64 = 0.015;
-/// P(Broken) of another chain before its first run, without what it inherits.
-const FIRST_OTHER: f64 = 0.02;
 /// The share of the stable chain's P(Broken) that another chain inherits.
 const INHERITED: f64 = 0.7;
-/// Probabilities of a breakage and of a fix within one revision: the environment drifts.
-const DRIFT: (f64, f64) = (0.0003, 0.002);
+/// Probabilities of a breakage and of a fix within one revision that runs again soon.
+const SAME_REVISION: (f64, f64) = (0.0003, 0.0005);
+/// The same after [`LATER_MS`]: dependencies and services change under a revision that runs every night.
+const LATER_RERUN: (f64, f64) = (0.001, 0.001);
+/// The time between two runs of a revision from which its dependencies may have changed.
+const LATER_MS: i64 = 6 * 3_600_000;
 /// Probabilities of a breakage and of a fix by a new revision of the stable branch.
 const STABLE: (f64, f64) = (0.001, 0.05);
-/// Probabilities of a breakage and of a fix by a new revision of another branch.
-const OTHER: (f64, f64) = (0.01, 0.2);
+/// Probabilities of a breakage and of a fix by a new revision of another branch. Its first revision breaks a test twice as
+/// often.
+const OTHER: (f64, f64) = (0.0015, 0.2);
+/// The probability that a revision that breaks a test on one variant breaks it on the next variant.
+const SIBLING: f64 = 0.85;
+/// The probability that a new stable revision contains the breakage of a branch whose last run failed.
+const MERGED: f64 = 0.2;
+/// The time after a branch's last run within which a stable revision may contain its changes.
+pub(crate) const MERGED_WITHIN_MS: i64 = assay_domain::timestamp::DAY_MS;
 /// The probability that a running branch takes over a breakage of the stable branch.
 const CAUGHT: f64 = 0.3;
 /// The probability that a broken test passes nevertheless.
-const BROKEN_PASSES: f64 = 0.002;
+pub(crate) const BROKEN_PASSES: f64 = 0.0001;
 /// The lower bound for the failure rate of a retry: attempts are correlated.
 const RETRY_FAILS: f64 = 0.5;
 /// The upper bound for the failure rate of a retry.
@@ -88,14 +100,38 @@ impl Outcome {
 pub(crate) enum Step {
     /// The first observation of the chain.
     First,
-    /// The same code runs again.
+    /// The same code runs again soon.
     SameRevision,
+    /// The same code runs again, and time enough has passed for its dependencies to change.
+    LaterRerun,
     /// New code.
     NewRevision,
 }
 
 impl Step {
-    /// The step between a run of this revision and the previous run of its chain, if there is one.
+    /// The step between an execution and the previous one of its chain, if there is one.
+    pub(crate) fn between_executions(
+        before: Option<(usize, Timestamp)>,
+        (revision, at): (usize, Timestamp),
+    ) -> Self {
+        let step = Self::between(before.map(|(revision, _)| revision), revision);
+        let is_later = before.is_some_and(|(_, before)| at.since_ms(before) >= LATER_MS);
+        if step == Self::SameRevision && is_later {
+            Self::LaterRerun
+        } else {
+            step
+        }
+    }
+
+    /// Whether new code runs.
+    pub(crate) const fn is_new_code(self) -> bool {
+        match self {
+            Self::First | Self::NewRevision => true,
+            Self::SameRevision | Self::LaterRerun => false,
+        }
+    }
+
+    /// The step between a run of this revision and the previous run of its chain, whatever the time between them.
     #[inline]
     pub(crate) fn between(before: Option<usize>, revision: usize) -> Self {
         match before {
@@ -113,37 +149,76 @@ pub(crate) struct Move {
     pub(crate) keeps: PerRate,
     /// P(broken now) of good code.
     pub(crate) breaks: PerRate,
+    /// The part of `breaks` that is this revision's own doing.
+    pub(crate) own: PerRate,
 }
 
 impl Move {
     /// The transition before an observation.
     ///
     /// `stable` is P(Broken) of the stable chain of the same variant, for a chain off the stable branch, and `None` if that
-    /// is unknown.
-    pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>) -> Self {
+    /// is unknown. `breaks` is the probability that this revision breaks the test: [`how_often_breaks`], unless another
+    /// variant or branch gives a better one.
+    pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>, breaks: &PerRate) -> Self {
         let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
         let constant = |(breaks, fixes): (f64, f64)| Self {
             keeps: [1.0 - fixes; GRID],
             breaks: [breaks; GRID],
+            own: [0.0; GRID],
         };
         match (step, on_stable) {
             // At the start of a chain nothing is kept: its code counts as good before.
             (Step::First, true) => constant((FIRST_STABLE, 1.0 - FIRST_STABLE)),
             (Step::First, false) => {
-                let first: PerRate = from_fn(|k| FIRST_OTHER + (1.0 - FIRST_OTHER) * inherited(k));
+                let first: PerRate = from_fn(|k| breaks[k] + (1.0 - breaks[k]) * inherited(k));
                 Self {
                     keeps: first,
                     breaks: first,
+                    own: from_fn(|k| breaks[k] * (1.0 - inherited(k))),
                 }
             }
-            (Step::SameRevision, _) => constant(DRIFT),
-            (Step::NewRevision, true) => constant(STABLE),
+            (Step::SameRevision, _) => constant(SAME_REVISION),
+            (Step::LaterRerun, _) => constant(LATER_RERUN),
+            (Step::NewRevision, true) => Self {
+                keeps: [1.0 - STABLE.1; GRID],
+                breaks: *breaks,
+                own: *breaks,
+            },
             (Step::NewRevision, false) => Self {
                 keeps: from_fn(|k| 1.0 - OTHER.1 * (1.0 - inherited(k))),
-                breaks: from_fn(|k| OTHER.0 + (1.0 - OTHER.0) * CAUGHT * inherited(k)),
+                breaks: from_fn(|k| breaks[k] + (1.0 - breaks[k]) * CAUGHT * inherited(k)),
+                own: from_fn(|k| breaks[k] * (1.0 - CAUGHT * inherited(k))),
             },
         }
     }
+}
+
+/// The probability that a revision breaks a test, without results of another variant or branch.
+pub(crate) const fn how_often_breaks(step: Step, on_stable: bool) -> f64 {
+    match (step, on_stable) {
+        (Step::First, false) => 2.0 * OTHER.0,
+        (_, true) => STABLE.0,
+        (_, false) => OTHER.0,
+    }
+}
+
+/// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
+/// variant before.
+pub(crate) fn breaks_like_sibling(on_stable: bool, broke: &PerRate) -> PerRate {
+    let alone = how_often_breaks(Step::NewRevision, on_stable);
+    from_fn(|k| SIBLING * broke[k] + (1.0 - SIBLING) * alone * (1.0 - broke[k]))
+}
+
+/// The probability that a stable revision breaks a test that failed in the last `streak` runs of another branch.
+///
+/// The head of a pull request and the merge that contains it are one change, though reports do not name the link.
+pub(crate) fn breaks_like_branch(streak: u32) -> PerRate {
+    let alone = how_often_breaks(Step::NewRevision, true);
+    let of_branch = how_often_breaks(Step::NewRevision, false);
+    RATES.map(|rate| {
+        let flakes = (0..streak).fold(1.0, |flakes, _| flakes * rate);
+        alone + (1.0 - alone) * MERGED * of_branch / (of_branch + flakes)
+    })
 }
 
 /// The likelihood of an outcome.
@@ -156,8 +231,9 @@ pub(crate) struct Likelihood {
 }
 
 impl Likelihood {
-    /// The likelihood of an outcome in a run with this background.
-    pub(crate) fn of(outcome: Outcome, beta: f64) -> Self {
+    /// The likelihood of an outcome in a run with this background. `broken_passes` is the probability that a broken test
+    /// passes.
+    pub(crate) fn of(outcome: Outcome, beta: f64, broken_passes: f64) -> Self {
         let first_fails = RATES.map(|rate| 1.0 - (1.0 - rate) * (1.0 - beta));
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
         let good = match outcome {
@@ -170,8 +246,8 @@ impl Likelihood {
             },
         };
         let broken = match outcome {
-            Outcome::Passed | Outcome::Recovered => BROKEN_PASSES,
-            Outcome::Failed(_) => 1.0 - BROKEN_PASSES,
+            Outcome::Passed | Outcome::Recovered => broken_passes,
+            Outcome::Failed(_) => 1.0 - broken_passes,
         };
         Self { good, broken }
     }

@@ -13,6 +13,9 @@ impl<'h> Timeline<'h> {
         for variant in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
             self.lay_out_lane(variant, branches);
         }
+        if self.lanes.len() > 1 {
+            self.join_variants(branches.len());
+        }
         self.newest_first = (0..self.entries.len()).collect();
         let entries = &self.entries;
         self.newest_first.sort_by_key(|position| {
@@ -30,6 +33,22 @@ impl<'h> Timeline<'h> {
             };
             if let Some(lane) = self.lanes.get_mut(chain.lane) {
                 lane.stable_newest_first.push(*position);
+            }
+        }
+    }
+
+    /// Records where each revision ran, variant by variant.
+    fn join_variants(&mut self, revisions: usize) {
+        self.variants = vec![Vec::new(); revisions];
+        let mut chain = None;
+        for (position, entry) in self.entries.iter().enumerate() {
+            let same_chain = chain.replace(entry.chain) == Some(entry.chain);
+            let Some(ranges) = self.variants.get_mut(entry.revision) else {
+                continue;
+            };
+            match ranges.last_mut() {
+                Some(range) if same_chain && range.end == position => range.end += 1,
+                _ => ranges.push(position..position + 1),
             }
         }
     }
@@ -74,7 +93,8 @@ impl<'h> Timeline<'h> {
                 if let Some(position) = lane.by_revision.get_mut(place) {
                     *position = self.entries.len();
                 }
-                let step = Step::between(last.replace(run.revision), run.revision);
+                let execution = (run.revision, run.observed.run.started_at);
+                let step = Step::between_executions(last.replace(execution), execution);
                 self.append(run, step);
             }
             self.chains.push(chain);
@@ -111,7 +131,7 @@ impl<'h> Timeline<'h> {
                 continue;
             }
             entry.stable_before = stable_before;
-            let is_new = entry.step != Step::SameRevision;
+            let is_new = entry.step.is_new_code();
             let stable = stable_before.and_then(|stable| self.entries.get_mut(stable));
             if let Some(stable) = stable.filter(|_| is_new) {
                 stable.heirs.push(*position);

@@ -33,6 +33,8 @@ pub(crate) struct Timeline<'h> {
     pub(crate) lanes: Vec<Lane>,
     /// The chains of all lanes.
     pub(crate) chains: Vec<Chain<'h>>,
+    /// The positions of each revision, variant by variant, by its rank; empty with one variant.
+    pub(crate) variants: Vec<Vec<Range<usize>>>,
     /// The logical runs, oldest first.
     pub(crate) runs: Vec<Run<'h>>,
     /// The positions, newest first.
@@ -71,6 +73,9 @@ pub(crate) struct Entry<'h> {
     /// Whether the run itself was on the stable branch.
     pub(crate) on_stable_branch: bool,
 }
+
+/// The positions of a revision: on the variants before a variant, on it, and on those after it.
+type Variants<'t> = (&'t [Range<usize>], &'t Range<usize>, &'t [Range<usize>]);
 
 /// A variant.
 #[derive(Debug)]
@@ -113,6 +118,13 @@ pub(crate) struct Run<'h> {
     pub(crate) idle: Vec<&'h RunObservations>,
 }
 
+impl Entry<'_> {
+    /// Its revision and its time.
+    pub(crate) const fn execution(&self) -> (usize, Timestamp) {
+        (self.revision, self.observed.run.started_at)
+    }
+}
+
 impl<'h> Timeline<'h> {
     /// Orders the runs of `history` that started within `from..=to`.
     pub(crate) fn new(history: &'h History, from: Timestamp, to: Timestamp) -> Self {
@@ -139,6 +151,7 @@ impl<'h> Timeline<'h> {
             entries: Vec::with_capacity(window.len()),
             lanes: Vec::new(),
             chains: Vec::new(),
+            variants: Vec::new(),
             runs: Vec::new(),
             newest_first: Vec::new(),
             run_of: Vec::new(),
@@ -171,6 +184,16 @@ impl<'h> Timeline<'h> {
         timeline.lay_out(&executed, &branches);
         timeline.group_runs(&window);
         timeline
+    }
+
+    /// The positions of this position's revision: on the variants before its own, on its own, and on those after it.
+    pub(crate) fn variants_of(&self, position: usize) -> Option<Variants<'_>> {
+        let revision = self.entries.get(position)?.revision;
+        let variants = self.variants.get(revision)?;
+        let own = variants.iter().position(|range| range.contains(&position))?;
+        let (before, rest) = variants.split_at_checked(own)?;
+        let (own, after) = rest.split_first()?;
+        Some((before, own, after))
     }
 
     /// The tests of a word that ran in an execution and were not skipped.

@@ -29,6 +29,11 @@ impl Positions {
         self.0[position / BITS] |= 1 << (position % BITS);
     }
 
+    /// Removes a position.
+    pub(crate) fn remove(&mut self, position: usize) {
+        self.0[position / BITS] &= !(1 << (position % BITS));
+    }
+
     /// Whether the set contains a position.
     pub(crate) fn contains(&self, position: usize) -> bool {
         self.0[position / BITS] >> (position % BITS) & 1 == 1

@@ -3,6 +3,8 @@
 //!
 //! All counts come from the failures and their neighbours in the chain; the passes between are not visited.
 
+use std::collections::BTreeSet;
+
 use crate::{
     config::EXPLAINED_FLIPS,
     timeline::failures::FailureAt,
@@ -14,7 +16,7 @@ use crate::{
 pub(crate) struct ChainCounts {
     /// Revisions of a chain on which it both failed and passed.
     pub(crate) contradictions: u32,
-    /// Maximal runs of final failures in a chain.
+    /// Maximal runs of final failures in a chain; those of several variants that begin on one revision are one.
     pub(crate) episodes: u32,
     /// Whether some of these episodes are off the stable branch.
     pub(crate) episodes_off_stable: bool,
@@ -41,12 +43,35 @@ pub(crate) struct FailingEnd {
     pub(crate) streak: u32,
     /// The position of the first of them.
     pub(crate) since: usize,
+    /// Whether they are an episode of their own: no earlier variant failed at the revision at which they began.
+    pub(crate) counts: bool,
+}
+
+/// The revisions at which a test failed, variant by variant.
+#[derive(Debug, Default)]
+struct FailedRevisions {
+    lane: usize,
+    /// The revisions on the variants before the current one.
+    before: BTreeSet<usize>,
+    /// The revisions on the current variant.
+    here: Vec<usize>,
+}
+
+impl FailedRevisions {
+    /// Starts with the next variant.
+    fn enter(&mut self, lane: usize) {
+        if self.lane != lane {
+            self.lane = lane;
+            self.before.extend(self.here.drain(..));
+        }
+    }
 }
 
 /// Counts a test's failures.
 pub(crate) fn count(test_counts: TestCounts<'_, '_>) -> ChainCounts {
     let mut chain_counts = ChainCounts::default();
     let mut last_lane = None;
+    let mut failed = FailedRevisions::default();
     let chain_of = |failure: &FailureAt| {
         test_counts
             .timeline
@@ -60,7 +85,8 @@ pub(crate) fn count(test_counts: TestCounts<'_, '_>) -> ChainCounts {
         else {
             continue;
         };
-        if chain_counts.add_chain(test_counts, place, chain.stable, failures)
+        failed.enter(chain.lane);
+        if chain_counts.add_chain(test_counts, place, chain.stable, failures, &mut failed)
             && last_lane.replace(chain.lane) != Some(chain.lane)
         {
             chain_counts.failing_variants += 1;
@@ -77,10 +103,12 @@ impl ChainCounts {
         chain: usize,
         stable: bool,
         failures: &[FailureAt],
+        failed_revisions: &mut FailedRevisions,
     ) -> bool {
         let known = self.failures;
         let mut flips = 0;
         let mut failed_revision = None;
+        let mut episode_counts = true;
         let results = failures
             .iter()
             .filter_map(|failure| test_counts.considered(failure.position));
@@ -96,16 +124,19 @@ impl ChainCounts {
                 continue;
             }
             if !before.is_some_and(|before| before.outcome.failed()) {
-                self.episodes += 1;
+                episode_counts = !failed_revisions.before.contains(&result.entry.revision);
+                self.episodes += u32::from(episode_counts);
                 self.episodes_off_stable |= !stable;
             }
+            failed_revisions.here.push(result.entry.revision);
             if failed_revision != Some(result.entry.revision) {
                 failed_revision = Some(result.entry.revision);
                 self.contradictions += u32::from(is_contradicted(test_counts, result));
             }
             if after.is_none() {
-                self.failing_ends
-                    .push(failing_end(test_counts, chain, stable, result));
+                let mut end = failing_end(test_counts, chain, stable, result);
+                end.counts = episode_counts;
+                self.failing_ends.push(end);
             }
         }
         self.flips += flips;
@@ -134,6 +165,7 @@ fn failing_end(
         stable,
         streak: 1,
         since: last.position,
+        counts: true,
     };
     for before in test_counts
         .before(last.position)

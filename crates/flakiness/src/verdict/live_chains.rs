@@ -94,7 +94,7 @@ impl LiveChains {
 
     /// Records the failing end of a chain that counts for the current state.
     fn note_failing_now(&mut self, end: FailingEnd) {
-        self.open_episodes += 1;
+        self.open_episodes += u32::from(end.counts);
         if self.failing_now.is_none_or(|longest| end.streak > longest.streak) {
             self.failing_now = Some(end);
         }

@@ -45,6 +45,25 @@ impl Story {
         self
     }
 
+    /// The same revisions on several variants, one after the other.
+    pub(crate) fn on_variants(mut self, branch: &str, variants: &[&str], texts: &[&str]) -> Self {
+        let start = self.hours;
+        let name = format!("{branch} from {start}");
+        for (variant, text) in variants.iter().zip(texts) {
+            self.hours = start;
+            for (revision, letter) in letters(text) {
+                self.hours += 1;
+                let number = i32::try_from(self.history.runs.len()).unwrap() + 1;
+                let at = START_MS + self.hours * HOUR_MS;
+                let mut run = run(number, at, Some(branch), Some(format!("{name}, {revision}")));
+                run.run.variant = (*variant).into();
+                add(&mut run, 0, letter);
+                self.history.runs.push(run);
+            }
+        }
+        self
+    }
+
     /// Lets `tests` other tests pass everywhere, and fail in the runs with these numbers.
     fn among(mut self, tests: u32, outages: &[i32]) -> Self {
         self.history.tests = tests + 1;

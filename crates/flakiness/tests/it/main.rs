@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod cases;
 mod evidence;
 mod failing;
 mod golden;

@@ -178,7 +178,14 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
     // The filter.
     let mut log = [0.0; 10];
     let mut b: BTreeMap<Chain, [f64; 10]> = BTreeMap::new();
-    let mut revisions: BTreeMap<Chain, String> = BTreeMap::new();
+    let mut latest: BTreeMap<Chain, (&str, i64, char)> = BTreeMap::new();
+    // P(the revision broke it) by variant and revision, while it fails there; none once it passed.
+    let mut broke: BTreeMap<(&str, &str), Option<[f64; 10]>> = BTreeMap::new();
+    let mut rank: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in rows {
+        let next = rank.len();
+        rank.entry(&row.revision).or_insert(next);
+    }
     let own: Vec<(&Row, &Chain, char, u32)> = rows
         .iter()
         .zip(chains)
@@ -188,31 +195,118 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
                 .map(|(letter, a)| (row, chain, *letter, *a))
         })
         .collect();
-    for (row, chain, letter, a) in &own {
+    let mut by_variant: Vec<_> = own.iter().collect();
+    by_variant.sort_by_key(|(row, ..)| &row.variant);
+    for (row, chain, letter, a) in by_variant {
+        let is_new = latest
+            .get(*chain)
+            .is_none_or(|(revision, ..)| *revision != row.revision);
+        let is_later = latest
+            .get(*chain)
+            .is_some_and(|(_, at, _)| row.at - at >= 6 * 3_600_000);
+        // What another variant or branch says of this revision.
+        let sibling = own
+            .iter()
+            .filter(|(other, ..)| other.revision == row.revision && other.variant < row.variant)
+            .map(|(other, ..)| &*other.variant)
+            .max();
+        let by_sibling = sibling.and_then(|sibling| broke[&(sibling, &*row.revision)]);
+        let begins = is_new && latest.get(*chain).is_some_and(|(_, _, letter)| *letter != 'F');
+        let may_be_merged = begins && is_stable(chain) && *letter == 'F';
+        let branches: BTreeSet<_> = own
+            .iter()
+            .map(|(_, other, ..)| *other)
+            .filter(|other| may_be_merged && other.0 == chain.0 && !is_stable(other))
+            .collect();
+        let red = branches
+            .into_iter()
+            .map(|other| {
+                let runs_on = rows
+                    .iter()
+                    .zip(chains)
+                    .any(|(later, of)| of == other && rank[&*later.revision] > rank[&*row.revision]);
+                if runs_on {
+                    return 0;
+                }
+                let before = own
+                    .iter()
+                    .rev()
+                    .filter(|(row_of_other, of, ..)| *of == other && row_of_other.beta < 0.1);
+                let mut before = before.peekable();
+                let is_near = |last: &&(&Row, &Chain, char, u32)| row.at - last.0.at <= 86_400_000;
+                if !before.peek().is_some_and(is_near) {
+                    return 0;
+                }
+                before.take_while(|(_, _, letter, _)| *letter == 'F').count()
+            })
+            .max()
+            .filter(|streak| *streak > 0);
+        let breaks = |k: usize, usual: f64| {
+            let alone = if is_stable(chain) { 0.001 } else { 0.0015 };
+            if let Some(broke) = by_sibling {
+                0.85 * broke[k] + 0.15 * alone * (1.0 - broke[k])
+            } else if let Some(streak) = red {
+                alone + (1.0 - alone) * 0.2 * 0.0015 / (0.0015 + THETA[k].powi(streak as i32))
+            } else if sibling.is_some() && *letter == 'F' {
+                0.15 * alone
+            } else {
+                usual
+            }
+        };
+        let mut own_broke = [0.0; 10];
         let stable_chain = (chain.0.clone(), Some("main".to_owned()));
         let mut next = [0.0; 10];
         for k in 0..10 {
             let m = b.get(&stable_chain).map_or(0.0, |stable| 0.7 * stable[k]);
-            let predicted = match b.get(*chain) {
-                None if is_stable(chain) => 0.015,
-                None => 0.02 + 0.98 * m,
-                Some(b) if revisions[*chain] == row.revision => b[k] * (1.0 - 0.002) + (1.0 - b[k]) * 0.0003,
-                Some(b) if is_stable(chain) => b[k] * (1.0 - 0.05) + (1.0 - b[k]) * 0.001,
-                Some(b) => b[k] * (1.0 - 0.2 * (1.0 - m)) + (1.0 - b[k]) * (0.01 + 0.99 * 0.3 * m),
+            // P(Broken) by this revision, and by anything.
+            let (by_this, predicted) = match b.get(*chain) {
+                None if is_stable(chain) => (0.0, 0.015),
+                None => {
+                    let h = breaks(k, 0.003);
+                    (h * (1.0 - m), h + (1.0 - h) * m)
+                }
+                Some(b) if !is_new => {
+                    let (breaks, fixes) = if is_later {
+                        (0.001, 0.001)
+                    } else {
+                        (0.0003, 0.0005)
+                    };
+                    let known = broke[&(&*row.variant, &*row.revision)].map_or(0.0, |broke| broke[k]);
+                    (
+                        known * (1.0 - fixes),
+                        b[k] * (1.0 - fixes) + (1.0 - b[k]) * breaks,
+                    )
+                }
+                Some(b) if is_stable(chain) => {
+                    let h = breaks(k, 0.001);
+                    ((1.0 - b[k]) * h, b[k] * (1.0 - 0.05) + (1.0 - b[k]) * h)
+                }
+                Some(b) => {
+                    let h = breaks(k, 0.0015);
+                    (
+                        (1.0 - b[k]) * h * (1.0 - 0.3 * m),
+                        b[k] * (1.0 - 0.2 * (1.0 - m)) + (1.0 - b[k]) * (h + (1.0 - h) * 0.3 * m),
+                    )
+                }
             };
             let p1 = 1.0 - (1.0 - THETA[k]) * (1.0 - row.beta);
             let s = p1.max(0.5);
             let (good, broken) = match letter {
-                'P' => (1.0 - p1, 0.002),
-                'R' => (p1 * (1.0 - s.min(0.95)), 0.002),
-                _ => (p1 * s.powi((*a as i32 - 1).min(2)), 0.998),
+                'P' => (1.0 - p1, 0.0001),
+                'R' => (p1 * (1.0 - s.min(0.95)), 0.0001),
+                _ => (p1 * s.powi((*a as i32 - 1).min(2)), 0.9999),
             };
             let z = (1.0 - predicted) * good + predicted * broken;
             log[k] += f64::ln(z);
             next[k] = predicted * broken / z;
+            own_broke[k] = by_this * broken / z;
         }
         b.insert((*chain).clone(), next);
-        revisions.insert((*chain).clone(), row.revision.clone());
+        latest.insert((*chain).clone(), (&row.revision, row.at, *letter));
+        let known = broke
+            .entry((&*row.variant, &*row.revision))
+            .or_insert(Some([0.0; 10]));
+        *known = known.filter(|_| *letter == 'F').map(|_| own_broke);
     }
     let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |k: usize| (if k == 0 { 0.94 } else { 0.06 / 9.0 }) * f64::exp(log[k] - top);
@@ -234,7 +328,8 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
         .max();
     let (mut contradictions, mut episodes, mut flips, mut pairs) = (0, 0, 0, 0);
     let (mut broken, mut is_broken) = (None, false);
-    let mut open = 0;
+    let (mut open, mut fails_now) = (0, false);
+    let mut failed_before: BTreeSet<(&str, &str)> = BTreeSet::new();
     let newest_of_all = own.iter().map(|(row, ..)| row.at).max();
     let mut failing_on: BTreeMap<Option<String>, (u32, i32)> = BTreeMap::new();
     for chain in own.iter().map(|(_, chain, ..)| *chain).collect::<BTreeSet<_>>() {
@@ -253,8 +348,14 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
             };
             contradictions += u32::from(of(true) && of(false));
         }
+        let counts = |revision: &str| {
+            !failed_before
+                .iter()
+                .any(|(variant, failed)| *variant < &*chain.0 && *failed == revision)
+        };
         episodes += (0..here.len())
             .filter(|i| here[*i].2 == 'F' && (*i == 0 || here[i - 1].2 != 'F'))
+            .filter(|i| counts(&here[*i].0.revision))
             .count();
         flips += here
             .windows(2)
@@ -274,7 +375,11 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
         let is_live =
             |newest_of_kind: Option<i64>| newest_of_kind.unwrap() - newest.unwrap() <= 3 * 86_400_000;
         if is_stable(chain) && is_live(newest_stable) || newest_stable.is_none() && newest == newest_of_all {
-            open += usize::from(streak > 0);
+            fails_now |= streak > 0;
+            open += usize::from(streak > 0 && counts(&here[here.len() - streak].0.revision));
+        }
+        for (row, ..) in here.iter().filter(|(_, _, letter, _)| *letter == 'F') {
+            failed_before.insert((&row.variant, &row.revision));
         }
         if !is_stable(chain) && is_live(newest_of_all) && streak > 0 {
             let since = here[here.len() - streak].0.number;
@@ -346,14 +451,14 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
     let incidents = recovered + contradictions;
     let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes > open && score >= 0.7);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
-    let is_resolved = failing > 0 && passes >= 20 && (1.0 - r).powi(passes as i32) < 0.002;
+    let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0005;
     let status = if is_broken {
         "broken"
-    } else if n < 5 && incidents == 0 && open == 0 {
+    } else if n < 5 && incidents == 0 && !fails_now {
         "insufficient_data"
     } else if is_flaky && !is_resolved && (n >= 5 || incidents > 0) {
         "flaky"
-    } else if open > 0 {
+    } else if fails_now {
         "failing"
     } else {
         "healthy"

@@ -28,6 +28,8 @@ pub(crate) const EARLIER: usize = 4;
 /// Broken by this revision.
 pub(crate) const THIS: usize = 5;
 
+/// The probability that a broken test passes nevertheless.
+const BROKEN_PASSES: f64 = 0.002;
 /// P(Broken) of a stable chain before its first result.
 const FIRST_STABLE: f64 = 0.015;
 /// How much of the stable chain's P(Broken) another chain inherits.
@@ -248,7 +250,7 @@ impl RatePass {
         let mut passed = Vec::with_capacity(links.len());
         for (result, link) in sequence.results.iter().zip(links) {
             let predicted = predict(sequence, &states, result, link, rates);
-            let likelihood = Likelihood::of(result.outcome, result.beta);
+            let likelihood = Likelihood::of(result.outcome, result.beta, BROKEN_PASSES);
             let (good, broken) = (likelihood.good[k], likelihood.broken);
             let b = predicted.shares.broken();
             let z = predicted.shares.good * good + b * broken;
@@ -350,7 +352,7 @@ fn predict(
             crowd,
             drift,
         ),
-        Step::SameRevision => {
+        Step::SameRevision | Step::LaterRerun => {
             let mut shares = now.times(1.0 - SAME_REVISION.1);
             shares.drift += SAME_REVISION.0 * good;
             shares.good = (1.0 - SAME_REVISION.0) * good + SAME_REVISION.1 * now.broken();

@@ -1,0 +1,139 @@
+//! Histories that the engine once judged wrongly, each by its name.
+
+use assay_flakiness::domain::verdict::{Signal, VerdictStatus};
+
+use crate::judgements::Story;
+
+const BROWSERS: [&str; 3] = ["chrome", "firefox", "webkit"];
+
+#[test]
+fn a_regression_that_three_variants_show_at_once_is_not_flaky() {
+    let at = |text: &str| Story::new().on_variants("main", &BROWSERS, &[text; 3]).verdict();
+    let red = at("20P F");
+    assert_eq!(red.status, VerdictStatus::Failing, "{red:?}");
+    assert!(red.figures.flake_score < 0.1, "{red:?}");
+    let mended = at("20P F 10P");
+    assert_eq!(mended.status, VerdictStatus::Healthy, "{mended:?}");
+    assert_eq!(mended.reason, Some(Signal::IsolatedFailure));
+    assert!(mended.figures.flake_score < 0.4, "{mended:?}");
+    assert_eq!(at("20P FF").status, VerdictStatus::Broken);
+}
+
+#[test]
+fn a_flake_on_one_of_three_variants_is_flaky_whichever_it_is() {
+    for flaky in 0..3 {
+        let mut texts = ["40P"; 3];
+        texts[flaky] = "10P F 14P F 14P";
+        let verdict = Story::new().on_variants("main", &BROWSERS, &texts).verdict();
+        assert_eq!(verdict.status, VerdictStatus::Flaky, "{flaky}: {verdict:?}");
+        assert!(verdict.signals.contains(&Signal::VariantSpecific));
+    }
+}
+
+/// Pull requests of one run each, every 18th of them red.
+fn pull_requests() -> Story {
+    let mut story = Story::new();
+    for number in 1..=198 {
+        let text = match number {
+            n if n % 18 != 9 => "P",
+            27 | 135 => "FF",
+            _ => "F",
+        };
+        story = story.on(&format!("pull-{number}"), "", text);
+    }
+    story
+}
+
+#[test]
+fn a_test_that_fails_on_eleven_unrelated_pull_requests_is_flaky() {
+    let verdict = pull_requests().verdict();
+    assert_eq!(verdict.status, VerdictStatus::Flaky, "{verdict:?}");
+}
+
+#[test]
+fn a_contradiction_inside_one_revision_is_believed() {
+    let verdict = Story::new().on("main", "", "P [FFPF] F 25P").verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Flaky, Some(Signal::SameShaFlip)),
+        "{verdict:?}"
+    );
+    let later = Story::new().on("main", "", "P [FFPF] F 54P").verdict();
+    assert_eq!(later.reason, Some(Signal::Resolved), "{later:?}");
+}
+
+#[test]
+fn a_revision_that_runs_every_night_may_break_without_a_change() {
+    let nightly = |text: &str| {
+        let mut story = Story::new().on("main", "", text);
+        for run in &mut story.history.runs {
+            let age = story.hours - i64::from(run.run.number);
+            run.run.started_at = run.run.started_at.plus_days(-age);
+        }
+        story.verdict()
+    };
+    let verdict = nightly("[10P FF]");
+    assert_eq!(verdict.status, VerdictStatus::Broken, "{verdict:?}");
+    // An hour apart, the same results contradict each other.
+    let rerun = Story::new().on("main", "", "[10P FF]").verdict();
+    assert!(
+        rerun.figures.broken_probability < verdict.figures.broken_probability,
+        "{rerun:?}"
+    );
+}
+
+#[test]
+fn a_breakage_that_a_merged_pull_request_brought_along_is_no_flake() {
+    let after = |text: &str| {
+        let story = Story::new().on("main", "", "12P").on("pull", "", "F");
+        story.on_variants("main", &[""], &[text]).verdict()
+    };
+    assert_eq!(after("F").status, VerdictStatus::Failing);
+    assert_eq!(after("FF").status, VerdictStatus::Broken);
+    assert_eq!(after("FFF").status, VerdictStatus::Broken);
+    let mended = after("FF 10P");
+    assert_eq!(mended.status, VerdictStatus::Healthy, "{mended:?}");
+    assert!(mended.figures.flake_score < 0.2, "{mended:?}");
+}
+
+#[test]
+fn a_branch_that_was_mended_before_the_merge_says_nothing_of_it() {
+    let pull = |text: &str| {
+        let story = Story::new().on("main", "", "12P").on("pull", "", text);
+        let merged = story.on_variants("main", &[""], &["F"]);
+        merged.verdict().figures.flake_score
+    };
+    assert!(pull("F") < 0.3, "{}", pull("F"));
+    assert!(pull("FP") > 0.7, "{}", pull("FP"));
+}
+
+#[test]
+fn three_pull_requests_that_each_broke_and_mended_a_test_are_no_flaky_test() {
+    let mut story = Story::new().on("main", "", "30P");
+    for pull in ["one", "two", "three"] {
+        story = story.on(pull, "", "[FF] P").on_variants("main", &[""], &["3P"]);
+    }
+    let verdict = story.verdict();
+    assert_eq!(verdict.status, VerdictStatus::Healthy, "{verdict:?}");
+}
+
+#[test]
+fn a_flaky_test_that_breaks_is_broken_once_a_flake_does_not_explain_the_streak() {
+    let nights = "4P F 3P F 5P F 2P F 3P F 6P FF 2P F 4P F 3P F 5P";
+    let red = |failures: u32| {
+        let text = format!("{nights} {failures}F");
+        Story::new().on("main", "", &text).verdict().status
+    };
+    assert_eq!(red(2), VerdictStatus::Flaky);
+    assert_eq!(red(8), VerdictStatus::Broken);
+}
+
+#[test]
+fn twenty_passes_do_not_resolve_a_test_that_failed_now_and_then() {
+    let verdict = |passes: u32| {
+        let text = format!("PPRPRPRP {passes}P");
+        Story::new().on("main", "", &text).verdict()
+    };
+    assert_eq!(verdict(22).status, VerdictStatus::Flaky);
+    assert_eq!(verdict(30).reason, Some(Signal::Resolved));
+}
