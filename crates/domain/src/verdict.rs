@@ -52,6 +52,8 @@ vocabulary!(
         FailingOffStable = "failing_off_stable",
         /// All its failures are on one variant of several.
         VariantSpecific = "variant_specific",
+        /// It failed on several branches, one after the other, and passed in between.
+        UnrelatedBranches = "unrelated_branches",
         /// It was flaky and has passed long enough since then.
         Resolved = "resolved",
     }
@@ -71,6 +73,7 @@ impl Signal {
             Self::MassFailure => "Failed together with many other tests",
             Self::FailingOffStable => "Failing off the stable branch",
             Self::VariantSpecific => "Fails on one variant only",
+            Self::UnrelatedBranches => "Failed on unrelated branches",
             Self::Resolved => "Flaky before, passing since",
         }
     }

@@ -70,6 +70,8 @@ pub(crate) const RESOLVED_PASSES: u32 = 30;
 pub(crate) const RESOLVED_CHANCE: f64 = 0.0005;
 /// The background from which a run is a mass failure.
 pub(crate) const MASS_FAILURE: f64 = 0.1;
+/// The branches that must have failed a test, with passes in between, before the failures count as unrelated to their work.
+pub(crate) const UNRELATED_BRANCHES: u32 = 3;
 /// The failures on one variant from which they are called specific to it.
 pub(crate) const VARIANT_FAILURES: u32 = 2;
 /// The maximum number of branches in a verdict.

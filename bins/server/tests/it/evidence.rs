@@ -45,6 +45,7 @@ fn every_count_can_be_done_again_from_the_history_route_alone() {
         "mass_failure",
         "failing_off_stable",
         "variant_specific",
+        "unrelated_branches",
         "resolved",
     ] {
         assert!(shown.contains(signal), "no test shows {signal}");
@@ -154,6 +155,10 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     let failing = recount.runs(|seen| seen.any_failed);
     if failing.len() >= 2 && recount.failing_variants() == 1 && recount.variants() > 1 {
         signals.insert("variant_specific", (real(failing.len()), 2.0, failing));
+    }
+    let unrelated = recount.unrelated_branches();
+    if unrelated.len() >= 3 {
+        signals.insert("unrelated_branches", (real(unrelated.len()), 3.0, unrelated));
     }
     // Whether it would be called flaky but for the passes since.
     let flaky = episodic || (incidents > 0 && score >= 0.35);

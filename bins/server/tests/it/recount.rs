@@ -324,6 +324,25 @@ impl Recount {
         streaks.rev().max_by_key(Vec::len)
     }
 
+    /// The first failed runs of the branches other than the stable one between whose failures the test passed, newest first.
+    pub(crate) fn unrelated_branches(&self) -> Vec<String> {
+        let mut known = BTreeSet::new();
+        let mut firsts = Vec::new();
+        let mut passed = true;
+        for seen in &self.considered {
+            passed |= !seen.failed();
+            let Some(branch) = &seen.revision_branch else {
+                continue;
+            };
+            if seen.failed() && *branch != self.stable_branch && known.insert(branch) && passed {
+                firsts.push(seen.run.clone());
+                passed = false;
+            }
+        }
+        firsts.reverse();
+        firsts
+    }
+
     pub(crate) fn failing_variants(&self) -> usize {
         let failing = self.considered.iter().filter(|seen| seen.any_failed);
         failing.map(|seen| &seen.suite).collect::<BTreeSet<_>>().len()

@@ -9,7 +9,7 @@ use assay_domain::{
 
 use crate::{
     config::ENGINE_VERSION,
-    config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, VARIANT_FAILURES},
+    config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, UNRELATED_BRANCHES, VARIANT_FAILURES},
     numbers::{at, count},
     participation::Presence,
     verdict::{
@@ -104,6 +104,10 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         Signal::MassFailure => (real(case.found.runs.mass_failures), 1.0),
         Signal::FailingOffStable => (streak(case.found.ends.off_stable), real(STREAK)),
         Signal::VariantSpecific => (real(chain_counts.failures), real(VARIANT_FAILURES)),
+        Signal::UnrelatedBranches => (
+            real(count(case.found.unrelated_branches.len())),
+            real(UNRELATED_BRANCHES),
+        ),
         Signal::Resolved => (
             real(case.found.runs.passes_since()),
             real(case.found.runs.passes_needed),
@@ -132,6 +136,7 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
         Signal::FlipRate => flip_runs(case),
         Signal::VariantSpecific => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
+        Signal::UnrelatedBranches => case.found.unrelated_branches.clone(),
         Signal::Resolved => {
             let column = case.test_counts.column;
             let runs = column.participation.considered_in_run.iter().enumerate();

@@ -129,6 +129,10 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             failing_variant(case),
             case.test_counts.column.variants
         ),
+        Signal::UnrelatedBranches => format!(
+            "Failed on {} branches one after the other and passed in between",
+            case.found.unrelated_branches.len()
+        ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
             runs(case.found.runs.passes_since()),
@@ -159,7 +163,8 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
         | Signal::IsolatedFailure
         | Signal::MassFailure
         | Signal::FailingOffStable
-        | Signal::VariantSpecific => String::new(),
+        | Signal::VariantSpecific
+        | Signal::UnrelatedBranches => String::new(),
     }
 }
 

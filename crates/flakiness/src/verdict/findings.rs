@@ -16,6 +16,7 @@ use crate::{
         live_chains::LiveChains,
         run_counts::{self, FailedRun, RunFigures},
         test_counts::TestCounts,
+        unrelated_branches,
     },
 };
 
@@ -27,6 +28,8 @@ const FEW: usize = 8;
 pub(crate) struct Findings {
     /// Its failures by logical run, oldest first.
     pub(crate) failed_runs: Vec<FailedRun>,
+    /// The first failed run of each unrelated branch, oldest first.
+    pub(crate) unrelated_branches: Vec<usize>,
     /// The counts by run.
     pub(crate) runs: RunFigures,
     /// The counts by chain.
@@ -105,6 +108,7 @@ impl<'h> Search<'_, 'h> {
         let chain_counts = chain_counts::count(test_counts);
         let belief = self.filter.run(test_counts);
         Findings {
+            unrelated_branches: unrelated_branches::runs(test_counts, &failed_runs),
             runs: run_counts::figures(test_counts, &failed_runs, &mut self.red),
             ends: LiveChains::read(test_counts, &chain_counts, &self.filter, &belief),
             failed_runs,

@@ -10,3 +10,4 @@ pub(crate) mod signals;
 pub(crate) mod status;
 pub(crate) mod streak;
 pub(crate) mod test_counts;
+pub(crate) mod unrelated_branches;

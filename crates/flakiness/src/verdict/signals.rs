@@ -3,7 +3,8 @@
 use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
-    config::{BROKEN, EXCESS_FLIPS, PLAIN_STREAK, VARIANT_FAILURES},
+    config::{BROKEN, EXCESS_FLIPS, PLAIN_STREAK, UNRELATED_BRANCHES, VARIANT_FAILURES},
+    numbers::count,
     verdict::{chain_counts::FailingEnd, status::Case},
 };
 
@@ -44,6 +45,7 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
                 && chain_counts.failures >= VARIANT_FAILURES
                 && case.test_counts.column.variants > 1
         }
+        Signal::UnrelatedBranches => count(case.found.unrelated_branches.len()) >= UNRELATED_BRANCHES,
         Signal::Resolved => reason == Some(Signal::Resolved),
     }
 }

@@ -46,8 +46,45 @@ fn pull_requests() -> Story {
 
 #[test]
 fn a_test_that_fails_on_eleven_unrelated_pull_requests_is_flaky() {
-    let verdict = pull_requests().verdict();
-    assert_eq!(verdict.status, VerdictStatus::Flaky, "{verdict:?}");
+    let judged = pull_requests().judgement();
+    assert_eq!(judged.verdict.status, VerdictStatus::Flaky, "{judged:?}");
+    let mut signals = judged.evidence.signals.iter();
+    let unrelated = signals.find(|shown| shown.signal == Signal::UnrelatedBranches);
+    let unrelated = unrelated.unwrap();
+    assert_eq!((unrelated.value, unrelated.threshold), (11.0, 3.0));
+    assert_eq!(
+        unrelated.detail,
+        "Failed on 11 branches one after the other and passed in between"
+    );
+    assert_eq!(unrelated.runs_total, 11);
+}
+
+#[test]
+fn branches_that_fail_without_a_pass_in_between_are_not_unrelated() {
+    let on_branches = |between: &str| {
+        let mut story = Story::new().on("main", "", "20P");
+        for branch in ["one", "two", "three", "four"] {
+            story = story.on(branch, "", "F").on_variants("main", &[""], &[between]);
+        }
+        story.verdict().signals.contains(&Signal::UnrelatedBranches)
+    };
+    assert!(on_branches("P"));
+    // The stable branch is broken, and every branch has it from there.
+    assert!(!on_branches("F"));
+}
+
+#[test]
+fn two_branches_that_fail_may_both_have_broken_the_test() {
+    let mut story = Story::new().on("main", "", "20P");
+    for branch in ["one", "two", "one", "two", "one"] {
+        story = story.on_variants(branch, &[""], &["F"]);
+        story = story.on_variants("main", &[""], &["P"]);
+    }
+    let verdict = story.verdict();
+    assert!(
+        !verdict.signals.contains(&Signal::UnrelatedBranches),
+        "{verdict:?}"
+    );
 }
 
 #[test]

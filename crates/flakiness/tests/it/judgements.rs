@@ -5,7 +5,7 @@ use assay_flakiness::{
     domain::{
         observation::History,
         timestamp::Timestamp,
-        verdict::{Judge as _, Label, Signal, Verdict, VerdictStatus},
+        verdict::{Judge as _, Judgement, Label, Signal, Verdict, VerdictStatus},
     },
 };
 
@@ -84,8 +84,17 @@ impl Story {
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        let now = Timestamp::from_unix_ms(START_MS + self.hours * HOUR_MS);
-        Engine::default().verdicts(&self.history, now).swap_remove(0)
+        Engine::default()
+            .verdicts(&self.history, self.now())
+            .swap_remove(0)
+    }
+
+    pub(crate) fn judgement(&self) -> Judgement {
+        Engine::default().judge(&self.history, self.now()).swap_remove(0)
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(START_MS + self.hours * HOUR_MS)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
 pub type Verdicts = BTreeMap<(String, Option<String>), Value>;
 
 /// The signals of the contract and of the engine's description.
-const SIGNALS: [&str; 11] = [
+const SIGNALS: [&str; 12] = [
     "consecutive_failures",
     "failure_rate_broken",
     "same_sha_flip",
@@ -28,6 +28,7 @@ const SIGNALS: [&str; 11] = [
     "mass_failure",
     "failing_off_stable",
     "variant_specific",
+    "unrelated_branches",
     "resolved",
 ];
 
