@@ -394,6 +394,33 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Times in days, as floating-point numbers, once lost the second of two results that are exactly two days apart.
+#[test]
+fn a_failure_of_another_branch_counts_for_exactly_two_days() {
+    for hour in 25..=35 {
+        let mut runs = Vec::new();
+        let mut add_run = |branch: &str, hour: i64, letter: char| {
+            let number = i32::try_from(runs.len()).unwrap() + 1;
+            let revision = format!("{branch} {hour}");
+            let at = history::START_MS + hour * 3_600_000;
+            let mut run = history::run(number, at, Some(branch), Some(revision));
+            history::add(&mut run, 0, letter);
+            runs.push(run);
+        };
+        for hour in 30..50 {
+            add_run("main", hour, 'P');
+        }
+        add_run("one", 50 + hour, 'F');
+        add_run("two", 50 + hour + 48, 'F');
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 1,
+            runs,
+        };
+        check(&history, history::end()).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 

@@ -1,12 +1,20 @@
 //! The golden vectors of the causes, at the default constants.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use assay_domain::timestamp::Timestamp;
 
 use super::{
     parts::{BreakRates, ChainFacts, Parts, ResultFacts, Sequence, smooth},
     texts::{Share, TextCounts},
 };
 use crate::model::{Outcome, PRIOR};
+
+/// A time in days.
+fn at(day: f64) -> Timestamp {
+    let since_start = Duration::from_secs_f64(day * 86_400.0);
+    Timestamp::from_unix_ms(i64::try_from(since_start.as_millis()).unwrap())
+}
 
 /// A result as the vectors write it.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +111,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
             },
             beta: letter.beta,
             chi: 1.0,
-            day: letter.day,
+            started_at: at(letter.day),
         });
     }
     let facts = chains.iter().map(|(branch, variant)| ChainFacts {

@@ -8,6 +8,8 @@
 
 use std::array::from_fn;
 
+use assay_domain::timestamp::{DAY_MS, Timestamp};
+
 use crate::model::{GRID, Likelihood, Outcome, PerRate, RATES, Step};
 
 /// How many parts there are.
@@ -44,8 +46,8 @@ const SAME_REVISION: (f64, f64) = (0.0003, 0.002);
 const SIBLING: f64 = 0.85;
 /// How much the last result of another branch says of a change of the world.
 const SHARED_WORLD: f64 = 0.3;
-/// For how many days it says that.
-const SHARED_WORLD_DAYS: f64 = 2.0;
+/// The longest time between the two results.
+const SHARED_WORLD_MS: i64 = 2 * DAY_MS;
 
 /// How often a new revision breaks a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,8 +94,8 @@ pub(crate) struct ResultFacts {
     pub(crate) beta: f64,
     /// The odds that a crowd on a new revision is the change's.
     pub(crate) chi: f64,
-    /// When its run started, in days.
-    pub(crate) day: f64,
+    /// The start of its run.
+    pub(crate) started_at: Timestamp,
 }
 
 /// What the pass over a sequence says.
@@ -200,8 +202,8 @@ fn links(sequence: &Sequence) -> Vec<Link> {
         let is_same = latest[0].is_some_and(|latest| branch_of(latest) == chain.branch);
         let elsewhere = if is_same { latest[1] } else { latest[0] };
         let elsewhere = elsewhere.filter(|other| {
-            let apart = (result.day - sequence.results[*other].day).abs();
-            !chain.stable && apart <= SHARED_WORLD_DAYS
+            let apart = result.started_at.since_ms(sequence.results[*other].started_at);
+            !chain.stable && apart.abs() <= SHARED_WORLD_MS
         });
         links.push(Link {
             step,

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_domain::{
-    test::TestOrdinal,
-    timestamp::{DAY_MS, Timestamp},
-};
+use assay_domain::test::TestOrdinal;
 
 use super::parts::{ChainFacts, ResultFacts, Sequence};
 use crate::{
@@ -42,18 +39,13 @@ impl TestResults {
             let next = chains.len();
             chains.entry(entry.chain).or_insert(next);
         }
-        let start = timeline
-            .entries
-            .iter()
-            .map(|entry| entry.observed.run.started_at)
-            .min();
         let results = seen.iter().map(|(position, entry)| ResultFacts {
             chain: chains.get(&entry.chain).copied().unwrap_or(0),
             revision: entry.revision,
             outcome: outcome(entry, test),
             beta: background.beta.get(*position).copied().unwrap_or(0.0),
             chi: odds.get(*position).copied().unwrap_or(1.0),
-            day: days(start, entry.observed.run.started_at),
+            started_at: entry.observed.run.started_at,
         });
         let results = results.collect();
         let positions = seen.iter().map(|(position, _)| *position).collect();
@@ -104,14 +96,4 @@ fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
         Some(failure) if failure.recovered => Outcome::Recovered,
         Some(failure) => Outcome::Failed(failure.failed_attempts),
     }
-}
-
-/// Days since the start of the timeline.
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_precision_loss,
-    reason = "a few weeks in milliseconds fit a double"
-)]
-fn days(start: Option<Timestamp>, at: Timestamp) -> f64 {
-    start.map_or(0, |start| at.since_ms(start)) as f64 / DAY_MS as f64
 }
