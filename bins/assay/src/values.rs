@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use assay_access::lifetime::Lifetime;
-use assay_domain::{plan::Plan, run::CiProvider, settings::ChatEvent, timestamp::Timestamp};
+use assay_domain::{
+    plan::Plan, run::CiProvider, settings::ChatEvent, timestamp::Timestamp, verdict::ENGINE_WINDOW_DAYS,
+};
 use assay_ingest::BadText;
 pub(crate) use assay_ingest::values::{LONGEST_DURATION_MS, line, message, run_key, shard, web_address};
 use assay_reports::Format;
@@ -126,6 +128,15 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
         .filter(|hours| *hours <= 3_650 * 24)
         .map(|hours| Duration::from_secs(hours * 3_600))
         .ok_or_else(wrong)
+}
+
+/// A time of at most the engine's window: 12h, 3d.
+pub(crate) fn age_in_window(text: &str) -> Result<Duration, String> {
+    let longest = u64::try_from(ENGINE_WINDOW_DAYS).unwrap_or(0) * 24 * 3_600;
+    age(text)
+        .ok()
+        .filter(|age| age.as_secs() < longest)
+        .ok_or_else(|| format!("expected a time such as 12h or 3d, less than {ENGINE_WINDOW_DAYS}d"))
 }
 
 #[cfg(test)]

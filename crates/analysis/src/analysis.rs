@@ -295,6 +295,14 @@ impl Group {
 }
 
 impl Analysis {
+    /// Each test that had a failed attempt in the window, with the start of the first such run.
+    pub fn first_failures(&self) -> impl Iterator<Item = (&VerdictEntry, Timestamp)> {
+        let first = self.history.first_failures();
+        self.tests
+            .iter()
+            .filter_map(move |judged| Some((&judged.entry, *first.get(&judged.test)?)))
+    }
+
     /// The broken and flaky tests.
     pub fn reported(&self) -> &[Judged] {
         self.group(Group::Reported)

@@ -1,14 +1,10 @@
 //! The causes of a collected history's failures, and the gates of its runs.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use assay_domain::{
     cause::{Action, Cause, Knowledge},
     observation::History,
-    test::TestOrdinal,
     timestamp::Timestamp,
     verdict::ENGINE_WINDOW_DAYS,
 };
@@ -146,7 +142,7 @@ impl Collector {
     fn described(&self, history: &History, causes: &[FailureCause], knowledge: Knowledge) -> Causes {
         let mut by_run: BTreeMap<(Timestamp, i32), Vec<&FailureCause>> = BTreeMap::new();
         let mut entries = Vec::with_capacity(causes.len());
-        let first_failures = first_failures(history);
+        let first_failures = history.first_failures();
         for failure in causes {
             let Some(observed) = history.runs.get(failure.execution) else {
                 continue;
@@ -193,18 +189,6 @@ impl Collector {
             causes: entries,
         }
     }
-}
-
-/// The time of each failed test's first failure.
-fn first_failures(history: &History) -> HashMap<TestOrdinal, Timestamp> {
-    let mut first: HashMap<TestOrdinal, Timestamp> = HashMap::new();
-    for observed in &history.runs {
-        for failure in &observed.failures {
-            let at = first.entry(failure.test).or_insert(observed.run.started_at);
-            *at = observed.run.started_at.min(*at);
-        }
-    }
-    first
 }
 
 /// The number of the run with a name.

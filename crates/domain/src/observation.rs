@@ -3,7 +3,7 @@
 //! Almost every result is a clean pass, so a run is two or three bitmaps over the project's test ordinals and a short
 //! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{execution::TestOutcome, test::TestOrdinal, timestamp::Timestamp};
 
@@ -196,6 +196,18 @@ impl History {
     /// The number of results, including skipped ones.
     pub fn results(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.present.len())).sum()
+    }
+
+    /// The start of the first run with a failed attempt, for each test that has one.
+    pub fn first_failures(&self) -> HashMap<TestOrdinal, Timestamp> {
+        let mut first: HashMap<TestOrdinal, Timestamp> = HashMap::new();
+        for observed in &self.runs {
+            for failure in &observed.failures {
+                let at = first.entry(failure.test).or_insert(observed.run.started_at);
+                *at = observed.run.started_at.min(*at);
+            }
+        }
+        first
     }
 }
 

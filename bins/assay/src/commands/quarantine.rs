@@ -3,6 +3,7 @@
 use std::{
     io::{self, Write as _},
     path::PathBuf,
+    time::Duration,
 };
 
 use assay_domain::{
@@ -51,6 +52,9 @@ pub(crate) struct QuarantineArgs {
     /// Whether the runner skips the tests or runs only them
     #[arg(long = "as", value_name = "USE", value_enum, default_value_t = ListUse::Deselect)]
     list_use: ListUse,
+    /// Leave out tests whose first failure in the 14 days is more recent: 3d, 12h
+    #[arg(long, value_name = "TIME", default_value = "0d", value_parser = values::age_in_window)]
+    min_age: Duration,
     /// The maximum number of tests: those with the highest flake score
     #[arg(long, value_name = "N", default_value_t = 50)]
     max: usize,
@@ -125,12 +129,14 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         Some(project) => of_project(global, project, clock::now())?,
         None => of_history(global, args)?,
     };
-    flaky.sort_by(|(a, a_score), (b, b_score)| b_score.total_cmp(a_score).then_with(|| a.cmp(b)));
+    flaky.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     let all = flaky.len();
-    let tests: Vec<TestName> = flaky.into_iter().take(args.max).map(|(name, _)| name).collect();
+    flaky.retain(|test| test.failing_for >= args.min_age);
+    let old = flaky.len();
+    let tests: Vec<TestName> = flaky.into_iter().take(args.max).map(|test| test.name).collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
     let list = assay_runners::list(&tests, runner, list_use);
-    say(&list, all, args.max);
+    say(&list, all, old, args.max);
     if global.json {
         let left_out = list.left_out.iter().map(
             |(test, reason)| json!({ "testName": test.name, "filePath": test.file_path, "reason": reason }),
@@ -150,22 +156,47 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Prints which tests the list leaves out.
-fn say(list: &RunnerList, all: usize, most: usize) {
+/// A flaky test.
+struct FlakyTest {
+    name: TestName,
+    score: f64,
+    /// The time since its first failure in the window.
+    failing_for: Duration,
+}
+
+impl FlakyTest {
+    fn new(name: TestName, score: f64, first_failure: Timestamp, now: Timestamp) -> Self {
+        let age = u64::try_from(now.since_ms(first_failure)).unwrap_or(0);
+        Self {
+            name,
+            score,
+            failing_for: Duration::from_millis(age),
+        }
+    }
+}
+
+/// Prints which tests the list leaves out. `all` tests are flaky; `old` of them have the minimum age.
+fn say(list: &RunnerList, all: usize, old: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);
         eprintln!("assay: not listed: {name}: {reason}");
     }
-    if all > most {
+    if all > old {
+        eprintln!(
+            "assay: {} of {all} flaky tests are not listed, because they failed first more recently than --min-age",
+            all - old
+        );
+    }
+    if old > most {
         eprintln!(
             "assay: {} of {all} flaky tests are not listed, as --max is {most}",
-            all - most
+            old - most
         );
     }
 }
 
-/// The flaky tests of a project, each with its flake score.
-fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<Vec<(TestName, f64)>> {
+/// The flaky tests of a project.
+fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
     let opened = database::open(global)?;
     let store: &dyn Administration = &opened.database;
     let entry = lookup::project(store, project)?;
@@ -181,30 +212,29 @@ fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<
             .collect();
         let tests: Vec<_> = flaky.iter().map(|verdict| verdict.test).collect();
         let names = snapshot.test_names(&tests)?;
-        Ok(names
-            .into_iter()
-            .zip(flaky)
-            .map(|(name, verdict)| (name, verdict.figures.flake_score))
-            .collect())
+        let first = history.first_failures();
+        let named = names.into_iter().zip(flaky).map(|(name, verdict)| {
+            let first = first.get(&verdict.test).copied().unwrap_or(now);
+            FlakyTest::new(name, verdict.figures.flake_score, first, now)
+        });
+        Ok(named.collect())
     })?)
 }
 
-/// The flaky tests of a history, each with its flake score.
-fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<(TestName, f64)>> {
+/// The flaky tests of a history.
+fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<FlakyTest>> {
     let collector = analyze::collect(global, &args.history, &args.stable_branch, None)?;
     let analysis = collector.judge(None)?;
     let flaky = analysis
-        .tests
-        .into_iter()
-        .map(|judged| judged.entry)
-        .filter(|entry| entry.status == VerdictStatus::Flaky);
+        .first_failures()
+        .filter(|(entry, _)| entry.status == VerdictStatus::Flaky);
     Ok(flaky
-        .map(|entry| {
+        .map(|(entry, first)| {
             let name = TestName {
-                name: entry.test_name,
-                file_path: entry.file_path,
+                name: entry.test_name.clone(),
+                file_path: entry.file_path.clone(),
             };
-            (name, entry.figures.flake_score)
+            FlakyTest::new(name, entry.figures.flake_score, first, analysis.now)
         })
         .collect())
 }

@@ -90,6 +90,34 @@ fn only_flaky_tests_are_listed_and_what_is_missing_is_said() {
     );
 }
 
+#[test]
+fn a_test_that_has_failed_for_less_than_the_minimum_age_is_not_listed() {
+    // 20 runs, 10 hours apart. `late` fails in the runs 13 and 17, 70 hours before the end and later.
+    let folder = history(&[("early", "")], &[]);
+    let path = folder.path().join("history.csv");
+    let mut csv = fs::read_to_string(&path).unwrap();
+    for run in 1..=20_u32 {
+        let start = 1_793_520_000 + run * 36_000;
+        let status = if run == 13 || run == 17 {
+            "failed"
+        } else {
+            "passed"
+        };
+        csv += &format!("late,,r{run},{start},{status},main,c{}\n", run / 2);
+    }
+    fs::write(&path, csv).unwrap();
+    let listed = |age: &str| list(&folder, &["--format", "txt", "--min-age", age]);
+    assert_eq!(listed("0d").lines().count(), 2);
+    assert_eq!(listed("70h").lines().count(), 2);
+    let older = listed("71h");
+    assert!(older.contains("early") && !older.contains("late"), "{older}");
+    let output = quarantine(&folder, &["--format", "txt", "--min-age", "71h"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("1 of 2 flaky tests are not listed"), "{said}");
+    let refused = quarantine(&folder, &["--format", "txt", "--min-age", "14d"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
 /// The folder with the runners: `venv` with pytest, `js` with @playwright/test, jest and vitest.
 fn runners() -> PathBuf {
     std::env::var_os("ASSAY_RUNNERS")
