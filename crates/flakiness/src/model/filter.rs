@@ -271,8 +271,11 @@ impl<'t, 'h> Filter<'t, 'h> {
     /// The last variant before this one with a result of the test at the same revision: its first position there.
     fn sibling(&self, test_counts: TestCounts<'_, 'h>, position: usize) -> Option<usize> {
         let (before, _, _) = self.timeline.variants_of(position)?;
-        let took_part =
-            |range: &&Range<usize>| (*range).clone().any(|position| test_counts.column.contains(position));
+        let took_part = |range: &&Range<usize>| {
+            (*range)
+                .clone()
+                .any(|position| test_counts.column.contains(position))
+        };
         before.iter().rev().find(took_part).map(|range| range.start)
     }
 
@@ -297,7 +300,10 @@ impl<'t, 'h> Filter<'t, 'h> {
             return;
         }
         for range in after {
-            if range.clone().any(|position| test_counts.column.contains(position)) {
+            if range
+                .clone()
+                .any(|position| test_counts.column.contains(position))
+            {
                 self.visits.insert(range.start);
             }
         }

@@ -34,9 +34,7 @@ impl RedBranches {
     pub(crate) fn of(test_counts: TestCounts<'_, '_>) -> Self {
         let timeline = test_counts.timeline;
         let chain_of = |failure: &FailureAt| timeline.entries[failure.position].chain;
-        let by_chain = test_counts
-            .failures
-            .chunk_by(|a, b| chain_of(a) == chain_of(b));
+        let by_chain = test_counts.failures.chunk_by(|a, b| chain_of(a) == chain_of(b));
         let red = by_chain.filter_map(|failures| {
             let chain = &timeline.chains[chain_of(failures.first()?)];
             if chain.stable {

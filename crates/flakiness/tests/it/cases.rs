@@ -2,7 +2,7 @@
 
 use assay_flakiness::domain::verdict::{Signal, VerdictStatus};
 
-use crate::judgements::Story;
+use crate::{history::letters, judgements::Story};
 
 const BROWSERS: [&str; 3] = ["chrome", "firefox", "webkit"];
 
@@ -30,33 +30,51 @@ fn a_flake_on_one_of_three_variants_is_flaky_whichever_it_is() {
     }
 }
 
-/// Pull requests of one run each, every 18th of them red.
-fn pull_requests() -> Story {
+/// Pull requests of one run each, with these results.
+fn pull_requests(text: &str) -> Story {
     let mut story = Story::new();
-    for number in 1..=198 {
-        let text = match number {
-            n if n % 18 != 9 => "P",
-            27 | 135 => "FF",
-            _ => "F",
-        };
-        story = story.on(&format!("pull-{number}"), "", text);
+    for (number, (_, letter)) in (1..).zip(letters(text)) {
+        story = story.on(&format!("pull-{number}"), "", &letter.to_string());
     }
     story
 }
 
+/// 13 failures in 198 runs. Two of the pull requests failed twice. Two failed right after another one, without a pass in
+/// between, so nine of the eleven count as unrelated.
 #[test]
 fn a_test_that_fails_on_eleven_unrelated_pull_requests_is_flaky() {
-    let judged = pull_requests().judgement();
+    let text = "47P F 6P FF 7P F 11P F 18P F 11P F 10P FF 7P F 4P F 16P F 12P F 36P";
+    let mut story = pull_requests(text);
+    for (again, first) in [(64, 48), (132, 119)] {
+        let same = story.history.runs[first - 1].run.branch.clone();
+        story.history.runs[again - 1].run.branch = same;
+    }
+    let judged = story.judgement();
     assert_eq!(judged.verdict.status, VerdictStatus::Flaky, "{judged:?}");
     let mut signals = judged.evidence.signals.iter();
     let unrelated = signals.find(|shown| shown.signal == Signal::UnrelatedBranches);
     let unrelated = unrelated.unwrap();
-    assert_eq!((unrelated.value, unrelated.threshold), (11.0, 3.0));
+    assert_eq!((unrelated.value, unrelated.threshold), (9.0, 3.0));
     assert_eq!(
         unrelated.detail,
-        "Failed on 11 branches one after the other and passed in between"
+        "Failed on 9 branches one after the other and passed in between"
     );
-    assert_eq!(unrelated.runs_total, 11);
+    assert_eq!(unrelated.runs_total, 9);
+}
+
+#[test]
+fn a_test_that_fails_on_three_per_cent_of_unrelated_pull_requests_is_flaky() {
+    let verdict = pull_requests("20P F 5P F P F P F 84P F PPP F PP F PP F 79P F 123P").verdict();
+    assert_eq!(verdict.status, VerdictStatus::Flaky, "{verdict:?}");
+    assert!(verdict.signals.contains(&Signal::UnrelatedBranches));
+}
+
+#[test]
+fn a_test_that_fails_on_fifteen_of_328_pull_requests_is_flaky() {
+    let text = "28P F 23P F 15P F 11P F 26P F 8P F 12P F 30P F 15P F 33P F 14P F 22P F 62P F PPP FF 11P";
+    let verdict = pull_requests(text).verdict();
+    assert_eq!(verdict.status, VerdictStatus::Flaky, "{verdict:?}");
+    assert!(verdict.figures.flake_score > 0.95, "{verdict:?}");
 }
 
 #[test]
@@ -152,6 +170,19 @@ fn three_pull_requests_that_each_broke_and_mended_a_test_are_no_flaky_test() {
     }
     let verdict = story.verdict();
     assert_eq!(verdict.status, VerdictStatus::Healthy, "{verdict:?}");
+}
+
+/// 27 % failures, and then the last four runs are red.
+#[test]
+fn a_job_that_failed_in_one_run_of_four_and_is_red_now_is_broken_after_eight_failures() {
+    let nights =
+        "[FP] P PP [PPPFPPP] [PPF] [FP] F P PP P F P F P PP P F 5P P P P F [PPPPPPPF] F P F P F P P PP P P";
+    let red = |more: &str| Story::new().on("main", "", &format!("{nights} {more}")).verdict();
+    let now = red("[FFF] F");
+    assert_eq!(now.status, VerdictStatus::Flaky, "{now:?}");
+    assert_eq!(now.figures.failure_streak, 4);
+    let later = red("[FFF] F 8F");
+    assert_eq!(later.status, VerdictStatus::Broken, "{later:?}");
 }
 
 #[test]
