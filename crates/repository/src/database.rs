@@ -15,7 +15,7 @@ use crate::{
         pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
         replica::Replicas,
     },
-    read::history_cache::HistoryCache,
+    read::{history_cache::HistoryCache, text_counts::TextCountsCache},
 };
 
 /// A store of results in Postgres, shared by any number of threads.
@@ -24,6 +24,7 @@ pub struct Database {
     pub(crate) connection_string: ConnectionString,
     ids: Mutex<ContextV7>,
     pub(crate) histories: HistoryCache,
+    pub(crate) text_counts: TextCountsCache,
     pub(crate) replicas: Option<Replicas>,
     pub(crate) options: PoolOptions,
     /// Is called while an import waits.
@@ -52,6 +53,7 @@ impl Database {
             connection_string,
             ids: Mutex::new(ContextV7::new()),
             histories: HistoryCache::default(),
+            text_counts: TextCountsCache::default(),
             replicas: None,
             options,
             waiting: None,

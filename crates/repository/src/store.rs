@@ -40,8 +40,12 @@ use crate::{
     admin::{key, migrate, project},
     db::pool::WorkError,
     read::{
-        attempt, branch, failed_run, history, history_cache::HistoryCache, observation, run_detail, run_list,
-        signature, signature_counts, signature_detail, signature_list, test, verdict,
+        attempt, branch, failed_run, history,
+        history_cache::{HistoryCache, Observed},
+        observation, run_detail, run_list, signature, signature_counts, signature_detail, signature_list,
+        test,
+        text_counts::{self, TextCountsCache},
+        verdict,
     },
     record,
 };
@@ -195,7 +199,9 @@ impl Store for Database {
         self.in_snapshot("reading a snapshot", |connection| {
             let mut state = OneState {
                 connection,
-                cache: &self.histories,
+                histories: &self.histories,
+                text_counts: &self.text_counts,
+                observed: None,
                 project,
             };
             work(&mut state).map_err(WorkError::of_read)
@@ -206,7 +212,10 @@ impl Store for Database {
 /// The state of a project that a transaction sees.
 struct OneState<'a> {
     connection: &'a mut PgConnection,
-    cache: &'a HistoryCache,
+    histories: &'a HistoryCache,
+    text_counts: &'a TextCountsCache,
+    /// The state of the project's history, once it was read.
+    observed: Option<Observed>,
     project: &'a Project,
 }
 
@@ -214,8 +223,11 @@ impl Snapshot for OneState<'_> {
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
         let from = from.max(self.project.visible_from);
         let to = to.min(self.project.visible_to);
-        observation::cached_or_read(self.connection, self.cache, self.project.id.0, from, to)
-            .map_err(|error| error.during("reading observations"))
+        let (observed, history) =
+            observation::cached_or_read(self.connection, self.histories, self.project.id.0, from, to)
+                .map_err(|error| error.during("reading observations"))?;
+        self.observed = observed;
+        Ok(history)
     }
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
@@ -245,8 +257,24 @@ impl Snapshot for OneState<'_> {
     ) -> Result<WindowErrors, StoreError> {
         let from = from.max(self.project.visible_from);
         let to = to.min(self.project.visible_to);
-        failed_run::window_errors(self.connection, self.project, run_number, tests, (from, to))
-            .map_err(|error| error.during("reading the errors of a window"))
+        let mut read = || {
+            let counts = match self.observed {
+                Some(state) => {
+                    let cache = self.text_counts;
+                    cache.cached_or_read(self.connection, self.project, state, (from, to))?
+                }
+                None => text_counts::read(self.connection, self.project, (from, to))?,
+            };
+            failed_run::window_errors(
+                self.connection,
+                self.project,
+                run_number,
+                tests,
+                (from, to),
+                &counts,
+            )
+        };
+        read().map_err(|error| error.during("reading the errors of a window"))
     }
 
     fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError> {

@@ -173,7 +173,7 @@ impl Due {
             let batch = database.in_transaction("pruning runs", |connection| {
                 let batch = delete_batch(connection, self, now)?;
                 if batch.runs > 0 {
-                    observation::pruned(connection, self.project, database.new_id(now))?;
+                    observation::changed_beside_verdicts(connection, self.project, database.new_id(now))?;
                 }
                 Ok::<_, WorkError<StoreError>>(batch)
             })?;
@@ -332,7 +332,7 @@ fn delete_orphans(connection: &mut PgConnection, due: &Due, observed: Uuid) -> R
                 .filter(verdict::test.eq_any(gone))
                 .execute(connection)?;
             // An import that has judged and not yet stored its verdicts must not store one of these again.
-            observation::pruned(connection, project, observed)?;
+            observation::changed_beside_verdicts(connection, project, observed)?;
         }
     }
     crate::read::signature::delete_orphans(connection, project)?;

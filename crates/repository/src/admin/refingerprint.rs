@@ -22,8 +22,13 @@ use crate::{
         pool::Read,
         schema::{attempt, project, run, signature, signature_alias},
     },
-    read::attempt::errors,
+    read::{attempt::errors, observation},
 };
+
+diesel::define_sql_function! {
+    /// An id that was never used before.
+    fn gen_random_uuid() -> SqlUuid;
+}
 
 /// How many runs are processed together, which bounds the memory.
 const BATCH: usize = 100;
@@ -55,7 +60,11 @@ pub(crate) fn refingerprint(
         let failed = failed_attempts(connection, id.0, &batch)?;
         grouping.group(failed)?.store(connection, id.0)?;
     }
-    grouping.store(connection).map(Some).map_err(Into::into)
+    let refingerprinted = grouping.store(connection)?;
+    // Servers count the tests of each signature again.
+    let observed = diesel::select(gen_random_uuid()).get_result(connection)?;
+    observation::changed_beside_verdicts(connection, id.0, observed)?;
+    Ok(Some(refingerprinted))
 }
 
 /// The columns of a failed attempt that grouping needs.

@@ -9,10 +9,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
-    dsl::count as count_of, expression_methods::AggregateExpressionMethods as _,
-};
+use diesel::{ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
 
 use crate::db::{
     column::{At, corrupt, count, int, status},
@@ -56,13 +53,14 @@ pub(crate) fn final_statuses(
         .collect::<Result<_, StoreError>>()?)
 }
 
-/// The error signatures of a window for these tests, which failed in a run.
+/// The error signatures of a window for these tests, which failed in a run. `counts` are those of the window.
 pub(crate) fn window_errors(
     connection: &mut PgConnection,
     project: &Project,
     failed_run: i32,
     tests: &[TestOrdinal],
     (from, to): (Timestamp, Timestamp),
+    counts: &[(u32, u32)],
 ) -> Read<WindowErrors> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
     let rows: Vec<(i32, i32, i32, Option<i32>)> = attempt::table
@@ -95,30 +93,9 @@ pub(crate) fn window_errors(
         .map(|((test, run_number), text)| Ok((run_number, count(test)?, text)));
     Ok(WindowErrors {
         failures: failures.collect::<Result<_, StoreError>>()?,
-        tests: tests_by_text(connection, project, (from, to))?,
+        tests: counts.to_vec(),
         names: names(connection, project, &shown)?,
     })
-}
-
-/// How many tests showed each text of a window.
-fn tests_by_text(
-    connection: &mut PgConnection,
-    project: &Project,
-    (from, to): (Timestamp, Timestamp),
-) -> Read<Vec<(u32, u32)>> {
-    let rows: Vec<(Option<i32>, i64)> = attempt::table
-        .filter(
-            attempt::project_id
-                .eq(project.id.0)
-                .and(attempt::started_at.between(At(from), At(to))),
-        )
-        .filter(attempt::signature.is_not_null())
-        .group_by(attempt::signature)
-        .select((attempt::signature, count_of(attempt::test).aggregate_distinct()))
-        .load(connection)?;
-    let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
-    let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
-    Ok(counts.collect::<Result<_, StoreError>>()?)
 }
 
 /// The numbers of the signatures with these fingerprints.

@@ -35,8 +35,7 @@ struct CachedHistory {
 }
 
 impl HistoryCache {
-    /// The cached history of a project, if it has this state and stable branch. Contains exactly the runs that
-    /// started within `from..=to`.
+    /// The runs of a project that started within `from..=to`, if its cached history has this state and stable branch.
     pub(crate) fn get(
         &self,
         project: Uuid,
@@ -49,20 +48,42 @@ impl HistoryCache {
             from: since,
             history,
         } = self.0.get(&project)?;
-        let start = |run: &RunObservations| run.run.started_at;
-        let holds = of == state
-            && *history.stable_branch == *stable_branch
-            && since <= from
-            && history.runs.first().is_none_or(|first| start(first) >= from)
-            && history.runs.last().is_none_or(|last| start(last) <= to);
-        holds.then_some(history)
+        if of != state || *history.stable_branch != *stable_branch || since > from {
+            return None;
+        }
+        Some(within(&history, (from, to)))
     }
 
-    /// Caches all runs that started from a time on, oldest first.
-    pub(crate) fn insert(&self, project: Uuid, state: Observed, from: Timestamp, history: &Arc<History>) {
-        let history = Arc::clone(history);
+    /// Caches all runs that started from a time on, oldest first, and returns those within `from..=to`.
+    pub(crate) fn insert(
+        &self,
+        project: Uuid,
+        state: Observed,
+        (from, to): (Timestamp, Timestamp),
+        history: History,
+    ) -> Arc<History> {
+        let history = Arc::new(history);
+        let asked = within(&history, (from, to));
         self.0.insert(project, CachedHistory { state, from, history });
+        asked
     }
+}
+
+/// The runs of a history that started within `from..=to`.
+fn within(history: &Arc<History>, (from, to): (Timestamp, Timestamp)) -> Arc<History> {
+    let start = |run: &RunObservations| run.run.started_at;
+    let first = history.runs.partition_point(|run| start(run) < from);
+    let end = history.runs.partition_point(|run| start(run) <= to);
+    let runs = history.runs.get(first..end).unwrap_or_default();
+    if runs.len() == history.runs.len() {
+        return Arc::clone(history);
+    }
+    // A copy takes a tenth of the time of reading and decoding the packs.
+    Arc::new(History {
+        stable_branch: Arc::clone(&history.stable_branch),
+        tests: history.tests,
+        runs: runs.to_vec(),
+    })
 }
 
 impl Default for HistoryCache {

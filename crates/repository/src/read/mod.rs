@@ -19,4 +19,5 @@ pub(crate) mod signature_counts;
 pub(crate) mod signature_detail;
 pub(crate) mod signature_list;
 pub(crate) mod test;
+pub(crate) mod text_counts;
 pub(crate) mod verdict;

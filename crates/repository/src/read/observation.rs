@@ -61,47 +61,35 @@ pub(crate) fn load(
 ) -> Read<History> {
     let state = State::find(connection, project)?.ok_or(QueryError::NotFound)?;
     let mut history = state.history(connection, project, from)?;
-    until(&mut history, to);
+    history.runs.retain(|observed| observed.run.started_at <= to);
     Ok(history)
 }
 
-/// The same, read only if the cached history has another state.
+/// The same with its state, read only if the cached history has another state. A project that was deleted has no state.
 pub(crate) fn cached_or_read(
     connection: &mut PgConnection,
     cache: &HistoryCache,
     project: Uuid,
     from: Timestamp,
     to: Timestamp,
-) -> Read<Arc<History>> {
+) -> Read<(Option<Observed>, Arc<History>)> {
     let Some(state) = State::find(connection, project)? else {
         // The project was deleted after the caller's look-up.
-        return Ok(Arc::new(History {
+        let nothing = History {
             stable_branch: Arc::from(""),
             tests: 0,
             runs: Vec::new(),
-        }));
+        };
+        return Ok((None, Arc::new(nothing)));
     };
-    if let Some(history) = cache.get(project, state.observed, &state.stable_branch, (from, to)) {
-        return Ok(history);
-    }
-    let mut history = state.history(connection, project, from)?;
-    let is_all = until(&mut history, to);
-    let history = Arc::new(history);
-    // A run of a time to come begins to count without any change of the state.
-    if is_all {
-        cache.insert(project, state.observed, from, &history);
-    }
-    Ok(history)
-}
-
-/// Leaves out the runs that started after a time; whether there were none.
-fn until(history: &mut History, to: Timestamp) -> bool {
-    let before = history
-        .runs
-        .partition_point(|observed| observed.run.started_at <= to);
-    let is_all = before == history.runs.len();
-    history.runs.truncate(before);
-    is_all
+    let history = match cache.get(project, state.observed, &state.stable_branch, (from, to)) {
+        Some(history) => history,
+        None => {
+            let history = state.history(connection, project, from)?;
+            cache.insert(project, state.observed, (from, to), history)
+        }
+    };
+    Ok((Some(state.observed), history))
 }
 
 /// Marks a project's history as another one; `observed` is an id that was never used for it before.
@@ -114,9 +102,13 @@ pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uu
         .execute(connection)
 }
 
-/// The same after runs past their retention were deleted. No verdict depends on them, so verdicts that were up to date still
-/// are.
-pub(crate) fn pruned(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
+/// The same after a change that no verdict depends on, so that verdicts that were up to date still are: runs past their
+/// retention were deleted, or errors were grouped again.
+pub(crate) fn changed_beside_verdicts(
+    connection: &mut PgConnection,
+    project: Uuid,
+    observed: Uuid,
+) -> QueryResult<usize> {
     let judged = diesel::update(projects::table.find(project))
         .filter(projects::judged.eq(projects::observed.nullable()))
         .set((projects::observed.eq(observed), projects::judged.eq(observed)))

@@ -230,6 +230,7 @@ fn exercise(world: &World) {
     let asked = [result_key(0, run.number, run.started_at)];
     world.final_results(&asked).unwrap();
     in_snapshot(store, project, |snapshot| {
+        snapshot.observations(NOW.plus_days(-14), NOW)?;
         let failed = snapshot.failed_run(imported.run_id)?.unwrap();
         snapshot.final_statuses(&failed, &[0])?;
         snapshot.window_errors(failed.run_number, &[0], NOW.plus_days(-14), NOW)?;

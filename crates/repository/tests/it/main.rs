@@ -37,5 +37,6 @@ mod shards;
 mod signatures;
 mod snapshot;
 mod tests;
+mod text_counts;
 mod turns;
 mod verdicts;

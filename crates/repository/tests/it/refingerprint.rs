@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Groups by the first word, where the fixture's recordings group by the whole text.
-struct FirstWord;
+pub(crate) struct FirstWord;
 
 impl Classifier for FirstWord {
     fn classify(&self, errors: &[ErrorDetail]) -> Option<ErrorClass> {

@@ -1,0 +1,111 @@
+//! Cache of the number of tests that showed each error signature of a period.
+//!
+//! Counting reads every failed attempt of the period, so it takes longer than the rest of the answer about a failed run.
+//! The count is repeated only if the state of the project changed, or the first or the last run of the period.
+
+use std::sync::Arc;
+
+use assay_domain::{project::Project, store::StoreError, timestamp::Timestamp};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, QueryResult,
+    RunQueryDsl as _,
+    dsl::{count as count_of, max, min},
+    expression_methods::AggregateExpressionMethods as _,
+};
+use quick_cache::{Weighter, sync::Cache};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, count},
+        pool::Read,
+        schema::{attempt, run},
+    },
+    read::history_cache::Observed,
+};
+
+/// Most memory of cached counts, in bytes. A project with 400 signatures needs three thousand.
+const BYTES: u64 = 8 << 20;
+/// About how many they are.
+const USUAL: usize = 256;
+
+/// The numbers of tests, with the signatures' numbers.
+pub(crate) type TextCounts = Arc<[(u32, u32)]>;
+
+/// The starts of the first and the last run of a period; none without runs.
+type Span = (Option<At>, Option<At>);
+
+/// The counts that were asked for most recently, by project and period.
+pub(crate) struct TextCountsCache(Cache<(Uuid, Span), (Observed, TextCounts), InBytes>);
+
+impl TextCountsCache {
+    /// How many tests showed each error signature in the runs that started within `from..=to`. `state` is the state that the
+    /// connection's transaction sees.
+    pub(crate) fn cached_or_read(
+        &self,
+        connection: &mut PgConnection,
+        project: &Project,
+        state: Observed,
+        period: (Timestamp, Timestamp),
+    ) -> Read<TextCounts> {
+        let span = span(connection, project, period)?;
+        let key = (project.id.0, span);
+        if let Some((of, counts)) = self.0.get(&key)
+            && of == state
+        {
+            return Ok(counts);
+        }
+        let counts = read(connection, project, period)?;
+        self.0.insert(key, (state, Arc::clone(&counts)));
+        Ok(counts)
+    }
+}
+
+fn span(
+    connection: &mut PgConnection,
+    project: &Project,
+    (from, to): (Timestamp, Timestamp),
+) -> QueryResult<Span> {
+    run::table
+        .filter(run::project_id.eq(project.id.0))
+        .filter(run::started_at.between(At(from), At(to)))
+        .select((min(run::started_at), max(run::started_at)))
+        .first(connection)
+}
+
+/// The same without the cache.
+pub(crate) fn read(
+    connection: &mut PgConnection,
+    project: &Project,
+    (from, to): (Timestamp, Timestamp),
+) -> Read<TextCounts> {
+    let rows: Vec<(Option<i32>, i64)> = attempt::table
+        .filter(
+            attempt::project_id
+                .eq(project.id.0)
+                .and(attempt::started_at.between(At(from), At(to))),
+        )
+        .filter(attempt::signature.is_not_null())
+        .group_by(attempt::signature)
+        .select((attempt::signature, count_of(attempt::test).aggregate_distinct()))
+        .load(connection)?;
+    let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
+    let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
+    Ok(counts.collect::<Result<_, StoreError>>()?)
+}
+
+impl Default for TextCountsCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(USUAL, BYTES, InBytes))
+    }
+}
+
+#[derive(Clone)]
+struct InBytes;
+
+impl Weighter<(Uuid, Span), (Observed, TextCounts)> for InBytes {
+    fn weight(&self, key: &(Uuid, Span), cached: &(Observed, TextCounts)) -> u64 {
+        let bytes = size_of_val(key) + size_of_val(cached) + size_of_val(&*cached.1);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}

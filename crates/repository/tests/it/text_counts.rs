@@ -1,0 +1,99 @@
+//! The cached numbers of tests that showed each error signature always reflect the database.
+
+use assay_domain::{
+    plan::Plan,
+    store::{Administration as _, Recorder as _, in_snapshot},
+    timestamp::Timestamp,
+};
+use assay_repository::Database;
+
+use crate::{fixture::*, refingerprint::FirstWord, signatures::said};
+
+/// The numbers of tests of the two weeks before a time, by signature.
+fn counts(store: &Database, world: &World, now: Timestamp) -> Vec<(u32, u32)> {
+    let project = world.project.clone().seen(Plan::Standard, now);
+    let from = now.plus_days(-14);
+    let read = in_snapshot(store, &project, |snapshot| {
+        snapshot.observations(from, now)?;
+        Ok(snapshot.window_errors(1, &[], from, now)?.tests)
+    });
+    let mut counts = read.unwrap();
+    counts.sort_unstable();
+    counts
+}
+
+/// The numbers as a store with an empty cache counts them.
+fn without_cache(world: &World, now: Timestamp) -> Vec<(u32, u32)> {
+    counts(&world.database.connect(), world, now)
+}
+
+#[test]
+fn they_are_counted_once_until_something_changes() {
+    let world = World::on(Plan::Standard);
+    let elsewhere = world.database.connect();
+    let one = said(report("a"), "x", None, &["boom early", "boom late", "bang"]);
+    world.import(&said(one, "y", None, &["boom late"]));
+    let mut tests: Vec<u32> = without_cache(&world, NOW)
+        .into_iter()
+        .map(|(_, tests)| tests)
+        .collect();
+    tests.sort_unstable();
+    assert_eq!(tests, [1, 1, 2]);
+    let changes: [(&str, &dyn Fn()); 5] = [
+        ("an import by another process", &|| {
+            let recording = said(report("b").at(70 * DAY), "z", None, &["boom late"]);
+            let imported = elsewhere.record(world.project.id, &recording, &Counting, NOW);
+            imported.unwrap();
+        }),
+        ("an import", &|| {
+            world.import(&said(report("c"), "z", None, &["bang"]));
+        }),
+        ("other content in its place", &|| {
+            world.import(&said(report("c").content(1), "z", None, &["boom late"]));
+        }),
+        ("another grouping", &|| {
+            let done = elsewhere.refingerprint(world.project.id, &FirstWord);
+            assert!(done.unwrap().unwrap().changed > 0);
+        }),
+        ("pruning", &|| assert_eq!(world.prune(false)[0].runs, 1)),
+    ];
+    for (what, change) in changes {
+        let before = without_cache(&world, NOW);
+        assert_eq!(counts(&world.store, &world, NOW), before, "{what}");
+        // A change behind the program's back shows whether it counts.
+        let hidden = |tests: &str| format!("UPDATE attempt SET test = {tests} WHERE retry = 0");
+        world.database.execute(&hidden("test + 100"));
+        assert_eq!(
+            counts(&world.store, &world, NOW),
+            before,
+            "counted again before {what}"
+        );
+        world.database.execute(&hidden("test - 100"));
+        change();
+        assert_eq!(
+            counts(&world.store, &world, NOW),
+            without_cache(&world, NOW),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_period_with_other_runs_is_counted_apart() {
+    let world = World::on(Plan::Standard);
+    world.import(&said(report("old").at(13 * DAY), "x", None, &["boom"]));
+    world.import(&said(report("new").at(DAY), "y", None, &["boom"]));
+    world.import(&said(report("to come").at(-HOUR), "z", None, &["boom"]));
+    for (later, tests) in [
+        (0, 2),
+        (2 * HOUR, 3),
+        (2 * DAY, 2),
+        (HOUR, 3),
+        (-2 * DAY, 1),
+        (0, 2),
+    ] {
+        let now = NOW.plus_ms(later);
+        assert_eq!(counts(&world.store, &world, now), [(0, tests)], "{later}");
+        assert_eq!(without_cache(&world, now), [(0, tests)], "{later}");
+    }
+}
