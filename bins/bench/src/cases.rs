@@ -1,24 +1,28 @@
-//! The measured requests, one per route. Their parameters are read through the API.
+//! The measured requests, at least one per route and tool. Their parameters are read through the API.
 
 use anyhow::{Context as _, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{client::Client, dataset::Dataset, generate::Role};
+use crate::{
+    client::{Client, Request},
+    dataset::Dataset,
+    generate::Role,
+};
 
 /// A request with its name in the tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) path: String,
+    pub(crate) request: Request,
 }
 
 /// The requests over this data set.
 pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>> {
     let large = data.large()?;
     let base = format!("/api/v1/projects/{}", large.id);
-    let json = |path: &str| -> anyhow::Result<Value> {
-        let answer = client.once(path)?;
+    let read = |path: &str| -> anyhow::Result<Value> {
+        let answer = client.once(&Request::Get(path.to_owned()))?;
         ensure!(answer.status == 200, "GET {path} answered {}", answer.status);
         serde_json::from_slice(&answer.body).with_context(|| format!("reading {path}"))
     };
@@ -30,7 +34,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
             .with_context(|| format!("the data set has no {what}"))
     };
     // The newest whole run.
-    let runs = json(&format!("{base}/runs?perPage=50"))?;
+    let runs = read(&format!("{base}/runs?perPage=50"))?;
     let all = runs
         .get("runs")
         .and_then(Value::as_array)
@@ -41,14 +45,11 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
     let whole = all
         .iter()
         .find(|run| total(run) == most && run.get("shards").is_none_or(Value::is_null));
-    let run = text(
-        whole.or_else(|| all.first()).unwrap_or(&Value::Null),
-        "/id",
-        "run",
-    )?;
+    let id = |run: Option<&Value>| text(run.or_else(|| all.first()).unwrap_or(&Value::Null), "/id", "run");
+    let (run, older) = (id(whole)?, id(all.last())?);
     // A test that fails sometimes; in a tiny data set any test.
-    let flaky = json(&format!("{base}/flaky"))?;
-    let detail = json(&format!("{base}/runs/{run}"))?;
+    let flaky = read(&format!("{base}/flaky"))?;
+    let detail = read(&format!("{base}/runs/{run}"))?;
     let named = |value: &Value| {
         Some((
             text(value, "/tests/0/testName", "").ok()?,
@@ -58,7 +59,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
     let (test, file) = named(&flaky)
         .or_else(|| named(&detail))
         .context("the data set has no test")?;
-    let signatures = json(&format!("{base}/errors?days=90"))?;
+    let signatures = read(&format!("{base}/errors?days=90"))?;
     let signature = signatures
         .pointer("/errors/0/fingerprint")
         .and_then(Value::as_str);
@@ -78,6 +79,11 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ),
         ("runs list", format!("{base}/runs")),
         ("run detail", format!("{base}/runs/{run}")),
+        ("failures of a run", format!("{base}/runs/{run}/failures")),
+        (
+            "failures of an older run",
+            format!("{base}/runs/{older}/failures"),
+        ),
         ("test history, 30 days", history.clone()),
         ("test history, 90 days", format!("{history}&days=90")),
         ("flaky list, some tests failing", format!("{base}/flaky")),
@@ -90,8 +96,39 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
     if let Some(fingerprint) = signature {
         cases.push(("error signature", format!("{base}/errors/{fingerprint}")));
     }
-    let case = |(name, path)| Case { name, path };
-    Ok(cases.into_iter().map(case).collect())
+    let routes = cases.into_iter().map(|(name, path)| Case {
+        name,
+        request: Request::Get(path),
+    });
+    // A test that failed in the run.
+    let failures = read(&format!("{base}/runs/{run}/failures"))?;
+    let failed = failures
+        .pointer("/failures/0/testName")
+        .and_then(Value::as_str)
+        .unwrap_or(&test);
+    let local = json!([{"test": failed, "message": "expected 3, got 4"}]);
+    let tools = [
+        ("explain_failures of a run", json!({"run": run})),
+        ("explain_failures of an older run", json!({"run": older})),
+        ("explain_failures of a local run", json!({"failures": local})),
+        ("explain_test", json!({"test": test})),
+        ("show_failure", json!({"run": run, "test": failed})),
+        ("list_flaky", json!({})),
+        ("list_errors", json!({})),
+        ("list_runs", json!({})),
+    ];
+    let tool = |(name, mut arguments): (&'static str, Value)| {
+        if let Some(arguments) = arguments.as_object_mut() {
+            arguments.insert("project".to_owned(), json!(large.id));
+        }
+        let params = json!({"name": name.split(' ').next(), "arguments": arguments});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let request = Request::Tool(message.to_string());
+        let answer = String::from_utf8(client.once(&request)?.body)?;
+        ensure!(answer.contains("\"isError\":false"), "{name} answered {answer}");
+        Ok(Case { name, request })
+    };
+    routes.map(Ok).chain(tools.into_iter().map(tool)).collect()
 }
 
 /// A text as part of a path or a query.

@@ -43,8 +43,12 @@ pub(crate) enum Command {
         #[arg(long)]
         replace: bool,
     },
-    /// Measure every route
-    Load,
+    /// Measure every route and every tool for agents
+    Load {
+        /// Only those whose name in the table contains this
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
     /// Measure imports into the full database; adds some runs to it
     Import {
         /// Number of runs of each kind

@@ -19,8 +19,19 @@ const REJECTED: Duration = Duration::from_millis(100);
 /// A client of one server, with a key if it has one.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    base: String,
+    address: SocketAddr,
+    /// The listener of the tools for agents.
+    agents: SocketAddr,
     key: String,
+}
+
+/// A request to the server.
+#[derive(Debug, Clone)]
+pub(crate) enum Request {
+    /// Of a path of the read API.
+    Get(String),
+    /// Of a tool for agents; the message.
+    Tool(String),
 }
 
 /// An answer.
@@ -56,25 +67,31 @@ impl Measured {
 }
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr, key: &str) -> Self {
+    pub(crate) fn new(address: SocketAddr, agents: SocketAddr, key: &str) -> Self {
         Self {
-            base: format!("http://{address}"),
+            address,
+            agents,
             key: key.to_owned(),
         }
     }
 
     /// One answer, on a separate connection.
-    pub(crate) fn once(&self, path: &str) -> anyhow::Result<Answer> {
-        self.ask(&agent(), path)
+    pub(crate) fn once(&self, request: &Request) -> anyhow::Result<Answer> {
+        self.send(&agent(), request)
     }
 
     /// Keeps this number of connections busy for a time, after a warm-up of a fifth of that time.
-    pub(crate) fn load(&self, path: &str, connections: u32, time: Duration) -> anyhow::Result<Measured> {
-        let first = self.once(path)?;
+    pub(crate) fn load(
+        &self,
+        request: &Request,
+        connections: u32,
+        time: Duration,
+    ) -> anyhow::Result<Measured> {
+        let first = self.once(request)?;
         let begin = Instant::now() + time / 5;
         let driven = thread::scope(|scope| {
             let threads: Vec<_> = (0..connections)
-                .map(|_| scope.spawn(|| self.drive(path, first.status, begin, begin + time)))
+                .map(|_| scope.spawn(|| self.drive(request, first.status, begin, begin + time)))
                 .collect();
             let joined = threads.into_iter().map(|thread| {
                 let driven = thread.join();
@@ -98,7 +115,7 @@ impl Client {
     }
 
     /// Repeats a request. Requests that begin after the warm-up count. At least one request counts.
-    fn drive(&self, path: &str, status: u16, begin: Instant, end: Instant) -> anyhow::Result<Driven> {
+    fn drive(&self, request: &Request, status: u16, begin: Instant, end: Instant) -> anyhow::Result<Driven> {
         let agent = agent();
         let mut driven = Driven {
             latencies: Vec::new(),
@@ -110,7 +127,7 @@ impl Client {
             if started >= end && !driven.latencies.is_empty() {
                 return Ok(driven);
             }
-            let answer = self.ask(&agent, path)?;
+            let answer = self.send(&agent, request)?;
             if answer.status != status {
                 driven.rejected += u64::from(started >= begin);
                 ensure!(started < end + PATIENCE, "all requests are rejected");
@@ -123,11 +140,22 @@ impl Client {
         }
     }
 
-    fn ask(&self, agent: &Agent, path: &str) -> anyhow::Result<Answer> {
-        let request = agent
-            .get(format!("{}{path}", self.base))
-            .header("Authorization", format!("Bearer {}", self.key));
-        let mut answer = request.call().with_context(|| format!("GET {path}"))?;
+    fn send(&self, agent: &Agent, request: &Request) -> anyhow::Result<Answer> {
+        let authorization = format!("Bearer {}", self.key);
+        let answer = match request {
+            Request::Get(path) => agent
+                .get(format!("http://{}{path}", self.address))
+                .header("Authorization", authorization)
+                .call(),
+            Request::Tool(message) => agent
+                .post(format!("http://{}/mcp", self.agents))
+                .header("Authorization", authorization)
+                .header("Accept", "application/json, text/event-stream")
+                .header("MCP-Protocol-Version", "2025-11-25")
+                .content_type("application/json")
+                .send(message),
+        };
+        let mut answer = answer.with_context(|| format!("{request:?}"))?;
         Ok(Answer {
             status: answer.status().as_u16(),
             body: answer.body_mut().with_config().limit(1 << 30).read_to_vec()?,

@@ -1,4 +1,4 @@
-//! `load`: every route over HTTP, with one connection and with many.
+//! `load`: every route and tool over HTTP, with one connection and with many.
 
 use std::time::Duration;
 
@@ -24,19 +24,20 @@ pub(crate) struct Timed {
     pub(crate) crowd: Measured,
 }
 
-/// Measures every route.
-pub(crate) fn load(opened: &Opened, options: &Options) -> anyhow::Result<Table> {
+/// Measures the routes and tools whose name contains `only`.
+pub(crate) fn load(opened: &Opened, options: &Options, only: &str) -> anyhow::Result<Table> {
     let binary = program::server(options.server.as_deref())?;
     let server = Program::server(&binary, opened, &opened.running.url())?;
-    let cases = cases::cases(&server.client, &opened.data)?;
+    let mut cases = cases::cases(&server.client, &opened.data)?;
+    cases.retain(|case| case.name.contains(only));
     let timed = timed(&server, &cases, options.time())?;
     drop(server);
     step("the statements of each route");
     let statements = statements::of_requests(opened, &binary, &cases)?;
     let mut table = Table::new(
-        "Every route, warm",
+        "Every route and tool, warm",
         &[
-            "Route",
+            "Request",
             "statements",
             "bytes",
             "1 conn.: req/s",
@@ -76,9 +77,9 @@ pub(crate) fn load(opened: &Opened, options: &Options) -> anyhow::Result<Table> 
 pub(crate) fn timed(server: &Program, cases: &[Case], time: Duration) -> anyhow::Result<Vec<Timed>> {
     let timed = cases.iter().map(|case| {
         step(&format!("{}: 1 and {MANY} connections", case.name));
-        let alone = server.client.load(&case.path, 1, time)?;
+        let alone = server.client.load(&case.request, 1, time)?;
         anyhow::ensure!(alone.status == 200, "{} answered {}", case.name, alone.status);
-        let crowd = server.client.load(&case.path, MANY, time)?;
+        let crowd = server.client.load(&case.request, MANY, time)?;
         Ok(Timed {
             case: case.clone(),
             alone,

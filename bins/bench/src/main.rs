@@ -52,9 +52,9 @@ fn step(what: &str) {
 fn run(options: &Options, command: Command) -> anyhow::Result<()> {
     match command {
         Command::Generate { shape, replace } => generate(options, &shape, replace),
-        Command::Load => {
+        Command::Load { only } => {
             let opened = open(options)?;
-            publish(&opened, &load::load(&opened, options)?)
+            publish(&opened, &load::load(&opened, options, &only)?)
         }
         Command::Import { times } => {
             let opened = open(options)?;
@@ -63,7 +63,7 @@ fn run(options: &Options, command: Command) -> anyhow::Result<()> {
         Command::Growth { shape, sizes } => growth(options, &shape, &sizes),
         Command::All { shape, growth: grow } => {
             generate(options, &shape, false)?;
-            run(options, Command::Load)?;
+            run(options, Command::Load { only: String::new() })?;
             run(options, Command::Import { times: 15 })?;
             if grow {
                 let part = |share: f64| Size(options.size.0 * share);

@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{client::Client, dataset::Opened};
+use crate::{
+    client::{Client, Request},
+    dataset::Opened,
+};
 
 /// Time limit for the server's first answer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -26,26 +29,27 @@ pub(crate) struct Program {
 impl Program {
     /// The real server over this database, without a rate limit.
     pub(crate) fn server(server: &Path, opened: &Opened, url: &str) -> anyhow::Result<Self> {
-        let (listen, admin) = (free_address()?, free_address()?);
+        let (listen, admin, front) = (free_address()?, free_address()?, free_address()?);
         let mut command = Command::new(server);
         command
             .env("ASSAY_DATABASE_URL", url)
             .env("ASSAY_LISTEN", listen.to_string())
             .env("ASSAY_ADMIN_LISTEN", admin.to_string())
+            .env("ASSAY_FRONT_LISTEN", front.to_string())
             .env("ASSAY_RATE_LIMIT", "0")
             .env("RUST_LOG", "warn");
         let mut program = Self {
             child: spawn(command, &opened.dir, "assay-server.log")?,
-            client: Client::new(listen, &opened.data.key),
+            client: Client::new(listen, front, &opened.data.key),
         };
         program.until_ready(admin)?;
         Ok(program)
     }
 
     fn until_ready(&mut self, admin: SocketAddr) -> anyhow::Result<()> {
-        let probe = Client::new(admin, "");
+        let (probe, ready) = (Client::new(admin, admin, ""), Request::Get("/readyz".to_owned()));
         let deadline = Instant::now() + READY_WITHIN;
-        while !probe.once("/readyz").is_ok_and(|answer| answer.status == 200) {
+        while !probe.once(&ready).is_ok_and(|answer| answer.status == 200) {
             if let Some(ended) = self.child.try_wait()? {
                 bail!("the server ended at once with {ended}; its log lies in the data folder");
             }

@@ -18,10 +18,10 @@ pub(crate) fn of_requests(opened: &Opened, server: &Path, cases: &[Case]) -> any
     let count = |case: &Case| {
         // The first request prepares statements and records the key's use. With cold caches it takes longer than a key
         // is cached, so the next request looks up the key again.
-        program.client.once(&case.path)?;
-        program.client.once(&case.path)?;
+        program.client.once(&case.request)?;
+        program.client.once(&case.request)?;
         let before = opened.running.log_length()?;
-        program.client.once(&case.path)?;
+        program.client.once(&case.request)?;
         let statements = count(&opened.running.log_since(before)?);
         ensure!(statements > 0, "Postgres logged no statement");
         Ok(statements)

@@ -72,6 +72,9 @@ fn a_tiny_data_set_is_made_and_measured() {
         "test status",
         "runs list",
         "run detail",
+        "failures of a run",
+        "explain_failures of a run",
+        "show_failure",
         "flaky list, every test failing",
     ] {
         let route = &routes[name];
