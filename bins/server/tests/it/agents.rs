@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 const HANDSHAKE: &str = "2025-11-25";
 
 /// A served project and the address of the endpoint.
-struct Agents {
-    world: Served,
+pub(crate) struct Agents {
+    pub(crate) world: Served,
     endpoint: String,
 }
 
 impl Agents {
     /// With an empty project.
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self::with(&[])
     }
 
@@ -89,7 +89,7 @@ impl Agents {
     }
 
     /// Whether a tool failed, and its text.
-    fn call(&self, tool: &str, arguments: Value) -> (bool, String) {
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> (bool, String) {
         let result = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
         let text = text(&result["content"][0]["text"]);
         let failed = result["isError"] == true;
@@ -100,7 +100,7 @@ impl Agents {
     }
 
     /// The answer of a tool.
-    fn answer(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn answer(&self, tool: &str, arguments: Value) -> Value {
         let (failed, text) = self.call(tool, arguments);
         assert!(!failed, "{text}");
         serde_json::from_str(&text).unwrap()

@@ -10,6 +10,7 @@
     reason = "the helpers of tests end by panics, as tests do, and tests may read the clock"
 )]
 
+mod agent_filters;
 mod agents;
 mod backup;
 mod caching;

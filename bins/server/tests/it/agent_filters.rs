@@ -1,0 +1,192 @@
+//! The filters of the tools for coding agents: each answer has what the filter keeps, and says what the read API says.
+
+use assay_testkit::text;
+use serde_json::{Value, json};
+
+use crate::agents::Agents;
+
+const DAY: i64 = 24 * 60;
+
+/// A case of a report: its file, its name, its seconds, and the message of its failure.
+type Case<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
+
+const ASSERTION: &str = "expected 3, got 4";
+const TIMEOUT: &str = "TimeoutError: locator.click: Timeout 5000ms exceeded.";
+const NETWORK: &str = "Error: connect ECONNREFUSED 10.0.0.1:5432";
+
+fn import(agents: &Agents, minutes: i64, branch: &str, flags: &[&str], cases: &[Case<'_>]) {
+    let case = |(file, name, seconds, failure): &Case<'_>| {
+        let failure =
+            failure.map(|message| format!("<failure message=\"{message}\">at {file}:3:1</failure>"));
+        let failure = failure.unwrap_or_default();
+        format!(
+            "<testcase classname=\"shop\" name=\"{name}\" file=\"{file}\" time=\"{seconds}\">{failure}</testcase>"
+        )
+    };
+    let cases: String = cases.iter().map(case).collect();
+    let report = format!("<testsuite name=\"s\">{cases}</testsuite>");
+    let (key, commit) = (minutes.to_string(), format!("{minutes:04}c0ffee"));
+    let usual = ["--branch", branch, "--run-key", &key, "--commit", &commit];
+    agents
+        .world
+        .import_report(minutes, &report, &[&usual[..], flags].concat());
+}
+
+/// Twelve runs of main with two flaky tests, one older run, and one of a pull request that fails for another reason.
+fn shop() -> Agents {
+    let agents = Agents::empty();
+    import(
+        &agents,
+        12 * DAY,
+        "main",
+        &[],
+        &[("wait.test.ts", "waits", "0.010", Some(TIMEOUT))],
+    );
+    for index in 0..12 {
+        let failed = |fails: bool| fails.then_some(ASSERTION);
+        let cases = [
+            ("slow.test.ts", "drags", "10.0", failed(index % 3 == 2)),
+            ("quick.test.ts", "hurries", "0.010", failed(index % 2 == 1)),
+            ("wait.test.ts", "waits", "0.010", None),
+        ];
+        import(&agents, 1_200 - 60 * index, "main", &[], &cases);
+    }
+    let cases = [("net.test.ts", "connects", "0.010", Some(NETWORK))];
+    import(&agents, 30, "topic", &["--pr", "7"], &cases);
+    agents
+}
+
+/// A field of each entry.
+fn each(entries: &Value, field: &str) -> Vec<String> {
+    let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
+    entries.iter().map(|entry| text(&entry[field])).collect()
+}
+
+#[test]
+fn errors_are_listed_by_period_branch_text_and_category() {
+    let agents = shop();
+    for (arguments, query, categories) in [
+        (json!({}), "days=7", &["assertion", "network"][..]),
+        (
+            json!({"days": 30}),
+            "days=30",
+            &["assertion", "network", "timeout"],
+        ),
+        (json!({"branch": "topic"}), "days=7&branch=topic", &["network"]),
+        (json!({"branch": "nothing"}), "days=7&branch=nothing", &[]),
+        (
+            json!({"search": "econnrefused"}),
+            "days=7&search=econnrefused",
+            &["network"],
+        ),
+        (
+            json!({"search": "QUICK.test"}),
+            "days=7&search=QUICK.test",
+            &["assertion"],
+        ),
+        (json!({"search": "exceeded"}), "days=7&search=exceeded", &[]),
+        (json!({"category": "timeout"}), "days=7&category=timeout", &[]),
+        (
+            json!({"category": "timeout", "days": 90}),
+            "days=90&category=timeout",
+            &["timeout"],
+        ),
+    ] {
+        let told = agents.answer("list_errors", arguments);
+        let read = agents.world.get(&format!("/errors?{query}"));
+        assert_eq!(told["total"], read["page"]["total"], "{query}");
+        let mut listed = each(&told["errors"], "category");
+        listed.sort_unstable();
+        listed.dedup();
+        assert_eq!(listed, categories, "{query}: {told:#}");
+        for (ours, theirs) in [("fingerprint", "fingerprint"), ("title", "title")] {
+            assert_eq!(
+                each(&told["errors"], ours),
+                each(&read["errors"], theirs),
+                "{query}"
+            );
+        }
+    }
+    // The counts are of the branch and the period too.
+    let all = agents.answer("list_errors", json!({"search": "quick.test"}));
+    assert_eq!(all["errors"][0]["occurrences"], 6, "{all:#}");
+    let (failed, says) = agents.call("list_errors", json!({"category": "assertions"}));
+    assert!(failed && says.contains("assertion, timeout, element"), "{says}");
+}
+
+#[test]
+fn runs_are_listed_by_commit_pull_request_branch_and_status() {
+    let agents = shop();
+    for (arguments, total, first) in [
+        (json!({}), 14, Some(14)),
+        (json!({"limit": 2}), 14, Some(14)),
+        (json!({"commit": "0600C0"}), 1, Some(12)),
+        (json!({"commit": "dead"}), 0, None),
+        (json!({"pullRequest": 7}), 1, Some(14)),
+        (json!({"pullRequest": 8}), 0, None),
+        (json!({"branch": "main"}), 13, Some(13)),
+        (json!({"status": "passed"}), 4, Some(12)),
+        (json!({"status": "failed"}), 10, Some(14)),
+        (json!({"branch": "topic", "status": "passed"}), 0, None),
+        (
+            json!({"pullRequest": 7, "status": "failed", "commit": "0030"}),
+            1,
+            Some(14),
+        ),
+    ] {
+        let told = agents.answer("list_runs", arguments.clone());
+        assert_eq!(told["total"], total, "{arguments}: {told:#}");
+        let runs = told["runs"].as_array().map_or(&[][..], Vec::as_slice);
+        let limit = arguments["limit"].as_u64().unwrap_or(10).min(total);
+        assert_eq!(runs.len() as u64, limit, "{arguments}");
+        assert_eq!(
+            runs.first().and_then(|run| run["number"].as_i64()),
+            first,
+            "{arguments}"
+        );
+        for run in runs {
+            for (argument, field) in [
+                ("branch", "branch"),
+                ("pullRequest", "pullRequest"),
+                ("status", "status"),
+            ] {
+                if let Some(asked) = arguments.get(argument) {
+                    assert_eq!(&run[field], asked, "{arguments}: {run}");
+                }
+            }
+        }
+    }
+    let (failed, says) = agents.call("list_runs", json!({"status": "flaky"}));
+    assert!(failed && says.contains("passed, failed"), "{says}");
+    let (failed, says) = agents.call("list_runs", json!({"limit": 51}));
+    assert!(failed && says.contains("from 1 to 50"), "{says}");
+}
+
+#[test]
+fn flaky_tests_are_sorted_and_searched() {
+    let agents = shop();
+    let (slow, quick) = ("shop > drags", "shop > hurries");
+    for (arguments, query, tests) in [
+        (json!({}), "", &[slow, quick][..]),
+        (json!({"sort": "timeLost"}), "&sort=timeLost", &[slow, quick]),
+        (json!({"sort": "rate"}), "&sort=rate", &[quick, slow]),
+        (json!({"sort": "impact"}), "&sort=impact", &[quick, slow]),
+        (json!({"search": "DRAGS"}), "&search=DRAGS", &[slow]),
+        (json!({"search": "quick.test"}), "&search=quick.test", &[quick]),
+        (json!({"search": "waits"}), "&search=waits", &[]),
+        (json!({"status": "broken"}), "&status=broken", &[]),
+        (
+            json!({"status": "flaky", "search": "s"}),
+            "&status=flaky&search=s",
+            &[slow, quick],
+        ),
+    ] {
+        let told = agents.answer("list_flaky", arguments);
+        let read = agents.world.get(&format!("/flaky?perPage=10{query}"));
+        assert_eq!(each(&told["tests"], "test"), tests, "{query}: {told:#}");
+        assert_eq!(each(&read["tests"], "testName"), tests, "{query}");
+        assert_eq!(told["total"], tests.len(), "{query}");
+    }
+    let (failed, says) = agents.call("list_flaky", json!({"sort": "name"}));
+    assert!(failed && says.contains("timeLost, rate, impact"), "{says}");
+}
