@@ -46,8 +46,8 @@ pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
     }
     format!(
         "{name:?}\n  flaky:  {}\n  broken: {}\n",
-        flaky.told(),
-        broken.told()
+        flaky.text(),
+        broken.text()
     )
 }
 
@@ -100,7 +100,7 @@ impl Waits {
         }
     }
 
-    fn told(mut self) -> String {
+    fn text(mut self) -> String {
         self.runs.sort_unstable();
         self.failures.sort_unstable();
         let at = |sorted: &[u32], tenths: usize| {

@@ -50,7 +50,7 @@ pub(crate) fn table(history: &History, all: bool, thresholds: Thresholds) -> Str
         }
         end = end.plus_days(14);
     }
-    report.told()
+    report.text()
 }
 
 #[derive(Default)]
@@ -135,7 +135,7 @@ impl Report {
         self.recurring.add(is_flaky(verdict), recurs);
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let mut table = String::new();
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -101,7 +101,7 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
     tally.same("its tests", &told["counts"]["total"].as_i64(), &Some(1));
     let start = now - 26 * HOUR;
     let told_as = clock::text(start + 2 * HOUR).replace('Z', "+02:00");
-    let told = stack.told(&[
+    let told = stack.run_json(&[
         "import",
         "--project",
         project,
@@ -133,7 +133,7 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
 
 /// `assay project set` takes effect immediately.
 pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organization) {
-    let made = stack.told(&["project", "create", "--org", &organization.id, "Configured"]);
+    let made = stack.run_json(&["project", "create", "--org", &organization.id, "Configured"]);
     let id = made["id"].as_str().unwrap_or_default();
     tally.same(
         "the default stable branch",
@@ -202,7 +202,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         ];
         arguments.extend(more);
         arguments.push(&file);
-        let told = stack.told(&arguments);
+        let told = stack.run_json(&arguments);
         client
             .get(&format!(
                 "{here}/runs/{}",
@@ -260,7 +260,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         .to_string()
         .replace("CUT", "\\ud83d");
     let file = stack.file("cut.json", text.as_bytes());
-    let told = stack.told(&["import", "--project", &project.id, "--run-key", "cut", &file]);
+    let told = stack.run_json(&["import", "--project", &project.id, "--run-key", "cut", &file]);
     tally.same(
         "a report with half an emoji",
         &told["counts"]["passed"].as_i64(),
@@ -309,7 +309,7 @@ pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organizati
         escape("chromium > small.spec.ts > small > splits")
     );
     for (branch, broken) in [("main", false), ("release", true), ("main", false)] {
-        stack.told(&["project", "set", &project.id, "--stable-branch", branch]);
+        stack.run_json(&["project", "set", &project.id, "--stable-branch", branch]);
         let stored = client.get(&path).json_or_null();
         tally.same(
             &format!("broken on {branch}, stored"),

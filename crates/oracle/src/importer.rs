@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     oracle::{self, Outcome},
     playwright,
-    stack::{Said, Stack},
+    stack::{CommandOutput, Stack},
     tally::{COUNT, TEXT, Tally},
     world::{CHECKOUT, Organization, Project, Run, Way},
 };
@@ -15,14 +15,14 @@ use crate::{
 /// Creates the organization with its key.
 pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) {
     let plan = organization.plan.name();
-    let made = stack.told(&["org", "create", &organization.name, "--plan", plan]);
+    let made = stack.run_json(&["org", "create", &organization.name, "--plan", plan]);
     tally.matches(
         "assay org create",
         &made,
         &json!({"id": TEXT, "name": organization.name, "plan": plan}),
     );
     organization.id = made["id"].as_str().unwrap().to_owned();
-    let key = stack.told(&["key", "create", "--org", &organization.id, "--days", "90"]);
+    let key = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "90"]);
     tally.matches(
         "assay key create",
         &key,
@@ -34,7 +34,7 @@ pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) 
 
 /// Creates the project in its organization.
 pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mut Tally) {
-    let made = stack.told(&[
+    let made = stack.run_json(&[
         "project",
         "create",
         "--org",
@@ -50,10 +50,10 @@ pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mu
     );
     project.id = made["id"].as_str().unwrap().to_owned();
     if let Some(events) = &project.chat_events {
-        stack.told(&["project", "set", &project.id, "--chat-events", &events.join(",")]);
+        stack.run_json(&["project", "set", &project.id, "--chat-events", &events.join(",")]);
     }
     if let Some(on) = project.pr_comments {
-        stack.told(&[
+        stack.run_json(&[
             "project",
             "set",
             &project.id,
@@ -120,7 +120,7 @@ pub fn send_report(
     shard: usize,
     report: &Value,
     more: &[String],
-) -> Said {
+) -> CommandOutput {
     let file = stack.file(
         &format!("report-{}-{shard}.json", run.build),
         report.to_string().as_bytes(),

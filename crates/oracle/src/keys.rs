@@ -65,7 +65,7 @@ pub fn unauthorized(tally: &mut Tally, path: &str, answer: &Response, code: &str
 fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let key = &organization.key;
     let project = &organization.projects[0];
-    let ingest = stack.told(&["key", "create-ingest", "--project", &project.id]);
+    let ingest = stack.run_json(&["key", "create-ingest", "--project", &project.id]);
     let ingest = ingest["key"].as_str().unwrap_or_default().to_owned();
     tally.that(
         ingest.starts_with("svc_") && !ingest.starts_with("svc_ro_"),
@@ -191,8 +191,8 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
         tally.that(first.apart_from_date() == second.apart_from_date(), || {
             format!(
                 "GET {other} tells itself from {mine}: {} {}",
-                second.told(),
-                first.told()
+                second.summary(),
+                first.summary()
             )
         });
     }
@@ -214,8 +214,8 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
         tally.that(first.apart_from_date() == second.apart_from_date(), || {
             format!(
                 "GET {other} tells itself from {mine}: {} {}",
-                second.told(),
-                first.told()
+                second.summary(),
+                first.summary()
             )
         });
     }

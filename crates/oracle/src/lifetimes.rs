@@ -15,7 +15,7 @@ use crate::{
 /// Revoked keys, and the lifetimes of keys.
 pub fn revocation(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     for days in ["30", "60", "90", "180"] {
-        let made = stack.told(&["key", "create", "--org", &organization.id, "--days", days]);
+        let made = stack.run_json(&["key", "create", "--org", &organization.id, "--days", days]);
         let key = made["key"].as_str().unwrap().to_owned();
         let client = Client::new(stack.address(), &key);
         good(tally, "/projects", &client.get("/projects"));
@@ -59,7 +59,7 @@ pub fn plans(tally: &mut Tally, stack: &Stack, free: &Organization) {
         refused(tally, &path, &client.get(&path), 403, "tier_too_low");
     }
     for (plan, status) in [(Plan::Standard, 200), (Plan::Pro, 200), (Plan::Free, 403)] {
-        stack.told(&["org", "set-plan", &free.id, plan.name()]);
+        stack.run_json(&["org", "set-plan", &free.id, plan.name()]);
         sleep(Duration::from_millis(1_000));
         tally.same(
             &format!("GET /projects under {plan:?}"),
@@ -71,7 +71,7 @@ pub fn plans(tally: &mut Tally, stack: &Stack, free: &Organization) {
 
 /// The last days of a key. No command can set them, so the test writes to the database.
 pub fn expiry(tally: &mut Tally, stack: &Stack, organization: &Organization) {
-    let made = stack.told(&["key", "create", "--org", &organization.id, "--days", "30"]);
+    let made = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "30"]);
     let key = made["key"].as_str().unwrap().to_owned();
     let client = Client::new(stack.address(), &key);
     let settings = format!("/projects/{}/settings", escape(&organization.projects[0].id));

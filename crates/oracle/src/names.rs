@@ -112,7 +112,7 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         },
     });
     let file = stack.file("ctrf.json", report.to_string().as_bytes());
-    let told = stack.told(&[
+    let told = stack.run_json(&[
         "import",
         "--project",
         &project.id,
@@ -201,7 +201,7 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
                     "tests": [{"name": name, "status": "passed", "duration": 3}]},
     });
     let file = stack.file("bare.json", bare.to_string().as_bytes());
-    stack.told(&[
+    stack.run_json(&[
         "import",
         "--project",
         &project.id,

@@ -101,8 +101,8 @@ pub fn run_detail(project: &Project, run: &Run) -> Value {
             "branch": run.branch,
             "commitSha": run.commit,
             // The oracle does not predict values that git provides if CI does not.
-            "commitMessage": told(project, run.message.as_deref()),
-            "authorName": if project.way == Way::Gitlab { json!(ANY) } else { told(project, run.author.as_deref()) },
+            "commitMessage": expected_text(project, run.message.as_deref()),
+            "authorName": if project.way == Way::Gitlab { json!(ANY) } else { expected_text(project, run.author.as_deref()) },
             "testedRevision": run.tested_revision,
             "pullRequestNumber": run.pr,
             "pullRequestTitle": run.pr_title,
@@ -121,7 +121,7 @@ pub fn run_detail(project: &Project, run: &Run) -> Value {
     })
 }
 
-fn told(project: &Project, text: Option<&str>) -> Value {
+fn expected_text(project: &Project, text: Option<&str>) -> Value {
     match (text, project.way) {
         (None, Way::Github | Way::Gitlab) => json!(ANY),
         (text, _) => json!(text),

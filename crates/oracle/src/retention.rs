@@ -54,7 +54,7 @@ pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
 }
 
 fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
-    stack.told(&["org", "set-plan", &organization.id, plan.name()]);
+    stack.run_json(&["org", "set-plan", &organization.id, plan.name()]);
     std::thread::sleep(std::time::Duration::from_secs(1));
 }
 

@@ -254,7 +254,7 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
                 .to_string()
                 .as_bytes(),
         );
-        stack.told(&["import", "--project", &project.id, "--branch", "main", &file])
+        stack.run_json(&["import", "--project", &project.id, "--branch", "main", &file])
     };
     let (first, same, second) = (import(&run), import(&run), import(&other));
     tally.same("the same bytes without a key", &first["runId"], &same["runId"]);

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// The result of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     /// Its exit status.
     pub status: i32,
     /// Standard output.
@@ -70,7 +70,12 @@ impl Stack {
     }
 
     /// Runs `assay` with these arguments and variables.
-    pub fn assay(&self, arguments: &[String], variables: &BTreeMap<String, String>, input: &[u8]) -> Said {
+    pub fn assay(
+        &self,
+        arguments: &[String],
+        variables: &BTreeMap<String, String>,
+        input: &[u8],
+    ) -> CommandOutput {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut command: Command = self.cli.command(&arguments);
         let mut child = command
@@ -86,7 +91,7 @@ impl Stack {
         // A command that reads no input may have exited already.
         let _sent = child.stdin.take().unwrap().write_all(input);
         let output = child.wait_with_output().unwrap();
-        Said {
+        CommandOutput {
             status: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -94,14 +99,14 @@ impl Stack {
     }
 
     /// Runs `assay … --json`, which must succeed, and parses its output.
-    pub fn told(&self, arguments: &[&str]) -> Value {
+    pub fn run_json(&self, arguments: &[&str]) -> Value {
         let said = self.command(arguments);
         assert_eq!(said.status, 0, "assay {arguments:?}: {}", said.err);
         serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("assay {arguments:?} printed {}", said.out))
     }
 
     /// Runs `assay … --json` without variables or input.
-    pub fn command(&self, arguments: &[&str]) -> Said {
+    pub fn command(&self, arguments: &[&str]) -> CommandOutput {
         let mut all: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         all.push("--json".to_owned());
         self.assay(&all, &BTreeMap::new(), b"")

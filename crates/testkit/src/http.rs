@@ -150,7 +150,7 @@ impl Response {
     }
 
     /// The answer as a short text.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let body: String = self.text().chars().take(300).collect();
         format!("{} {:?} {body}", self.status, self.headers)
     }

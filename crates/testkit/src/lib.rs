@@ -25,6 +25,6 @@ mod world;
 pub use browser::{Browser, Scripts};
 pub use database::TestDatabase;
 pub use http::{Client, Response};
-pub use program::{Cli, program, said};
+pub use program::{Cli, program, stderr_text};
 pub use server::{PATIENCE, Server, free_address};
 pub use world::{Served, Template, World, junit, rfc3339, text};

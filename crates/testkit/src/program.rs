@@ -72,7 +72,7 @@ impl Cli {
 }
 
 /// The standard error of a program.
-pub fn said(output: &Output) -> String {
+pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// Waits until its log contains this text.
-    pub fn said(&mut self, text: &str) {
+    pub fn wait_for_log(&mut self, text: &str) {
         self.until(text, |server| server.log().contains(text));
     }
 

@@ -47,13 +47,13 @@ pub fn ask(
 
 /// A connection that is reused for as long as the server keeps it open.
 #[derive(Debug)]
-pub struct Kept {
+pub struct PersistentConnection {
     address: SocketAddr,
     stream: Option<TcpStream>,
     unread: Vec<u8>,
 }
 
-impl Kept {
+impl PersistentConnection {
     /// A connection that is opened with the first request.
     pub fn new(address: SocketAddr) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, thread};
 
-use assay_testkit::{Cli, TestDatabase, World, said, text};
+use assay_testkit::{Cli, TestDatabase, World, stderr_text, text};
 use serde_json::json;
 
 use crate::junit;
@@ -34,7 +34,7 @@ fn a_name_must_be_unambiguous_and_an_id_always_is() {
     let second = "00000000-0000-4000-8000-000000000002";
     let refused = world.cli.run(&["project", "list", "--org", "Shop"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains(&world.org) && said(&refused).contains(second));
+    assert!(stderr_text(&refused).contains(&world.org) && stderr_text(&refused).contains(second));
     assert!(refused.stdout.is_empty());
     let doctor = world.cli.run(&["doctor"]);
     let doctor = String::from_utf8(doctor.stdout).unwrap();
@@ -52,7 +52,11 @@ fn a_name_must_be_unambiguous_and_an_id_always_is() {
     assert_eq!(list["projects"][0]["stableBranch"], "main");
     let none = world.cli.run(&["project", "list", "--org", "Shoppe"]);
     assert_eq!(none.status.code(), Some(1));
-    assert!(said(&none).contains("assay org list"), "{}", said(&none));
+    assert!(
+        stderr_text(&none).contains("assay org list"),
+        "{}",
+        stderr_text(&none)
+    );
 }
 
 #[test]
@@ -68,14 +72,18 @@ fn a_name_is_refused_where_another_has_it() {
     ] {
         let output = world.cli.run(refused);
         assert_eq!(output.status.code(), Some(1), "{refused:?}");
-        let reason = said(&output);
+        let reason = stderr_text(&output);
         assert!(reason.contains("there is already"), "{reason}");
     }
     world.cli.json(&["project", "create", "--org", "Bakery", "web"]);
     let refused = world
         .cli
         .run(&["project", "move-to-org", &world.project, "Bakery"]);
-    assert!(said(&refused).contains("there is already"), "{}", said(&refused));
+    assert!(
+        stderr_text(&refused).contains("there is already"),
+        "{}",
+        stderr_text(&refused)
+    );
 }
 
 #[test]
@@ -105,7 +113,11 @@ fn what_can_be_made_can_be_renamed_moved_and_deleted() {
     for needs_yes in [&["project", "delete", "store"][..], &["org", "delete", "Bakery"]] {
         let refused = cli.run(needs_yes);
         assert_eq!(refused.status.code(), Some(1), "{needs_yes:?}");
-        assert!(said(&refused).contains("--yes"), "{}", said(&refused));
+        assert!(
+            stderr_text(&refused).contains("--yes"),
+            "{}",
+            stderr_text(&refused)
+        );
     }
     assert_eq!(world.count("SELECT count(*) FROM run"), 1);
     let deleted = cli.json(&["project", "delete", "store", "--yes"]);
@@ -190,7 +202,12 @@ fn a_projects_configuration_is_set_in_parts() {
         &[],
     ] {
         let refused = world.cli.run(&[&["project", "set", "web"], wrong].concat());
-        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", said(&refused));
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{wrong:?}: {}",
+            stderr_text(&refused)
+        );
     }
 }
 
@@ -203,14 +220,22 @@ fn a_key_is_deleted_once_it_is_revoked() {
     let id = text(&made["id"]);
     let refused = world.cli.run(&["key", "delete", &id]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains("assay key revoke"), "{}", said(&refused));
+    assert!(
+        stderr_text(&refused).contains("assay key revoke"),
+        "{}",
+        stderr_text(&refused)
+    );
     world.cli.json(&["key", "revoke", &id]);
     let deleted = world.cli.json(&["key", "delete", &id]);
     assert_eq!(deleted, json!({ "id": id, "deleted": true }));
     assert_eq!(world.cli.json(&["key", "list"])["keys"], json!([]));
     let gone = world.cli.run(&["key", "delete", &id]);
     assert_eq!(gone.status.code(), Some(1));
-    assert!(said(&gone).contains("assay key list"), "{}", said(&gone));
+    assert!(
+        stderr_text(&gone).contains("assay key list"),
+        "{}",
+        stderr_text(&gone)
+    );
 }
 
 #[test]
@@ -218,7 +243,7 @@ fn a_command_whose_effect_is_still_missing_says_so() {
     let world = World::without_key();
     let shown = |arguments: &[&str]| {
         let output = world.cli.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr_text(&output));
         String::from_utf8(output.stdout).unwrap()
     };
     let set = |arguments: &[&str]| shown(&[&["project", "set", "web"], arguments].concat());
@@ -249,7 +274,7 @@ fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
     let create = ["key", "create-ingest", "--project", "web"];
     for arguments in [&create[..], &["key", "create-ingest", "--help"]] {
         let output = world.cli.run(arguments);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(
             text.contains("ASSAY_INGEST_KEY") && text.contains("`assay upload`"),
@@ -284,7 +309,11 @@ fn keys_of_both_kinds_can_be_renamed() {
         .cli
         .run(&["key", "rename", "019aa3f4-5b1c-7def-8a3b-0123456789ab", "x"]);
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(said(&unknown).contains("assay key list"), "{}", said(&unknown));
+    assert!(
+        stderr_text(&unknown).contains("assay key list"),
+        "{}",
+        stderr_text(&unknown)
+    );
     let wrong = world.cli.run(&["key", "rename", &text(&read["id"]), ""]);
     assert_eq!(wrong.status.code(), Some(2));
 }
@@ -355,14 +384,18 @@ fn a_key_is_replaced_by_one_of_the_same_kind_and_terms() {
     let expired = world.cli.run(&["key", "rotate", &text(&ingest["id"])]);
     assert_eq!(expired.status.code(), Some(1));
     assert!(
-        said(&expired).contains("revoked or expired"),
+        stderr_text(&expired).contains("revoked or expired"),
         "{}",
-        said(&expired)
+        stderr_text(&expired)
     );
     let unknown = world
         .cli
         .run(&["key", "rotate", "019aa3f4-5b1c-7def-8a3b-0123456789ab"]);
-    assert!(said(&unknown).contains("assay key list"), "{}", said(&unknown));
+    assert!(
+        stderr_text(&unknown).contains("assay key list"),
+        "{}",
+        stderr_text(&unknown)
+    );
     for wrong in ["1", "h", "-1h", "25h", "1w"] {
         let overlap = format!("--overlap={wrong}");
         let refused = world.cli.run(&["key", "rotate", &overlap, &text(&read["id"])]);

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, Server, World, said};
+use assay_testkit::{Cli, Server, World, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -257,11 +257,11 @@ fn an_analysis_agrees_with_stored_verdicts_and_the_live_list() {
 fn the_table_tells_what_is_broken_and_flaky_first() {
     let reports = report_folder();
     let output = cli().run(&["analyze", &path(&reports, "")]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     assert!(
         output.stderr.is_empty(),
         "no progress but on a terminal: {}",
-        said(&output)
+        stderr_text(&output)
     );
     let table = String::from_utf8(output.stdout).unwrap();
     let place = |text: &str| table.find(text).unwrap_or_else(|| panic!("{text} in {table}"));
@@ -299,7 +299,7 @@ fn the_page_is_one_document() {
     assert!(
         page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
     assert!(page.contains("expected 3, got 4"), "the error's own text");
 }
@@ -344,7 +344,8 @@ fn the_time_and_the_stable_branch_may_be_given() {
     );
     let output = cli().run(&["analyze", &file, "--json"]);
     assert!(
-        said(&output).contains("no run is on the stable branch \"main\"") && said(&output).contains("trunk")
+        stderr_text(&output).contains("no run is on the stable branch \"main\"")
+            && stderr_text(&output).contains("trunk")
     );
     assert!(
         !statuses(&serde_json::from_slice(&output.stdout).unwrap())
@@ -368,16 +369,16 @@ fn runs_without_a_branch_are_on_the_stable_one_where_others_name_one() {
     assert_eq!(verdict_on_red(&analysis), "broken");
     assert_eq!(analysis["runsAssumedStable"], 11);
     assert!(
-        said(&output)
+        stderr_text(&output)
             .contains("11 of 12 runs name no branch and are judged as on the stable branch \"main\""),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
     let page = cli().run(&["analyze", &file, "--output", "html"]);
     assert!(String::from_utf8_lossy(&page.stdout).contains("11 runs without a branch judged as on it."));
 
     let apart = cli().run(&["analyze", &file, "--json", "--without-branch", "unknown"]);
-    assert!(apart.stderr.is_empty(), "{}", said(&apart));
+    assert!(apart.stderr.is_empty(), "{}", stderr_text(&apart));
     let apart: Value = serde_json::from_slice(&apart.stdout).unwrap();
     assert_ne!(verdict_on_red(&apart), "broken");
     assert_eq!(apart["runsAssumedStable"], 0);
@@ -412,7 +413,11 @@ fn a_class_a_file_makes_one_run_and_two_formats_of_a_run_count_once() {
         (&analysis["runs"], analysis["tests"].as_array().unwrap().len()),
         (&2.into(), 2)
     );
-    assert!(said(&output).contains("notes.json"), "{}", said(&output));
+    assert!(
+        stderr_text(&output).contains("notes.json"),
+        "{}",
+        stderr_text(&output)
+    );
 
     let ctrf = r#"{"reportFormat":"CTRF","results":{"tool":{"name":"x"},"summary":{},"tests":[{"name":"a","status":"passed","duration":4,"start":1795161600000}]}}"#;
     let both = folder(&[("run-1.json", ctrf.to_owned()), ("run-1.xml", suite("a", false))]);
@@ -433,7 +438,7 @@ fn every_kind_of_report_can_be_analysed() {
         "--now",
         "2026-11-21T00:00:00Z",
     ]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(analysis["tests"].as_array().unwrap().len() > 20);
 }
@@ -501,12 +506,12 @@ fn what_cannot_be_judged_is_said() {
             output.status.code(),
             Some(status),
             "{arguments:?}: {}",
-            said(&output)
+            stderr_text(&output)
         );
         assert!(
-            said(&output).contains(sentence),
+            stderr_text(&output).contains(sentence),
             "{arguments:?}: {}",
-            said(&output)
+            stderr_text(&output)
         );
         assert!(output.stdout.is_empty());
     }

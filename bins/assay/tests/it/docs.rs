@@ -13,7 +13,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use assay_testkit::{Cli, TestDatabase, free_address, program, said};
+use assay_testkit::{Cli, TestDatabase, free_address, program, stderr_text};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -114,7 +114,7 @@ fn run(script: &str, folder: &Path, database: &TestDatabase) -> Output {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     output
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use assay_testkit::{Cli, TestDatabase, World, program, said};
+use assay_testkit::{Cli, TestDatabase, World, program, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -10,7 +10,7 @@ use crate::junit;
 /// The exit status and what was found, whichever it is.
 fn doctor(cli: &Cli) -> (i32, Value) {
     let output = cli.run(&["doctor", "--json"]);
-    let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr_text(&output)));
     (output.status.code().unwrap(), found)
 }
 
@@ -72,8 +72,8 @@ fn a_database_out_of_reach_fails_with_its_reason() {
     assert_eq!((status, &found["status"]), (1, &"fail".into()));
     says(check(&found, "postgres"), "unreachable");
     says(check(&found, "postgres"), "ASSAY_DATABASE_URL");
-    let said = said(&cli.run(&["doctor"]));
-    assert!(said.contains("1 check failed"), "{said}");
+    let stderr = stderr_text(&cli.run(&["doctor"]));
+    assert!(stderr.contains("1 check failed"), "{stderr}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_private_database_is_looked_at_and_never_made() {
             .output()
             .unwrap();
         let value: Value =
-            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr_text(&output)));
         (output.status.code(), value)
     };
     let (status, found) = assay(&["doctor"]);
@@ -243,8 +243,17 @@ fn no_malformed_address_shows_its_password() {
             &["org", "list"],
         ] {
             let output = cli.run(arguments);
-            assert_eq!(output.status.code(), Some(1), "{address}: {}", said(&output));
-            let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+            assert_eq!(
+                output.status.code(),
+                Some(1),
+                "{address}: {}",
+                stderr_text(&output)
+            );
+            let shown = format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                stderr_text(&output)
+            );
             assert!(!shown.contains("s3cr"), "{arguments:?} with {address}: {shown}");
         }
     }

@@ -1,7 +1,7 @@
 //! Reports that were made to hurt, through the real program into a real database: what is refused leaves nothing
 //! behind, what is taken is harmless, and either way in little memory.
 
-use assay_testkit::{World, said};
+use assay_testkit::{World, stderr_text};
 use std::{
     fs,
     io::{BufWriter, Write as _},
@@ -100,10 +100,10 @@ fn what_is_refused_is_named_with_its_place_and_leaves_nothing_behind() {
                 .cli
                 .run(&["import", "--project", "web", "--format", format, &path])
         };
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        let stderr = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}: {stderr}");
         for part in expected.iter().chain(&[name, "nothing was stored"]) {
-            assert!(said.contains(part), "{name}: {said}");
+            assert!(stderr.contains(part), "{name}: {stderr}");
         }
         assert_eq!(rows(&world), 0, "{name}");
     }
@@ -159,7 +159,7 @@ fn what_is_taken_does_no_harm() {
         let path = world.folder.path().join(name);
         fs::write(&path, bytes).unwrap();
         let output = import(&world, &path.display().to_string());
-        assert!(output.status.success(), "{name}: {}", said(&output));
+        assert!(output.status.success(), "{name}: {}", stderr_text(&output));
         for test in stored {
             let name = test.replace('\'', "''");
             let found = world.count(&format!("SELECT count(*)::text FROM test WHERE name = '{name}'"));
@@ -235,11 +235,11 @@ fn a_huge_broken_report_is_refused_in_bounded_memory() {
         thread::sleep(Duration::from_millis(20));
     }
     let output = child.wait_with_output().unwrap();
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        said.contains(&format!("huge.json:{line}: ")) && said.contains("expected `:`"),
-        "{said}"
+        stderr.contains(&format!("huge.json:{line}: ")) && stderr.contains("expected `:`"),
+        "{stderr}"
     );
     assert_eq!(rows(&world), 0);
     eprintln!("{megabytes} MB of JSON: at most {} MB of memory", peak_kib >> 10);

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{World, said, text};
+use assay_testkit::{World, stderr_text, text};
 use serde_json::{Value, json};
 
 use crate::junit;
@@ -92,7 +92,11 @@ fn shards_become_one_run_whatever_their_order() {
         .cli
         .run(&["import", "--project", "web", "--run-key", "b", &whole]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains("--shard"), "{}", said(&refused));
+    assert!(
+        stderr_text(&refused).contains("--shard"),
+        "{}",
+        stderr_text(&refused)
+    );
     assert_eq!(
         world.import(&[
             "--run-key",
@@ -118,10 +122,14 @@ fn a_folder_is_walked_and_what_is_no_report_is_skipped_with_a_word() {
     );
     let folder = world.folder.path().join("out").display().to_string();
     let output = world.cli.run(&["import", "--project", "web", "--json", &folder]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(imported["counts"]["total"], 2);
-    assert!(said(&output).contains("package.json"), "{}", said(&output));
+    assert!(
+        stderr_text(&output).contains("package.json"),
+        "{}",
+        stderr_text(&output)
+    );
 
     let pattern = format!("{folder}/**/one.xml");
     assert_eq!(world.import(&[&pattern])["counts"]["total"], 1);
@@ -143,7 +151,7 @@ fn what_cannot_be_imported_is_refused_whole() {
     ] {
         let refused = world.cli.run(&[&["import", "--project", "web"], paths].concat());
         assert_eq!(refused.status.code(), Some(1), "{paths:?}");
-        assert!(said(&refused).contains(word), "{}", said(&refused));
+        assert!(stderr_text(&refused).contains(word), "{}", stderr_text(&refused));
         assert!(refused.stdout.is_empty());
     }
     let unknown = world.cli.run(&["import", "--project", "wob", &good]);
@@ -164,11 +172,11 @@ fn what_is_readable_beside_an_unreadable_file_is_stored() {
         let output = world
             .cli
             .run(&[&["import", "--project", "web"], flags, &[&good, &bad]].concat());
-        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(status), "{}", stderr_text(&output));
         assert!(
-            said(&output).contains("bad.json: no known report format"),
+            stderr_text(&output).contains("bad.json: no known report format"),
             "{}",
-            said(&output)
+            stderr_text(&output)
         );
         let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
@@ -281,7 +289,7 @@ fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_o
         command.output().unwrap()
     };
     let run = |output: &std::process::Output| {
-        assert!(output.status.success(), "{}", said(output));
+        assert!(output.status.success(), "{}", stderr_text(output));
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         text(&told["runId"])
     };
@@ -290,7 +298,7 @@ fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_o
     assert_ne!(unit, lint);
     let refused = send("unit", "r2", "adds on windows", &[]);
     assert_eq!(refused.status.code(), Some(1));
-    let reason = said(&refused);
+    let reason = stderr_text(&refused);
     for part in [
         "nothing was stored",
         "slot taken",
@@ -388,7 +396,7 @@ fn what_is_not_known_of_the_code_is_a_warning() {
     let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true)]));
     let output = world.cli.run(&["import", "--project", "web", &report]);
-    let warned = said(&output);
+    let warned = stderr_text(&output);
     assert!(output.status.success(), "{warned}");
     assert!(
         warned.contains("give --branch") && warned.contains("give --commit"),
@@ -438,6 +446,6 @@ fn in_gitlab(command: &mut Command) -> &mut Command {
 
 fn json_of(command: &mut Command) -> Value {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }

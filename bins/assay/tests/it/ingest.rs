@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Server, World, said, text};
+use assay_testkit::{Server, World, stderr_text, text};
 use serde_json::Value;
 
 use crate::junit;
@@ -61,14 +61,23 @@ impl Site {
 
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
-        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr_text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     fn refused(&self, command: &mut Command, part: &str) {
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {}", said(&output));
-        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{command:?}: {}",
+            stderr_text(&output)
+        );
+        assert!(
+            stderr_text(&output).contains(part),
+            "{part}: {}",
+            stderr_text(&output)
+        );
     }
 
     pub(crate) fn runs(&self) -> i64 {
@@ -104,7 +113,7 @@ fn an_upload_stores_what_an_import_stores() {
     let upload = |more: &[&str]| {
         let mut command = site.command(&[&["upload", "--json"], &flags[..], more].concat());
         let output = command.envs(variables).output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let stored = upload(&[]);
@@ -125,7 +134,7 @@ fn an_upload_stores_what_an_import_stores() {
         .current_dir(site.world.folder.path())
         .output()
         .unwrap();
-    assert!(imported.status.success(), "{}", said(&imported));
+    assert!(imported.status.success(), "{}", stderr_text(&imported));
     let imported: Value = serde_json::from_slice(&imported.stdout).unwrap();
     assert_eq!(
         (&imported["runId"], &imported["changed"]),
@@ -145,7 +154,7 @@ fn a_dry_run_and_a_check_store_nothing() {
     site.world
         .file("r.xml", &junit::report(&now(), &[("adds", true)]));
     let dry = site.run(&["upload", "--dry-run", "--branch", "main", "r.xml"]);
-    assert!(dry.status.success(), "{}", said(&dry));
+    assert!(dry.status.success(), "{}", stderr_text(&dry));
     let shown = String::from_utf8(dry.stdout).unwrap();
     assert!(
         shown.contains("Would store 1 test, 1 passed") && shown.contains("in \"web\""),
@@ -238,8 +247,12 @@ fn a_run_is_stored_whether_the_command_succeeds_or_not() {
         let output = site.run(&[
             "run", "--report", "r.xml", "--branch", "main", "--", "sh", "-c", &script,
         ]);
-        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-        assert!(said(&output).contains("of \"web\""), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", stderr_text(&output));
+        assert!(
+            stderr_text(&output).contains("of \"web\""),
+            "{}",
+            stderr_text(&output)
+        );
     }
     assert_eq!(site.runs(), 2);
 }
@@ -260,7 +273,7 @@ fn what_a_dead_server_missed_is_sent_once_to_the_next() {
         "b1",
         "r.xml",
     ]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
     site.server = Server::start_with_ingest(site.world.database.url(), &[]);
     assert_eq!(site.json(&["upload", "--spool", "kept"])["sent"], 1);
     assert_eq!(site.json(&["upload", "--spool", "kept"])["sent"], 0);

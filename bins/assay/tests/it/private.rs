@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use assay_testkit::{program, said};
+use assay_testkit::{program, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -23,7 +23,7 @@ fn without_a_database_each_command_starts_the_private_one_and_stops_it_again() {
     let folder = tempfile::tempdir().unwrap();
     let json = |arguments: &[&str]| -> Value {
         let output = assay(folder.path(), arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr_text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     };
     // The schema of a private database is brought up to date without being asked.
@@ -46,17 +46,22 @@ fn without_a_database_each_command_starts_the_private_one_and_stops_it_again() {
 fn the_private_folder_is_announced_once_and_found_from_below() {
     let folder = tempfile::tempdir().unwrap();
     let first = assay(folder.path(), &["org", "create", "Mine"]);
-    assert!(first.status.success(), "{}", said(&first));
+    assert!(first.status.success(), "{}", stderr_text(&first));
     let made = folder.path().canonicalize().unwrap().join(".assay");
     let line = format!("assay: making a private database in {} ", made.display());
-    assert_eq!(said(&first).matches(&line).count(), 1, "{}", said(&first));
-    assert!(said(&first).contains("--data-dir or ASSAY_DATA_DIR"));
+    assert_eq!(
+        stderr_text(&first).matches(&line).count(),
+        1,
+        "{}",
+        stderr_text(&first)
+    );
+    assert!(stderr_text(&first).contains("--data-dir or ASSAY_DATA_DIR"));
     assert_eq!(std::fs::read_to_string(made.join(".gitignore")).unwrap(), "*\n");
 
     let below = folder.path().join("a/b");
     std::fs::create_dir_all(&below).unwrap();
     let found = assay(&below, &["org", "list", "--json"]);
-    assert!(found.stderr.is_empty(), "{}", said(&found));
+    assert!(found.stderr.is_empty(), "{}", stderr_text(&found));
     let list: Value = serde_json::from_slice(&found.stdout).unwrap();
     assert_eq!(list["organizations"][0]["name"], "Mine");
     assert!(!below.join(".assay").exists());
@@ -68,11 +73,11 @@ fn a_folder_that_cannot_be_used_names_the_flag() {
     std::fs::write(folder.path().join("file"), "").unwrap();
     for dir in ["file", "file/below", "/sys/assay"] {
         let refused = assay(folder.path(), &["org", "list", "--data-dir", dir]);
-        assert_eq!(refused.status.code(), Some(1), "{dir}: {}", said(&refused));
+        assert_eq!(refused.status.code(), Some(1), "{dir}: {}", stderr_text(&refused));
         assert!(
-            said(&refused).contains("-> name a folder of your own with --data-dir (ASSAY_DATA_DIR)"),
+            stderr_text(&refused).contains("-> name a folder of your own with --data-dir (ASSAY_DATA_DIR)"),
             "{dir}: {}",
-            said(&refused)
+            stderr_text(&refused)
         );
     }
 }
@@ -87,5 +92,5 @@ fn an_empty_address_names_no_database() {
         .env("ASSAY_DATABASE_URL", "")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
 }

@@ -1,7 +1,7 @@
 //! `assay prune`.
 
 use crate::junit;
-use assay_testkit::{World, said, text};
+use assay_testkit::{World, stderr_text, text};
 
 #[test]
 fn what_is_past_the_retention_is_counted_then_deleted() {
@@ -58,7 +58,11 @@ fn pruning_refuses_a_clock_that_differs_from_the_databases() {
         ] {
             let refused = world.cli.run(arguments);
             assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-            assert!(said(&refused).contains(difference), "{}", said(&refused));
+            assert!(
+                stderr_text(&refused).contains(difference),
+                "{}",
+                stderr_text(&refused)
+            );
         }
         assert_eq!(world.count("SELECT count(*) FROM run"), 1);
     }
@@ -72,7 +76,11 @@ fn pruning_refuses_to_delete_everything_that_is_stored() {
     for arguments in [&["prune"][..], &["prune", "--yes"]] {
         let refused = world.cli.run(arguments);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-        assert!(said(&refused).contains("--all-of-it"), "{}", said(&refused));
+        assert!(
+            stderr_text(&refused).contains("--all-of-it"),
+            "{}",
+            stderr_text(&refused)
+        );
     }
     assert_eq!(world.cli.json(&["prune", "--dry-run"])["runs"], 1);
     assert_eq!(world.count("SELECT count(*) FROM run"), 1);

@@ -1,6 +1,6 @@
 //! Names and ids that are mistyped, and lists that have nothing to show.
 
-use assay_testkit::{Cli, TestDatabase, World, said, text};
+use assay_testkit::{Cli, TestDatabase, World, stderr_text, text};
 
 #[test]
 fn a_name_that_is_nearly_right_is_suggested() {
@@ -17,13 +17,13 @@ fn a_name_that_is_nearly_right_is_suggested() {
     ] {
         let refused = world.cli.run(arguments);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-        let said = said(&refused);
+        let stderr = stderr_text(&refused);
         assert!(
-            said.contains(&format!("did you mean {meant}?")),
-            "{arguments:?}: {said}"
+            stderr.contains(&format!("did you mean {meant}?")),
+            "{arguments:?}: {stderr}"
         );
     }
-    let refused = said(&world.cli.run(&["project", "list", "--org", "payments"]));
+    let refused = stderr_text(&world.cli.run(&["project", "list", "--org", "payments"]));
     assert!(
         !refused.contains("did you mean") && refused.contains("assay org list"),
         "{refused}"
@@ -43,9 +43,9 @@ fn an_id_with_a_slip_is_suggested() {
     let refused = world.cli.run(&["key", "revoke", &slip]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        said(&refused).contains(&format!("did you mean {id}?")),
+        stderr_text(&refused).contains(&format!("did you mean {id}?")),
         "{}",
-        said(&refused)
+        stderr_text(&refused)
     );
     assert!(world.cli.json(&["key", "list"])["keys"][0]["revokedAt"].is_null());
 }
@@ -71,9 +71,9 @@ fn words_of_the_command_line_are_suggested() {
         let refused = cli.run(arguments);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
         assert!(
-            said(&refused).contains(meant),
+            stderr_text(&refused).contains(meant),
             "{arguments:?}: {}",
-            said(&refused)
+            stderr_text(&refused)
         );
     }
 }
@@ -92,7 +92,7 @@ fn an_empty_list_says_what_to_do_next() {
         let shown = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.contains(next), "{arguments:?}: {shown}");
     }
-    let refused = said(&cli.run(&["key", "create", "--org", "Shop", "--days", "30"]));
+    let refused = stderr_text(&cli.run(&["key", "create", "--org", "Shop", "--days", "30"]));
     assert!(refused.contains("assay org create"), "{refused}");
 }
 

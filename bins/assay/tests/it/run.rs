@@ -13,7 +13,7 @@ use crate::{
     receiver::{Receiver, error, stored},
     upload::Job,
 };
-use assay_testkit::said;
+use assay_testkit::stderr_text;
 
 /// A shell command that writes a report.
 fn writing(path: &str, then: &str) -> String {
@@ -38,12 +38,16 @@ fn only_what_the_command_wrote_is_sent() {
     job.write("out/rewritten.xml", "of an earlier build");
     let script = writing("out/new.xml", "") + &writing("out/rewritten.xml", "echo to out; echo to err >&2");
     let output = job.run(&["run", "--report", "out/*.xml", "--", "sh", "-c", &script]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert_eq!(names(&receiver), ["out/new.xml", "out/rewritten.xml"]);
     // Standard output is the command's.
     assert_eq!(output.stdout, b"to out\n");
     for part in ["to err\n", "Run 812 of \"storefront\"", "2 became flaky"] {
-        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert!(
+            stderr_text(&output).contains(part),
+            "{part}: {}",
+            stderr_text(&output)
+        );
     }
 }
 
@@ -59,7 +63,7 @@ fn a_file_of_the_same_size_written_at_once_is_new() {
     .unwrap();
     let script = "cp -p saved.xml out/copied.xml; cat saved.xml > out/junit.xml";
     let output = job.run(&["run", "--report", "out", "--", "sh", "-c", script]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert_eq!(names(&receiver), ["out/copied.xml", "out/junit.xml"]);
 }
 
@@ -82,12 +86,21 @@ fn the_commands_own_status_is_the_programs() {
             "-c",
             &writing("r.xml", script),
         ]);
-        assert_eq!(output.status.code(), Some(code), "{script}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{script}: {}",
+            stderr_text(&output)
+        );
     }
     assert_eq!(receiver.requests().len(), 4, "a failed run is sent as well");
     let absent = job.run(&["run", "--report", "r.xml", "--", "no-such-program"]);
     assert_eq!(absent.status.code(), Some(127));
-    assert!(said(&absent).contains("no-such-program"), "{}", said(&absent));
+    assert!(
+        stderr_text(&absent).contains("no-such-program"),
+        "{}",
+        stderr_text(&absent)
+    );
     assert_eq!(
         job.run(&["run", "--report", "r.xml", "--", "./out"])
             .status
@@ -104,7 +117,11 @@ fn an_upload_that_fails_is_1_unless_the_command_says_more() {
     let run = |flags: &[&str], script: &str| {
         let script = writing("r.xml", script);
         let output = job.run(&[&["run", "--report", "r.xml"], flags, &["--", "sh", "-c", &script]].concat());
-        assert!(said(&output).contains("slot_taken"), "{}", said(&output));
+        assert!(
+            stderr_text(&output).contains("slot_taken"),
+            "{}",
+            stderr_text(&output)
+        );
         output.status.code()
     };
     assert_eq!(run(&[], "exit 0"), Some(1));
@@ -120,16 +137,16 @@ fn a_command_without_a_report_is_not_a_success() {
     let old = job.run(&["run", "--report", "out/*.xml", "--", "true"]);
     assert_eq!(old.status.code(), Some(1));
     assert!(
-        said(&old).contains("of out/*.xml there is only one file from before the start"),
+        stderr_text(&old).contains("of out/*.xml there is only one file from before the start"),
         "{}",
-        said(&old)
+        stderr_text(&old)
     );
     let none = job.run(&["run", "--report", "absent/*.xml", "--", "sh", "-c", "exit 2"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(
-        said(&none).contains("no file matches absent/*.xml"),
+        stderr_text(&none).contains("no file matches absent/*.xml"),
         "{}",
-        said(&none)
+        stderr_text(&none)
     );
     assert!(receiver.requests().is_empty());
 }
@@ -139,8 +156,17 @@ fn wrong_usage_is_2_before_the_command_runs() {
     let job = Job::new("http://127.0.0.1:1");
     let refused = |command: &mut Command, part: &str| {
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", said(&output));
-        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{command:?}: {}",
+            stderr_text(&output)
+        );
+        assert!(
+            stderr_text(&output).contains(part),
+            "{part}: {}",
+            stderr_text(&output)
+        );
         assert!(!job.folder.path().join("ran").exists(), "{command:?}");
     };
     let run = || job.command(&["run", "--report", "r.xml", "--", "touch", "ran"]);
@@ -161,7 +187,7 @@ fn wrong_usage_is_2_before_the_command_runs() {
     // A fork without a key: its tests run all the same.
     let mut command = job.command(&["run", "--best-effort", "--report", "r.xml", "--", "touch", "ran"]);
     let fork = command.env_remove("ASSAY_INGEST_KEY").output().unwrap();
-    assert_eq!(fork.status.code(), Some(0), "{}", said(&fork));
+    assert_eq!(fork.status.code(), Some(0), "{}", stderr_text(&fork));
     assert!(job.folder.path().join("ran").exists());
 }
 

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, program, said};
+use assay_testkit::{Cli, program, stderr_text};
 
 fn cli() -> Cli {
     Cli::new("postgresql:///nowhere")
@@ -40,7 +40,7 @@ fn completions_are_programs_of_their_shells() {
         ("powershell", None),
     ] {
         let ours = cli().run(&["completions", shell]);
-        assert!(ours.status.success(), "{}", said(&ours));
+        assert!(ours.status.success(), "{}", stderr_text(&ours));
         let script = String::from_utf8(ours.stdout.clone()).unwrap();
         for word in ["create-ingest", "stable-branch", "doctor"] {
             assert!(script.contains(word), "{shell}: {word}");
@@ -51,20 +51,20 @@ fn completions_are_programs_of_their_shells() {
             .args(["--completions", shell])
             .output()
             .unwrap();
-        assert!(servers.status.success(), "{}", said(&servers));
+        assert!(servers.status.success(), "{}", stderr_text(&servers));
         assert!(String::from_utf8_lossy(&servers.stdout).contains("admin-listen"));
         for script in [ours.stdout, servers.stdout] {
             let checked = check.and_then(|[name, flag]| tool(name, &[flag], &script));
             assert!(
                 checked.as_ref().is_none_or(|output| output.status.success()),
                 "{shell}: {}",
-                said(&checked.unwrap())
+                stderr_text(&checked.unwrap())
             );
         }
     }
     let wrong = cli().run(&["completions", "bsh"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(said(&wrong).contains("'bash'"), "{}", said(&wrong));
+    assert!(stderr_text(&wrong).contains("'bash'"), "{}", stderr_text(&wrong));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn each_command_has_a_page_that_renders() {
         .arg("--man")
         .output()
         .unwrap();
-    assert!(server.status.success(), "{}", said(&server));
+    assert!(server.status.success(), "{}", stderr_text(&server));
     let pages = files
         .iter()
         .map(|file| std::fs::read(file).unwrap())
@@ -126,9 +126,9 @@ fn each_command_has_a_page_that_renders() {
             continue;
         };
         assert!(
-            rendered.status.success() && said(&rendered).is_empty(),
+            rendered.status.success() && stderr_text(&rendered).is_empty(),
             "{}",
-            said(&rendered)
+            stderr_text(&rendered)
         );
     }
 }

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, said};
+use assay_testkit::{Cli, stderr_text};
 
 use crate::junit;
 
@@ -52,12 +52,12 @@ fn what_may_have_no_end_is_not_read() {
                 output.status.code(),
                 Some(1),
                 "{command:?} {path}: {}",
-                said(&output)
+                stderr_text(&output)
             );
             assert!(
-                said(&output).contains("not a regular file; give what a pipe holds on standard input"),
+                stderr_text(&output).contains("not a regular file; give what a pipe holds on standard input"),
                 "{command:?} {path}: {}",
-                said(&output)
+                stderr_text(&output)
             );
         }
     }
@@ -81,11 +81,11 @@ fn large_files_beside_a_report_are_recognised_by_their_beginning() {
         &["analyze"],
     ] {
         let output = bounded(&[command, &["--json", &text(folder.path())]].concat(), &[]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
         assert!(
-            said(&output).contains("0.json: no test report"),
+            stderr_text(&output).contains("0.json: no test report"),
             "{}",
-            said(&output)
+            stderr_text(&output)
         );
     }
 }
@@ -102,11 +102,11 @@ fn an_event_file_without_an_end_is_not_read() {
             &["import", "--dry-run", "--project", "web", &text(&report)],
             &[("GITHUB_ACTIONS", "true"), ("GITHUB_EVENT_PATH", event)],
         );
-        assert!(output.status.success(), "{event}: {}", said(&output));
+        assert!(output.status.success(), "{event}: {}", stderr_text(&output));
         assert!(
-            said(&output).contains("it is not a regular file"),
+            stderr_text(&output).contains("it is not a regular file"),
             "{}",
-            said(&output)
+            stderr_text(&output)
         );
     }
 }
@@ -136,7 +136,7 @@ fn the_name_of_a_file_commands_neither_ci_nor_a_terminal() {
     for command in [dry, &["analyze"]] {
         for path in [&text(folder.path()), &missing, &matched, &cut] {
             let output = bounded(&[command, &[path]].concat(), &[]);
-            let told = said(&output) + &String::from_utf8_lossy(&output.stdout);
+            let told = stderr_text(&output) + &String::from_utf8_lossy(&output.stdout);
             assert!(
                 !told.contains("##vso[")
                     && !told.contains(['\u{1b}', '\u{202e}'])
@@ -170,18 +170,22 @@ fn what_can_be_read_beside_an_unreadable_file_counts_and_the_exit_status_tells()
         (&["--lenient"], &text(folder.path()), 1, 0),
     ] {
         let output = bounded(&[&import, flags, &[path]].concat(), &[]);
-        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(status), "{}", stderr_text(&output));
         let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(value["tests"], 2, "{value}");
         assert_eq!(value["notRead"].as_array().unwrap().len(), unread, "{value}");
         for file in ["broken.xml:1: not a readable JUnit XML report", "empty.xml: no "] {
-            assert!(said(&output).contains(file), "{}", said(&output));
+            assert!(stderr_text(&output).contains(file), "{}", stderr_text(&output));
         }
     }
     fs::remove_file(folder.path().join("a.xml")).unwrap();
     let output = bounded(&[&import[..], &["--lenient", &pattern]].concat(), &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("nothing was stored"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
+    assert!(
+        stderr_text(&output).contains("nothing was stored"),
+        "{}",
+        stderr_text(&output)
+    );
 }
 
 #[test]
@@ -194,11 +198,11 @@ fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
     .unwrap();
     fs::write(folder.path().join("b.xml"), "<testsuites/>").unwrap();
     let output = bounded(&["analyze", "--json", &text(folder.path())], &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     assert!(
-        said(&output).contains("b.xml: it holds neither tests nor a time"),
+        stderr_text(&output).contains("b.xml: it holds neither tests nor a time"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["tests"].as_array().unwrap().len(), 1, "{value}");
@@ -266,8 +270,8 @@ fn a_folder_says_what_each_unread_report_is_and_what_to_write_instead() {
         &["analyze"],
     ] {
         let output = bounded(&[command, &[&text(folder.path())]].concat(), &[]);
-        assert!(output.status.success(), "{}", said(&output));
-        let told = said(&output);
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        let told = stderr_text(&output);
         for (name, _, hint) in unread {
             let line = told
                 .lines()

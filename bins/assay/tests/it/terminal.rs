@@ -6,7 +6,7 @@ use crate::{
     junit,
     pty::{Session, Streams},
 };
-use assay_testkit::{World, said, text};
+use assay_testkit::{World, stderr_text, text};
 
 fn key(world: &World) -> String {
     text(
@@ -205,6 +205,6 @@ fn a_bar_moves_while_reports_are_read_unless_nobody_watches() {
     assert!(
         output.status.success() && output.stderr.is_empty(),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Cli, said};
+use assay_testkit::{Cli, stderr_text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -55,7 +55,11 @@ impl Job {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let output = self.command(arguments).output().unwrap();
-        let shown = format!("{}{}", said(&output), String::from_utf8_lossy(&output.stdout));
+        let shown = format!(
+            "{}{}",
+            stderr_text(&output),
+            String::from_utf8_lossy(&output.stdout)
+        );
         assert!(!shown.contains(KEY), "the key is shown: {shown}");
         output
     }
@@ -80,7 +84,7 @@ fn report() -> String {
     junit::report("2026-11-20T10:00:00Z", &[("adds", true), ("sums", false)])
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
@@ -110,7 +114,7 @@ fn the_files_arrive_as_they_are_with_what_flags_and_variables_say() {
         .env("GITHUB_REF_NAME", "main")
         .env("GITHUB_SHA", "c0ffee");
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
 
     let requests = receiver.requests();
     assert_eq!(requests.len(), 1);
@@ -157,8 +161,8 @@ fn what_changed_is_said_and_json_is_the_servers_answer() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     let output = job.run(&["upload", "out"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let shown = told(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
+    let shown = output_text(&output);
     for part in [
         "Run 812 of \"storefront\" failed: 3 tests, 2 passed (1 recovered), 1 failed, 0 skipped\nrun r1\n",
         "3 verdicts changed: 1 test is broken, 2 became flaky\n",
@@ -167,7 +171,7 @@ fn what_changed_is_said_and_json_is_the_servers_answer() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert_eq!(said(&output), "assay: warning: the branch is unknown\n");
+    assert_eq!(stderr_text(&output), "assay: warning: the branch is unknown\n");
     let printed: Value = serde_json::from_slice(&job.run(&["upload", "out", "--json"]).stdout).unwrap();
     assert_eq!(
         (&printed["runNumber"], &printed["effect"]),
@@ -200,8 +204,17 @@ fn an_error_that_may_pass_is_tried_again() {
     ] {
         let receiver = Receiver::start(vec![first.clone(), stored()]);
         let output = Job::new(&receiver.url).run(&["upload", "out"]);
-        assert_eq!(output.status.code(), Some(0), "{first:?}: {}", said(&output));
-        assert!(said(&output).contains("trying again in 1 s"), "{}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{first:?}: {}",
+            stderr_text(&output)
+        );
+        assert!(
+            stderr_text(&output).contains("trying again in 1 s"),
+            "{}",
+            stderr_text(&output)
+        );
         let requests = receiver.requests();
         assert_eq!(requests.len(), 2, "{first:?}");
         assert_eq!(requests[0].body, requests[1].body);
@@ -213,7 +226,7 @@ fn the_servers_wish_to_wait_is_honoured() {
     let receiver = Receiver::start(vec![error(429, "rate_limited").with("Retry-After: 3"), stored()]);
     let began = Instant::now();
     let output = Job::new(&receiver.url).run(&["upload", "out"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(began.elapsed() >= Duration::from_secs(3));
     // Longer than the time that is left: there is no sense in waiting.
     let receiver = Receiver::start(vec![
@@ -287,7 +300,11 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
         assert_eq!(output.status.code(), Some(1), "{refusal:?}");
         assert!(output.stdout.is_empty());
         for part in parts {
-            assert!(said(&output).contains(part), "{part}: {}", said(&output));
+            assert!(
+                stderr_text(&output).contains(part),
+                "{part}: {}",
+                stderr_text(&output)
+            );
         }
         assert_eq!(receiver.requests().len(), 1, "{refusal:?}");
     }
@@ -297,7 +314,11 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
     let output = command.env("ASSAY_INGEST_KEY", "svc_ro_read").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     for part in ["(401 wrong_key_type)", "a read key cannot store"] {
-        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert!(
+            stderr_text(&output).contains(part),
+            "{part}: {}",
+            stderr_text(&output)
+        );
     }
 }
 
@@ -310,25 +331,33 @@ fn a_server_that_is_gone_is_1_and_best_effort_makes_it_a_warning() {
         "assay: nothing was stored: http://127.0.0.1:1 gives no answer",
         "-> see whether ASSAY_INGEST_URL",
     ] {
-        assert!(said(&gone).contains(part), "{part}: {}", said(&gone));
+        assert!(
+            stderr_text(&gone).contains(part),
+            "{part}: {}",
+            stderr_text(&gone)
+        );
     }
     let warned = job.run(&["upload", "out", "--retry-for", "0", "--best-effort"]);
     assert_eq!(warned.status.code(), Some(0));
     assert!(
-        said(&warned).starts_with("assay: warning: nothing was stored"),
+        stderr_text(&warned).starts_with("assay: warning: nothing was stored"),
         "{}",
-        said(&warned)
+        stderr_text(&warned)
     );
     let mut command = job.command(&["upload", "out", "--retry-for", "0", "--best-effort"]);
     let annotated = command.env("GITHUB_ACTIONS", "true").output().unwrap();
     assert!(
-        said(&annotated).starts_with("::warning title=Assay::nothing was stored"),
+        stderr_text(&annotated).starts_with("::warning title=Assay::nothing was stored"),
         "{}",
-        said(&annotated)
+        stderr_text(&annotated)
     );
     // The time is used: the second attempt comes after half a second at least.
     let retried = job.run(&["upload", "out", "--retry-for", "2s"]);
-    assert!(said(&retried).contains("not sent yet"), "{}", said(&retried));
+    assert!(
+        stderr_text(&retried).contains("not sent yet"),
+        "{}",
+        stderr_text(&retried)
+    );
 }
 
 #[test]
@@ -337,9 +366,22 @@ fn wrong_usage_is_2_and_sends_nothing() {
     let job = Job::new(&receiver.url);
     let refused = |command: &mut Command, part: &str| {
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", said(&output));
-        assert!(said(&output).contains(part), "{part}: {}", said(&output));
-        assert!(!said(&output).contains("secret"), "{}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{command:?}: {}",
+            stderr_text(&output)
+        );
+        assert!(
+            stderr_text(&output).contains(part),
+            "{part}: {}",
+            stderr_text(&output)
+        );
+        assert!(
+            !stderr_text(&output).contains("secret"),
+            "{}",
+            stderr_text(&output)
+        );
     };
     let upload = || job.command(&["upload", "out"]);
     refused(
@@ -388,9 +430,9 @@ fn wrong_usage_is_2_and_sends_nothing() {
     let fork = command.env("ASSAY_INGEST_KEY", "").output().unwrap();
     assert_eq!(fork.status.code(), Some(0));
     assert!(
-        said(&fork).contains("warning: nothing was stored: ASSAY_INGEST_KEY is not set"),
+        stderr_text(&fork).contains("warning: nothing was stored: ASSAY_INGEST_KEY is not set"),
         "{}",
-        said(&fork)
+        stderr_text(&fork)
     );
     assert!(receiver.requests().is_empty());
 }
@@ -429,7 +471,11 @@ fn files_that_are_no_reports_or_cannot_be_read_are_named() {
         }
         let output = job.run(&["upload", path]);
         assert_eq!(output.status.code(), Some(1), "{path}");
-        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+        assert!(
+            stderr_text(&output).contains(part),
+            "{part}: {}",
+            stderr_text(&output)
+        );
     }
     assert!(receiver.requests().is_empty());
     // What a folder holds beside reports is left out.
@@ -446,21 +492,25 @@ fn a_check_shows_whose_key_it_is_and_sends_nothing() {
     )]);
     let job = Job::new(&receiver.url);
     let output = job.run(&["upload", "--check", "--branch", "main", "out"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     for part in [
         "The key is of the project \"storefront\"",
         "branch  main  flag",
         "out/junit.xml  junit",
         "nothing was sent",
     ] {
-        assert!(told(&output).contains(part), "{part}: {}", told(&output));
+        assert!(
+            output_text(&output).contains(part),
+            "{part}: {}",
+            output_text(&output)
+        );
     }
     // Where nothing is known, it says so.
     let output = job.run(&["upload", "--check", "out"]);
     assert!(
-        told(&output).contains("give --branch and --commit"),
+        output_text(&output).contains("give --branch and --commit"),
         "{}",
-        told(&output)
+        output_text(&output)
     );
     let requests = receiver.requests();
     assert_eq!(requests.len(), 2);
@@ -485,9 +535,9 @@ fn what_could_not_be_sent_waits_in_the_spool_and_goes_first() {
         ]);
         assert_eq!(output.status.code(), Some(1));
         assert!(
-            said(&output).contains("the next `assay upload --spool kept` sends it"),
+            stderr_text(&output).contains("the next `assay upload --spool kept` sends it"),
             "{}",
-            said(&output)
+            stderr_text(&output)
         );
     }
     assert_eq!(job.spooled("kept", "upload"), 2);
@@ -508,7 +558,7 @@ fn what_could_not_be_sent_waits_in_the_spool_and_goes_first() {
         url: receiver.url.clone(),
     };
     let output = back.run(&["upload", "--spool", "kept", "--run-key", "3", "out"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     let keys: Vec<_> = receiver
         .requests()
         .iter()
@@ -518,7 +568,7 @@ fn what_could_not_be_sent_waits_in_the_spool_and_goes_first() {
     assert_eq!(back.spooled("kept", "upload"), 0);
     // Nothing waits.
     let output = back.run(&["upload", "--spool", "kept"]);
-    assert_eq!(told(&output), "Sent 0 uploads of kept\n");
+    assert_eq!(output_text(&output), "Sent 0 uploads of kept\n");
 }
 
 #[test]
@@ -529,7 +579,11 @@ fn a_spool_that_cannot_be_made_is_an_error_that_names_it_and_nothing_is_sent() {
     let output = job.run(&["upload", "--spool", "file/kept", "out"]);
     assert_eq!(output.status.code(), Some(1));
     let expected = "assay: nothing was stored: --spool file/kept: ";
-    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert!(
+        stderr_text(&output).contains(expected),
+        "{}",
+        stderr_text(&output)
+    );
     assert_eq!(receiver.requests().len(), 0);
 }
 
@@ -544,7 +598,11 @@ fn a_report_that_replaces_another_says_so() {
         body["effect"] = effect.into();
         let receiver = Receiver::start(vec![reply(201, &body)]);
         let output = Job::new(&receiver.url).run(&["upload", "out"]);
-        assert!(told(&output).contains(sentence), "{effect}: {}", told(&output));
+        assert!(
+            output_text(&output).contains(sentence),
+            "{effect}: {}",
+            output_text(&output)
+        );
     }
 }
 
@@ -558,11 +616,11 @@ fn a_refused_upload_is_not_kept_and_does_not_block_the_spool() {
         url: receiver.url.clone(),
     };
     let output = job.run(&["upload", "--spool", "kept", "out"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(
-        said(&output).contains("an earlier upload is refused"),
+        stderr_text(&output).contains("an earlier upload is refused"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
     assert_eq!(
         (job.spooled("kept", "upload"), job.spooled("kept", "refused")),
@@ -596,7 +654,7 @@ fn a_large_body_is_sent_once_the_server_accepts_it() {
         &format!("<testsuite name=\"s\"><testcase name=\"{text}\"/></testsuite>"),
     );
     let output = job.run(&["upload", "out/large.xml"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     let requests = receiver.requests();
     assert_eq!(requests[0].header("expect"), Some("100-continue"));
     assert!(requests[0].files()[0].1.contains(&text));
@@ -634,16 +692,20 @@ fn an_encrypted_server_is_trusted_by_the_systems_authorities_only() {
             .unwrap()
     };
     let trusted = upload("own.pem");
-    assert_eq!(trusted.status.code(), Some(0), "{}", said(&trusted));
+    assert_eq!(trusted.status.code(), Some(0), "{}", stderr_text(&trusted));
     assert_eq!(receiver.requests()[0].files().len(), 1);
     // At once: trying again does not help.
     let refused = upload("stranger.pem");
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        said(&refused).contains("is not trusted: ") && said(&refused).contains("SSL_CERT_FILE"),
+        stderr_text(&refused).contains("is not trusted: ") && stderr_text(&refused).contains("SSL_CERT_FILE"),
         "{}",
-        said(&refused)
+        stderr_text(&refused)
     );
-    assert!(!said(&refused).contains("not sent yet"), "{}", said(&refused));
+    assert!(
+        !stderr_text(&refused).contains("not sent yet"),
+        "{}",
+        stderr_text(&refused)
+    );
     assert_eq!(receiver.requests().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Exit statuses and streams.
 
-use assay_testkit::{Cli, TestDatabase, said};
+use assay_testkit::{Cli, TestDatabase, stderr_text};
 
 #[test]
 fn wrong_usage_is_2_and_help_is_0() {
@@ -24,7 +24,12 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["import", "--project", "p", "--format", "docx", "x.xml"],
     ] {
         let refused = cli.run(wrong);
-        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", said(&refused));
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{wrong:?}: {}",
+            stderr_text(&refused)
+        );
         assert!(refused.stdout.is_empty() && !refused.stderr.is_empty());
     }
     for help in [
@@ -57,7 +62,11 @@ fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
         let mut command = cli.command(wrong);
         let refused = command.env("ASSAY_DATA_DIR", "d").output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
-        assert!(said(&refused).contains(usage), "{wrong:?}: {}", said(&refused));
+        assert!(
+            stderr_text(&refused).contains(usage),
+            "{wrong:?}: {}",
+            stderr_text(&refused)
+        );
     }
 }
 
@@ -67,20 +76,20 @@ fn a_database_that_cannot_be_reached_is_1() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     assert!(
-        said(&output).starts_with("assay: the database is unreachable"),
+        stderr_text(&output).starts_with("assay: the database is unreachable"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
     assert!(
-        said(&output).contains("-> see whether Postgres runs"),
+        stderr_text(&output).contains("-> see whether Postgres runs"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
     let encrypted = Cli::new("postgresql://127.0.0.1:1/nowhere?sslmode=require").run(&["org", "list"]);
     assert!(
-        said(&encrypted).contains("-> this build speaks to Postgres without encryption"),
+        stderr_text(&encrypted).contains("-> this build speaks to Postgres without encryption"),
         "{}",
-        said(&encrypted)
+        stderr_text(&encrypted)
     );
 }
 
@@ -90,7 +99,11 @@ fn an_unmigrated_database_says_what_to_run() {
     let cli = Cli::new(database.url());
     let refused = cli.run(&["org", "list"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains("assay migrate"), "{}", said(&refused));
+    assert!(
+        stderr_text(&refused).contains("assay migrate"),
+        "{}",
+        stderr_text(&refused)
+    );
 
     let first = cli.json(&["migrate"]);
     assert!(!first["applied"].as_array().unwrap().is_empty());
@@ -118,7 +131,11 @@ fn a_reader_that_leaves_is_no_failure() {
             .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-        assert!(output.stderr.is_empty(), "{arguments:?}: {}", said(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr_text(&output));
+        assert!(
+            output.stderr.is_empty(),
+            "{arguments:?}: {}",
+            stderr_text(&output)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that are slow, rude, or many.
+//! Slow, misbehaving and numerous clients.
 
 use std::{
     process::Command,
@@ -15,7 +15,7 @@ use crate::{
     world::{Report, World},
 };
 
-/// The server's own five seconds, the one for saying goodbye, and what a busy machine adds.
+/// The server's five seconds, one second for its closing answer, and a margin for a busy machine.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
 
 #[test]
@@ -75,7 +75,7 @@ fn heads_of_any_size_are_refused_or_answered() {
         for request in &requests {
             for _ in 0..5 {
                 let mut connection = Connection::open(world.server.address()).await.unwrap();
-                // It may be closed before everything was sent.
+                // The connection may be closed before all bytes were sent.
                 if connection.send(request.as_bytes()).await.is_ok()
                     && let Ok(Some(answer)) = connection.answer().await
                 {
@@ -137,7 +137,7 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
             tokio::io::AsyncWriteExt::flush(&mut written).await.unwrap();
             deaf.push(written);
         }
-        // Until the answers are made, others may be turned away; then nothing is left to wait for.
+        // Until the answers are built, other requests may be rejected. Afterwards nothing waits.
         let (path, key) = (world.path("/branches"), world.key.clone());
         world.server.until("answering others", |server| {
             server.client().get(&path, Some(&key)).status == 200
@@ -148,7 +148,7 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
         let grown = world.server.megabytes().saturating_sub(before);
         println!("50 unread answers of {size} bytes: memory grew by {grown} MB");
         assert!(grown < 300, "{grown} MB");
-        // They are let go while they are still there.
+        // They are disconnected while they are still connected.
         world
             .server
             .until("rid of them", |server| server.descriptors() < 40);
@@ -196,7 +196,7 @@ fn without_descriptors_left_operators_are_answered_and_clients_wait_their_turn()
         }
         world.server.ready();
         assert!(world.server.is_healthy());
-        // Its turn comes when the idle ones before it are let go.
+        // It is accepted when the idle connections before it are closed.
         assert_eq!(world.ask("/runs").status, 200);
     });
     assert!(world.server.lives());

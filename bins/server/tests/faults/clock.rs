@@ -1,4 +1,4 @@
-//! The server's clock steps back, by libfaketime where it is installed.
+//! The server's clock steps back, with libfaketime if it is installed.
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
@@ -42,7 +42,7 @@ fn a_clock_that_steps_back_changes_no_answer_but_the_periods() {
     let (before, at_first) = (runs(&world), to(&world));
     for step in ["-90", "-3600", "-86400", "+0", "-7200"] {
         set(step);
-        // The step counts at once, for requests and for the limit of how many there may be.
+        // The step takes effect immediately, for requests and for the rate limit.
         for _ in 0..5 {
             assert_eq!(runs(&world), before, "{step}");
         }

@@ -1,4 +1,4 @@
-//! No connection left for the server: others took all that Postgres allows.
+//! Other programs use all connections that Postgres allows.
 
 use std::{
     thread,
@@ -15,7 +15,7 @@ use crate::{
     world::{Report, World},
 };
 
-/// How soon after Postgres has room again the server must answer.
+/// Time limit for the server's recovery after Postgres has free connections.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(2);
 
 #[test]
@@ -43,7 +43,7 @@ fn every_connection_taken_by_others() {
     assert!(world.server.lives());
 }
 
-/// Connections until there is none left, the server's own ended.
+/// Opens connections until none is left, and ends the server's own.
 fn crowd(url: &str) -> Vec<PgConnection> {
     let url = format!("{url}&application_name=crowd");
     let began = Instant::now();

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use assay_testkit::said;
+use assay_testkit::stderr_text;
 use diesel::{RunQueryDsl as _, sql_query};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     world::{Report, Source, World},
 };
 
-/// What the disk leaves for the import that does not fit.
+/// The free space for the import that does not fit.
 const LEFT_BYTES: u64 = 512 * 1024;
 
 #[test]
@@ -31,7 +31,7 @@ fn an_import_that_does_not_fit_stores_nothing_and_reads_go_on() {
     world.import(&Report::whole(1, 30, 60));
     let before = snapshot::of(&world);
 
-    // A journal that has room: what is short is the room for rows.
+    // The journal has space: only the rows lack it.
     let Source::Own(postgres) = &world.database else {
         unreachable!()
     };
@@ -47,9 +47,9 @@ fn an_import_that_does_not_fit_stores_nothing_and_reads_go_on() {
     let big = Report::whole(2, 6_000, 50);
     let output = world.import_command(&big).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = said(&output);
-    println!("{said}");
-    assert!(said.contains("No space left on device"), "{said}");
+    let stderr = stderr_text(&output);
+    println!("{stderr}");
+    assert!(stderr.contains("No space left on device"), "{stderr}");
     snapshot::assert_same(&snapshot::of(&world), &before, "after the fault");
 
     disk.empty();
@@ -58,7 +58,7 @@ fn an_import_that_does_not_fit_stores_nothing_and_reads_go_on() {
     drop(world);
 }
 
-/// A small file system of the test's own, in memory.
+/// The test's own small file system, in memory.
 struct Disk {
     folder: PathBuf,
 }
@@ -80,7 +80,7 @@ impl Disk {
         self.folder.join("ballast")
     }
 
-    /// Leaves little room.
+    /// Leaves little space.
     fn fill(&self) {
         let stat = rustix::fs::statvfs(&self.folder).unwrap();
         let free = stat.f_bavail * stat.f_frsize;
@@ -95,7 +95,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a test that failed may have left Postgres running on it for a moment.
+        // Lazily, because a failed test may have left Postgres running on it for a moment.
         let _ = Command::new("umount").arg("-l").arg(&self.folder).status();
     }
 }

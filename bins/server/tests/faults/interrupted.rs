@@ -13,7 +13,7 @@ use crate::{
     world::{Report, World},
 };
 
-/// How many imports are killed. `ASSAY_KILLS` asks for more.
+/// The number of kills. `ASSAY_KILLS` sets it.
 const KILLS: u32 = 15;
 
 #[test]
@@ -46,14 +46,14 @@ fn an_import_killed_and_repeated_equals_one_left_alone() {
     println!("{killed} imports of about {typical:?} killed");
     snapshot::assert_same(&snapshot::of(&disturbed), &expected, &format!("seed {seed}"));
 
-    // Everything once more changes nothing.
+    // Repeating everything once more changes nothing.
     for report in &history {
         disturbed.import(report);
     }
     snapshot::assert_same(&snapshot::of(&disturbed), &expected, &format!("seed {seed}"));
 }
 
-/// Whether the program still ran when it was killed.
+/// Whether the program was still running when it was killed.
 fn killed_after(moment: Duration, mut command: Command) -> bool {
     let mut child = command
         .stdout(Stdio::null())
@@ -62,13 +62,13 @@ fn killed_after(moment: Duration, mut command: Command) -> bool {
         .unwrap();
     thread::sleep(moment);
     let ran = child.try_wait().unwrap().is_none();
-    // One that ended by itself is gone already.
+    // A program that exited by itself is gone already.
     let _ = child.kill();
     child.wait().unwrap();
     ran
 }
 
-/// Runs of one part and of several, oldest first.
+/// Sharded and unsharded runs, oldest first.
 fn history() -> Vec<Report> {
     let mut reports = Vec::new();
     for build in 1..=5 {

@@ -63,7 +63,7 @@ fn killed_at_any_moment_of_its_first_start() {
             401,
             "{kills:?}"
         );
-        // In order, so that its Postgres ends too.
+        // A regular end also stops its Postgres.
         server.signal("TERM");
         assert!(server.ended().success(), "{kills:?}: {}", server.log());
     }

@@ -1,4 +1,4 @@
-//! Readers that go on asking while something breaks.
+//! Readers that continue to send requests while something breaks.
 
 use std::{
     sync::{
@@ -15,20 +15,20 @@ use crate::world::World;
 
 /// One answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct LoadAnswer {
     pub(crate) status: u16,
     pub(crate) took: Duration,
 }
 
-/// Readers under way.
+/// Running readers.
 pub(crate) struct Load {
     stopping: Arc<AtomicBool>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<LoadAnswer>>>,
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Load {
-    /// Starts readers of this world's routes. Any answer off the contract, and none at all, ends the test.
+    /// Starts readers of this world's routes. The test fails if an answer violates the contract or is missing.
     pub(crate) fn start(world: &World, readers: usize) -> Self {
         let stopping = Arc::new(AtomicBool::new(false));
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -56,8 +56,8 @@ impl Load {
         }
     }
 
-    /// Waits until more answers came that are like this.
-    pub(crate) fn until_more(&self, count: usize, like: impl Fn(&Seen) -> bool) {
+    /// Waits for this many more answers of this kind.
+    pub(crate) fn until_more(&self, count: usize, like: impl Fn(&LoadAnswer) -> bool) {
         let matching = || self.seen.lock().unwrap().iter().filter(|seen| like(seen)).count();
         let (began, before) = (Instant::now(), matching());
         while matching() < before + count {
@@ -70,8 +70,8 @@ impl Load {
         }
     }
 
-    /// Ends the readers and returns everything that they saw.
-    pub(crate) fn stop(self) -> Vec<Seen> {
+    /// Ends the readers and returns all answers.
+    pub(crate) fn stop(self) -> Vec<LoadAnswer> {
         self.stopping.store(true, Ordering::Relaxed);
         for reader in self.readers {
             reader.join().expect("every answer kept the contract");
@@ -80,10 +80,10 @@ impl Load {
     }
 }
 
-fn ask(client: &Client, path: &str, key: &str) -> Seen {
+fn ask(client: &Client, path: &str, key: &str) -> LoadAnswer {
     let began = Instant::now();
     let answer = client.get(path, Some(key));
-    let seen = Seen {
+    let seen = LoadAnswer {
         status: answer.status,
         took: began.elapsed(),
     };
@@ -93,7 +93,7 @@ fn ask(client: &Client, path: &str, key: &str) -> Seen {
     seen
 }
 
-/// An answer that is no success must be this.
+/// Checks an answer that is not a success.
 pub(crate) fn is_a_failure_on_contract(answer: &Response) {
     assert!(
         matches!(answer.status, 500 | 503),

@@ -1,6 +1,6 @@
-//! Faults made on purpose: the real programs and a Postgres of the test's own, stopped, killed, frozen, filled, flooded.
+//! Deliberate faults: the real programs and the test's own Postgres are stopped, killed, frozen, filled and overloaded.
 //!
-//! docs/reliability.md names for each promise the test here that proves it.
+//! docs/reliability.md names the test here that proves each guarantee.
 
 #![allow(
     clippy::unwrap_used,

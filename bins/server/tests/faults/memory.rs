@@ -1,4 +1,4 @@
-//! A server with 512 MB of memory, and keys that ask for as much as they may and take it as slowly as they may.
+//! A server with 512 MB of memory, and keys that request as much as permitted and read as slowly as permitted.
 
 use std::{
     fs,
@@ -25,9 +25,10 @@ use crate::{
 };
 
 const MEMORY: u64 = 512 << 20;
-/// How long the four keys go on.
+/// The duration of the four keys' load.
 const FOR: Duration = Duration::from_secs(25);
-/// How many answers each of them asks for and takes drop by drop. With the others it stays within 60 requests a minute.
+/// The number of answers that each of them requests and reads slowly. With the others it stays within 60 requests a
+/// minute.
 const SLOW_OF_KEY: usize = 35;
 
 #[test]
@@ -110,8 +111,7 @@ fn four_keys_within_their_limits_neither_end_a_small_server_nor_hinder_a_fifth()
     );
 }
 
-/// Holds the server's own memory, and nothing of Postgres', below the limit: an allocation beyond it fails, which ends the
-/// program.
+/// Limits the server's own memory, without Postgres: an allocation beyond the limit fails, which ends the program.
 fn limit(server: &Server) {
     let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap());
     let limit = Rlimit {
@@ -121,14 +121,14 @@ fn limit(server: &Server) {
     prlimit(pid, Resource::Data, limit).unwrap();
 }
 
-/// The most memory that was resident, in megabytes.
+/// The peak resident memory in megabytes.
 fn peak(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
 }
 
-/// Takes one answer after the other as quickly as it comes.
+/// Reads one answer after the other at full speed.
 fn quick_reader(client: &Client, key: &str, paths: &[String], over: &AtomicBool) -> Vec<u16> {
     let mut statuses = Vec::new();
     for path in paths {
@@ -136,7 +136,7 @@ fn quick_reader(client: &Client, key: &str, paths: &[String], over: &AtomicBool)
             break;
         }
         let header = format!("Bearer {key}");
-        // An answer that has begun may end early, where the server was too busy to go on with it.
+        // An answer that has begun may end early if the server was too busy to continue it.
         if let Ok(answer) = client.try_get(path, &[("authorization", &header)]) {
             statuses.push(answer.status);
         }
@@ -144,7 +144,8 @@ fn quick_reader(client: &Client, key: &str, paths: &[String], over: &AtomicBool)
     statuses
 }
 
-/// Asks for all large answers with all keys at once and takes a kilobyte of each twice a second. Returns how much was taken.
+/// Requests all large answers with all keys at once, and reads a kilobyte of each twice a second. Returns the bytes
+/// read.
 async fn slow_readers(address: &str, keys: &[String], paths: &[String]) -> usize {
     let address = address.parse().unwrap();
     let mut readers = Vec::new();
@@ -175,8 +176,8 @@ async fn slow_readers(address: &str, keys: &[String], paths: &[String]) -> usize
     taken
 }
 
-/// Makes cheap requests with a fifth key, each of which must succeed; returns after how many tries. A request may find all
-/// threads busy, and is then repeated a second later, as the API's rules say.
+/// Makes cheap requests with a fifth key, each of which must succeed, and returns the number of attempts. A rejected
+/// request is repeated a second later, as the API's rules demand.
 fn cheap_requests(world: &World) -> Vec<u64> {
     let began = Instant::now();
     let mut tries = Vec::new();
@@ -191,7 +192,7 @@ fn cheap_requests(world: &World) -> Vec<u64> {
             if answer.status == 200 {
                 break;
             }
-            // A busy machine may take as many tries as the others go on for seconds.
+            // On a busy machine, the attempts may last as many seconds as the load.
             assert!(
                 answer.status == 503 && tried < FOR.as_secs(),
                 "{path}: {}",

@@ -1,4 +1,4 @@
-//! More requests than can be answered.
+//! More requests than the server can answer.
 
 use std::{
     process::Command,
@@ -15,9 +15,9 @@ use crate::{
     world::{Report, Source, World},
 };
 
-/// How much the server's memory may grow in a flood, in megabytes.
+/// The permitted growth of the server's memory in a flood, in megabytes.
 const GROWTH_MB: u64 = 300;
-/// Longer than any request may take by the server's own bound of ten seconds.
+/// Longer than the server's own bound of ten seconds for a request.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 #[test]
@@ -44,7 +44,7 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
         }
         answers
     });
-    // Of the few that held a thread, the database itself may have ended the statement.
+    // The database itself may have ended the statements of the few requests with a thread.
     let held = answers.iter().filter(|answer| answer.status == 500).count();
     assert!(held < 100, "{held}");
     assert!(
@@ -80,13 +80,13 @@ fn requests_that_hang_keep_no_others_waiting_while_a_thread_is_free() {
     let quick = raw::request(&world.path("/branches"), &other);
     raw::run(async {
         let address = || world.server.address().to_owned();
-        // One key may hold two of the four threads.
+        // One key may use two of the four threads.
         let held: Vec<_> = [&world.key, &world.key, &other]
             .map(|key| tokio::spawn(once(address(), slow(key))))
             .into_iter()
             .collect();
         until_hanging(&world, 3).await;
-        // Whichever worker they come to.
+        // This holds on any worker.
         for _ in 0..8 {
             let answer = once(address(), quick.clone()).await;
             assert_eq!(answer.status, 200);
@@ -128,7 +128,7 @@ fn a_flood_of_one_keys_slow_requests_leaves_half_of_the_threads_to_other_keys() 
     });
 }
 
-/// Gives the world a server with four threads that wait for the database, and locks what `/errors` reads.
+/// Gives the world a server with four threads that wait for the database, and locks the tables of `/errors`.
 fn lock_signatures(world: &mut World) -> diesel::PgConnection {
     world.import(&Report::whole(1, 10, 60));
     let Source::Shared(database) = &world.database else {
@@ -147,7 +147,7 @@ fn lock_signatures(world: &mut World) -> diesel::PgConnection {
     lock
 }
 
-/// How many statements wait for a lock.
+/// The number of statements that wait for a lock.
 fn hanging(world: &World) -> String {
     let Source::Shared(database) = &world.database else {
         unreachable!()
@@ -223,7 +223,7 @@ fn a_flood_is_answered_in_bounds_or_turned_away() {
     assert!(world.server.lives());
 }
 
-/// One request on a connection of its own, which must be answered.
+/// One request on a new connection, which must be answered.
 async fn once(address: String, request: String) -> Answer {
     let mut connection = Connection::open(&address).await.unwrap();
     let answer = tokio::time::timeout(PATIENCE, connection.ask(&request)).await;
@@ -238,7 +238,7 @@ async fn again(address: String, request: String, until: Instant) -> Vec<Answer> 
         let answer = tokio::time::timeout(PATIENCE, connection.ask(&request)).await;
         let mut answer = answer.expect("an answer in time").unwrap().expect("an answer");
         if answer.status == 200 {
-            // Only looked at where it is a refusal.
+            // Checked only for rejections.
             answer.body = Vec::new();
         }
         answers.push(answer);

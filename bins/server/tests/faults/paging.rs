@@ -18,12 +18,12 @@ use crate::{
     world::{Report, World, now},
 };
 
-/// How long the plan keeps results.
+/// The plan's retention.
 const RETENTION_S: i64 = 90 * 86_400;
-/// A run this close to the end of its retention may be gone at the next look.
+/// A run this close to the end of its retention may be gone at the next request.
 const MARGIN_S: i64 = 600;
 
-/// A run that was imported, as the program acknowledged it.
+/// An imported run, as the program reported it.
 #[derive(Clone)]
 struct Acknowledged {
     id: String,
@@ -35,7 +35,7 @@ fn pages_are_complete_and_without_repeats_while_runs_come_and_go() {
     let _shared = quiet::shared();
     let world = World::new();
     let acknowledged = Mutex::new(Vec::new());
-    // Many runs that end their retention while the test goes on, one every quarter of a second.
+    // Many runs whose retention ends during the test, one every quarter of a second.
     for build in 1..=20 {
         import(&world, build, RETENTION_S - i64::from(build) / 4, &acknowledged);
     }
@@ -61,7 +61,7 @@ fn pages_are_complete_and_without_repeats_while_runs_come_and_go() {
             .collect();
         let mut random = StdRng::seed_from_u64(9);
         for build in 61..=84 {
-            // Into the newest page, into the middle, and past what is kept.
+            // Into the newest page, into the middle, and beyond the retention.
             let age = match build % 4 {
                 0 => random.random_range(0..RETENTION_S - MARGIN_S),
                 1 => RETENTION_S - random.random_range(-3..3),
@@ -102,7 +102,7 @@ fn walk(world: &World, acknowledged: &Mutex<Vec<Acknowledged>>, per_page: u32) {
         let known: Vec<_> = acknowledged.lock().unwrap().clone();
         let on_last: HashSet<String> = ids(&last).into_iter().collect();
         let (back, _) = follow(world, per_page, cursor, "prevCursor", "prev");
-        // Those on the page that it started from are not seen again.
+        // Runs on the first page are not returned again.
         let known: Vec<_> = known
             .into_iter()
             .filter(|run| !on_last.contains(&run.id))
@@ -139,7 +139,7 @@ fn ids(page: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Nothing twice, and everything that was there from before the walk until after it.
+/// No run is repeated, and every run that existed throughout is present.
 fn is_complete(seen: &[String], known: &[Acknowledged]) {
     let set: HashSet<_> = seen.iter().collect();
     assert_eq!(set.len(), seen.len(), "a run came twice");

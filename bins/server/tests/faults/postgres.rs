@@ -1,4 +1,4 @@
-//! A Postgres of the test's own, to be broken.
+//! The test's own Postgres, to break it.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use std::{
 use assay_local_postgres::{Cluster, Durability, Settings};
 use diesel::{Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, sql_types};
 
-/// How long Postgres may take to come back.
+/// Time limit for Postgres' return.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// A private cluster with the data of a real one: they survive a crash.
+/// A private cluster with durable data: they survive a crash.
 pub(crate) struct Postgres {
     folder: PathBuf,
     cluster: Option<Cluster>,
@@ -23,9 +23,9 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a cluster in this folder and starts it.
+    /// Creates a cluster in this folder and starts it.
     pub(crate) fn start(folder: &Path) -> Self {
-        // Postgres runs as another user than root and must get here.
+        // Postgres runs as a user other than root and must be able to enter.
         #[cfg(unix)]
         fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let cluster = start(folder).unwrap();
@@ -42,34 +42,34 @@ impl Postgres {
         &self.url
     }
 
-    /// A connection of the test's own.
+    /// The test's own connection.
     pub(crate) fn connect(&self) -> diesel::ConnectionResult<PgConnection> {
         PgConnection::establish(&self.url)
     }
 
-    /// Stops it as an administrator does who does not wait for its clients.
+    /// Stops it without waiting for its clients, as an administrator may do.
     pub(crate) fn stop(&mut self) {
         self.signal("INT");
         self.gone();
     }
 
-    /// Kills every process of it at once, as a machine does that loses its power.
+    /// Kills all its processes at once, like a power failure.
     pub(crate) fn kill(&mut self) {
         self.signal_all("KILL");
         self.gone();
     }
 
-    /// Stops every process of it in the middle of what it does.
+    /// Freezes all its processes.
     pub(crate) fn freeze(&self) {
         self.signal_all("STOP");
     }
 
-    /// Lets them go on.
+    /// Unfreezes them.
     pub(crate) fn thaw(&self) {
         self.signal_all("CONT");
     }
 
-    /// Starts it again and returns when it answers a connection.
+    /// Starts it again. Returns when it answers a connection.
     pub(crate) fn start_again(&mut self) -> Instant {
         drop(self.cluster.take());
         let began = Instant::now();
@@ -85,7 +85,7 @@ impl Postgres {
         self.answers()
     }
 
-    /// Waits until it answers a query, and says when it did.
+    /// Waits until it answers a query, and returns the time.
     pub(crate) fn answers(&self) -> Instant {
         let began = Instant::now();
         loop {
@@ -97,7 +97,7 @@ impl Postgres {
         }
     }
 
-    /// Waits until its process is gone, a zombie at most.
+    /// Waits until its process is gone, or a zombie.
     fn gone(&self) {
         let began = Instant::now();
         while state_and_parent(self.pid).is_some_and(|(state, _)| state != 'Z') {
@@ -119,7 +119,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // A test that failed may leave it frozen, and then it would never stop.
+        // A failed test may leave it frozen. It could then never stop.
         self.thaw();
     }
 }
@@ -130,7 +130,7 @@ struct Number {
     value: i64,
 }
 
-/// The number that a query gives as `value`.
+/// The number that a query returns as `value`.
 pub(crate) fn number(connection: &mut PgConnection, sql: &str) -> i64 {
     diesel::sql_query(sql)
         .get_result::<Number>(connection)
@@ -138,7 +138,7 @@ pub(crate) fn number(connection: &mut PgConnection, sql: &str) -> i64 {
         .value
 }
 
-/// Waits until so many statements wait for a lock.
+/// Waits until this many statements wait for a lock.
 pub(crate) fn until_waiting_for_locks(connection: &mut PgConnection, count: i64) {
     let began = Instant::now();
     let sql = "SELECT count(*) AS value FROM pg_stat_activity \
@@ -178,7 +178,7 @@ fn children(parent: i32) -> Vec<i32> {
         .collect()
 }
 
-/// What the system says of a process.
+/// The state of a process in the system.
 fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(") ").next()?.split(' ');

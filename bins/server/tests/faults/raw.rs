@@ -1,4 +1,4 @@
-//! Connections by hand: many at once, slow ones, rude ones.
+//! Raw connections: many at once, slow or misbehaving.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether this is how the server turns a request away.
+    /// Whether this is the server's rejection under overload.
     pub(crate) fn turned_away(&self) -> bool {
         let body = String::from_utf8_lossy(&self.body);
         self.status == 503
@@ -28,7 +28,7 @@ impl Answer {
     }
 }
 
-/// A connection that is kept for one request after another.
+/// A connection that is reused for several requests.
 pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
@@ -48,7 +48,7 @@ impl Connection {
         self.stream.write_all(bytes).await
     }
 
-    /// Sends a request and reads its answer; none where the server closed the connection.
+    /// Sends a request and reads its answer; none if the server closed the connection.
     pub(crate) async fn ask(&mut self, request: &str) -> std::io::Result<Option<Answer>> {
         let began = Instant::now();
         self.send(request.as_bytes()).await?;
@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the server closed the connection, reading what comes before.
+    /// Waits until the server closes the connection, and reads the bytes before.
     pub(crate) async fn closed(&mut self) {
         let closed = async {
             let mut bytes = [0; 4_096];
@@ -101,7 +101,7 @@ pub(crate) fn request(path: &str, key: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n")
 }
 
-/// Runs this to its end on threads of its own.
+/// Runs a function to its end on several threads.
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -111,7 +111,7 @@ pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
-/// Lets this process hold as many files open as the system allows, and says how many.
+/// Raises this process's limit of open files as far as the system allows, and returns it.
 pub(crate) fn raise_descriptors() -> u64 {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! How the server is started here: without a rate limit, and with little to say.
+//! Starts the server for these tests: without a rate limit, with a short log.
 
 use std::{path::Path, process::Command};
 
@@ -10,7 +10,7 @@ pub(crate) fn start(folder: &Path, database_url: &str) -> Server {
     start_with(Command::new(program("assay-server")), folder, &environment)
 }
 
-/// The same as this command, which may wrap the program, with this environment.
+/// The same with this command, which may wrap the program, and with this environment.
 pub(crate) fn start_with(command: Command, folder: &Path, environment: &[(&str, &str)]) -> Server {
     let mut server = launch(command, folder, environment);
     server.ready();
@@ -21,7 +21,7 @@ pub(crate) fn start_with(command: Command, folder: &Path, environment: &[(&str, 
 pub(crate) fn launch(mut command: Command, folder: &Path, environment: &[(&str, &str)]) -> Server {
     let quiet = [
         ("ASSAY_RATE_LIMIT", "0"),
-        // The line of each request would be most of what a flood costs.
+        // The line of each request would be most of the cost of a flood.
         ("RUST_LOG", "info,access=off,actix_server=warn"),
     ];
     command.current_dir(folder);

@@ -1,4 +1,4 @@
-//! Shards of the same runs imported at once by many processes, while readers page.
+//! Many processes import shards of the same runs at once, while readers page.
 
 use std::{
     process::{Child, Stdio},
@@ -10,7 +10,7 @@ use crate::{
     quiet,
     world::{Report, World},
 };
-use assay_testkit::{said, text};
+use assay_testkit::{stderr_text, text};
 
 const RUNS: u32 = 3;
 const SHARDS: u32 = 6;
@@ -46,7 +46,7 @@ fn shards_imported_at_once_make_one_run_each() {
         let children: Vec<Child> = reports.iter().map(spawn).collect();
         for child in children {
             let output = child.wait_with_output().unwrap();
-            assert!(output.status.success(), "{}", said(&output));
+            assert!(output.status.success(), "{}", stderr_text(&output));
         }
         over.store(true, Ordering::Relaxed);
     });
@@ -70,7 +70,7 @@ fn shards_imported_at_once_make_one_run_each() {
         let build = (1..=RUNS).find(|build| failing(*build) == failed);
         assert!(build.is_some(), "{failed} failed");
     }
-    // What is derived agrees with what is recorded.
+    // Derived rows agree with stored ones.
     let errors = world.get("/errors?days=90&perPage=50");
     let occurrences: u64 = errors["errors"]
         .as_array()
@@ -87,7 +87,7 @@ fn failing(build: u32) -> u64 {
     u64::from(SHARDS) * u64::try_from(failing).unwrap()
 }
 
-/// Every answer on the way is whole: counts that add up, one row a run.
+/// Every answer in between is consistent: counts add up, and each run is one row.
 fn read_on(world: &World, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         let runs = world.get("/runs?days=90&perPage=10");

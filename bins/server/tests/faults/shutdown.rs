@@ -13,7 +13,7 @@ use crate::{
     world::{Report, Source, World},
 };
 
-/// The server's own ten seconds, and what a busy machine adds.
+/// The server's ten seconds, and a margin for a busy machine.
 const ENDED_WITHIN: Duration = Duration::from_secs(14);
 
 #[test]

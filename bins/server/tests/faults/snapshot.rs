@@ -1,7 +1,7 @@
-//! Everything that the API tells of a world, as text.
+//! All data of a world in the API, as text.
 //!
-//! Ids are numbered in the order in which they appear, and what is only the time of asking or of importing is left out, so
-//! that two worlds with the same history are the same text.
+//! Ids are numbered in the order of their appearance. Times of requests and imports are removed, so that two worlds
+//! with the same history have the same text.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// Fields that tell the time of the request or of the import.
+/// Fields with the time of the request or of the import.
 const TIMES: [&str; 5] = ["from", "to", "now", "evaluatedAt", "createdAt"];
 
-/// Tells the first line in which two worlds differ, if they do.
+/// Reports the first line that differs between two worlds, if any.
 pub(crate) fn assert_same(left: &str, right: &str, context: &str) {
     let differing = left
         .lines()
@@ -74,7 +74,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// All runs, by the cursor.
+    /// All runs, by cursor.
     fn pages(&mut self) -> Vec<Value> {
         let (mut runs, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -91,7 +91,7 @@ impl Walk<'_> {
     fn get(&mut self, below: &str) -> Value {
         let answer = self.world.ask(below);
         assert_eq!(answer.status, 200, "{below}: {}", answer.text());
-        // What is asked for names ids, and so is numbered too.
+        // The requests contain ids, so they are numbered, too.
         self.write(below, &answer.text());
         answer.json()
     }
@@ -125,7 +125,7 @@ fn is_id(text: &str) -> bool {
     })
 }
 
-/// A cursor is a position, which holds an id in a form of its own.
+/// A cursor is a position, which contains an id in another form.
 fn without_cursors(mut page: Value) -> String {
     page["nextCursor"] = Value::Null;
     page["prevCursor"] = Value::Null;
@@ -134,7 +134,7 @@ fn without_cursors(mut page: Value) -> String {
 
 fn without_times(body: &str) -> String {
     let fields = TIMES.map(|field| (format!("\"{field}\":\""), '"'));
-    // A prompt says when the stored verdict was judged.
+    // A prompt contains the time of the stored verdict.
     let prompts = (", judged ".to_owned(), ' ');
     let mut body = body.to_owned();
     for (begin, end) in fields.into_iter().chain([prompts]) {

@@ -1,4 +1,4 @@
-//! Hours in minutes: a steady load, with memory and descriptors watched.
+//! A steady load for some minutes, with checks of memory and descriptors.
 
 use std::{
     thread,
@@ -10,12 +10,12 @@ use crate::{
     world::{Report, World},
 };
 
-/// How often a report is imported, beside the reading.
+/// The interval of imports.
 const IMPORT_EVERY: Duration = Duration::from_secs(10);
-/// How much memory may grow from the first quarter's end to the end, in megabytes.
+/// The permitted growth of memory from the end of the first quarter to the end, in megabytes.
 const GROWTH_MB: u64 = 16;
 
-/// `ASSAY_SOAK_MINUTES` says how long, `ASSAY_SOAK_READERS` how many ask at once.
+/// `ASSAY_SOAK_MINUTES` sets the duration, `ASSAY_SOAK_READERS` the number of readers.
 #[test]
 #[ignore = "it takes twenty minutes: `just soak`"]
 fn memory_and_descriptors_stay_flat() {

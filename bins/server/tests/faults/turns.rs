@@ -1,4 +1,4 @@
-//! Many imports into one project: under a limit of connections, beside a frozen one, and over a restart of the database.
+//! Many imports into one project: with few connections, beside a frozen one, and during a restart of the database.
 
 use std::{
     process::{Child, Command, Output, Stdio},
@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Cli, said};
+use assay_testkit::{Cli, stderr_text};
 use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
 
 use crate::{
@@ -27,7 +27,7 @@ fn spawn(command: &mut Command) -> Child {
 
 fn succeeded(child: Child) -> Output {
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     output
 }
 
@@ -95,7 +95,7 @@ fn an_import_that_gets_no_connection_in_time_says_why_and_what_to_do() {
     let mut import = world.import_command(&Report::whole(1, 3, 10));
     world.cli = administrator;
     let output = import.args(["--retry-for", "3s"]).output().unwrap();
-    let told = said(&output);
+    let told = stderr_text(&output);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(
         told.contains("waiting for a connection to the database, "),
@@ -111,7 +111,7 @@ fn a_frozen_import_that_holds_the_lock_is_ended_by_postgres_and_stored_once_it_i
     let _alone = quiet::alone();
     let world = World::new();
     let database = shared(&world);
-    // A minute by default; a shorter limit of the database is kept.
+    // The default is a minute. A shorter limit of the database is kept.
     let limit = "ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''2s''";
     let mut lock = database.connection();
     database.execute(&format!(
@@ -167,17 +167,17 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
     wait_until("the import does not wait for the lock", || is_waiting(&url));
     world.postgres().stop();
     drop(lock);
-    // Longer than the five seconds in which the pool of connections tries by itself.
+    // Longer than the five seconds for which the connection pool retries.
     thread::sleep(Duration::from_secs(8));
     world.postgres().start_again();
     let output = succeeded(import);
     assert!(
-        said(&output).contains("waiting for the database"),
+        stderr_text(&output).contains("waiting for the database"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
 
-    // Without time to try again it fails, and says what is known.
+    // Without time for another attempt it fails, with the known cause.
     let lock = waiting(&mut world);
     let mut command = world.import_command(&Report::whole(3, 20, 10));
     let import = spawn(command.args(["--retry-for", "0"]));
@@ -185,8 +185,12 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
     world.postgres().stop();
     drop(lock);
     let output = import.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("import it again"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
+    assert!(
+        stderr_text(&output).contains("import it again"),
+        "{}",
+        stderr_text(&output)
+    );
     world.postgres().start_again();
     world.import(&Report::whole(3, 20, 10));
     assert_rebuilt_is_the_same(&world);

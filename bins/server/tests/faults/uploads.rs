@@ -1,4 +1,4 @@
-//! Uploads that are cut off by the client, by the server and by Postgres, and repeated until they are stored.
+//! Uploads are cut off by the client, the server or Postgres, and repeated until they are stored.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Client, Server, free_address, program, said, text};
+use assay_testkit::{Client, Server, free_address, program, stderr_text, text};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
@@ -18,13 +18,13 @@ use crate::{
     world::{Report, World},
 };
 
-/// How many uploads are cut off. `ASSAY_KILLS` asks for more.
+/// The number of uploads that are cut off. `ASSAY_KILLS` sets it.
 const CUTS: u32 = 9;
 
-/// How long a machine that does much else may take for what happens at once.
+/// Time limit of short operations on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A world whose server takes reports.
+/// A world with the ingest listener.
 struct Intake {
     world: World,
     key: String,
@@ -43,7 +43,7 @@ impl Intake {
         intake
     }
 
-    /// Starts the server in place of the one that runs or was killed.
+    /// Starts a server to replace the one that is running or was killed.
     fn start(&mut self, more: &[(&str, &str)]) {
         let environment = [
             ("ASSAY_DATABASE_URL", self.world.database.url()),
@@ -68,17 +68,17 @@ impl Intake {
 
     fn upload(&self, report: &Report) {
         let output = self.command(report).output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
     }
 
-    /// Has an upload cut off at a moment; returns whether it was still under way.
+    /// Cuts off an upload at a moment. Returns whether it was still running.
     fn cut(&mut self, report: &Report, by: Cut, moment: Duration) -> bool {
         let mut upload = self.command(report).spawn().unwrap();
         thread::sleep(moment);
         let was_running = upload.try_wait().unwrap().is_none();
         match by {
             Cut::Client => {
-                // One that ended by itself is gone already.
+                // An upload that ended by itself is gone already.
                 let _ = upload.kill();
                 upload.wait().unwrap();
             }
@@ -92,9 +92,9 @@ impl Intake {
             }
         }
         if !matches!(by, Cut::Client) {
-            // It tries again by itself.
+            // It retries by itself.
             let output = upload.wait_with_output().unwrap();
-            assert!(output.status.success(), "{by:?}: {}", said(&output));
+            assert!(output.status.success(), "{by:?}: {}", stderr_text(&output));
         }
         was_running
     }
@@ -132,7 +132,7 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
     let mut disturbed = Intake::over(World::with_own_postgres());
     let (mut asked, mut cut) = (0, 0);
     for (index, report) in (1..).zip(&history) {
-        // Spread evenly over the history.
+        // The moments are spread evenly over the history.
         while asked * u32::try_from(history.len()).unwrap() < cuts * index {
             let by = [Cut::Client, Cut::Server, Cut::Postgres][usize::try_from(asked % 3).unwrap()];
             let moment = typical.mul_f64(random.random_range(0.2..1.0));
@@ -159,7 +159,7 @@ fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
     let _shared = quiet::shared();
     let mut intake = Intake::over(World::new());
     intake.start(&[("ASSAY_INGEST_SPOOL_MIB", "1")]);
-    // A body that fills the room and does not end.
+    // An endless body that fills the space.
     let head = format!(
         "POST /ingest/v1/reports HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 2000000\r\n\r\n",
         intake.key
@@ -184,7 +184,7 @@ fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
         }
         assert_eq!(answer.status, 422, "{}", answer.text());
         assert!(began.elapsed() < PATIENCE, "the room is never full");
-        // The request above may have had the last bytes of the room, for which the body was refused.
+        // The request above may have used the last bytes of the space, so the body was refused.
         if held.elapsed() > Duration::from_secs(5) {
             (holder, held) = hold();
         }
@@ -195,12 +195,12 @@ fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
     thread::sleep(Duration::from_secs(1));
     drop(holder);
     let output = upload.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     assert_eq!(intake.world.get("/runs")["total"], 1);
     is_clear(&intake.world.server);
 }
 
-/// Asserts that no upload's temporary file and no memory is held any more.
+/// Asserts that no temporary file and no memory of an upload remains.
 fn is_clear(server: &Server) {
     let began = Instant::now();
     let holds_files = || {

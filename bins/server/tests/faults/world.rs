@@ -2,13 +2,13 @@
 
 use std::{fs, process::Command};
 
-use assay_testkit::{Cli, Response, Server, TestDatabase, rfc3339, said};
+use assay_testkit::{Cli, Response, Server, TestDatabase, rfc3339, stderr_text};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{postgres::Postgres, server};
 
-/// What requests are made with.
+/// The server and its access data.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) cli: Cli,
@@ -19,11 +19,11 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
 }
 
-/// Where the database lies.
+/// The place of the database.
 pub(crate) enum Source {
     /// In the cluster that all tests share.
     Shared(TestDatabase),
-    /// In one of the test's own.
+    /// In the test's own cluster.
     Own(Box<Postgres>),
 }
 
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// A world with a Postgres of its own.
+    /// A world with its own Postgres.
     pub(crate) fn with_own_postgres() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
@@ -55,7 +55,7 @@ impl World {
         Self::over(postgres, folder)
     }
 
-    /// A world over this Postgres, which may be empty still.
+    /// A world over this Postgres, which may be empty.
     pub(crate) fn over(postgres: Postgres, folder: TempDir) -> Self {
         let url = postgres.url().to_owned();
         let made = assay_testkit::World::over(postgres, &url);
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// The Postgres of its own.
+    /// Its own Postgres.
     pub(crate) fn postgres(&mut self) -> &mut Postgres {
         match &mut self.database {
             Source::Own(postgres) => postgres,
@@ -82,7 +82,7 @@ impl World {
         format!("/api/v1/projects/{}{below}", self.project)
     }
 
-    /// Asks for a path below the project.
+    /// Gets a path below the project.
     pub(crate) fn ask(&self, below: &str) -> Response {
         self.server.client().get(&self.path(below), Some(&self.key))
     }
@@ -94,14 +94,14 @@ impl World {
         answer.json()
     }
 
-    /// Imports a made-up report and returns what the program printed.
+    /// Imports a generated report and returns the program's output.
     pub(crate) fn import(&self, report: &Report) -> Value {
         let output = self.import_command(report).output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The program that imports a made-up report, to be run.
+    /// The command that imports a generated report.
     pub(crate) fn import_command(&self, report: &Report) -> Command {
         let arguments = self.arguments(report);
         let mut command = self.cli.command(&["import", "--project", "web"]);
@@ -109,7 +109,7 @@ impl World {
         command
     }
 
-    /// The program that sends a made-up report to this address with an ingest key, to be run. It has no database.
+    /// The command that sends a generated report to this address with an ingest key. It has no database.
     pub(crate) fn upload_command(&self, report: &Report, url: &str, key: &str) -> Command {
         let arguments = self.arguments(report);
         let mut command = self.cli.command(&["upload"]);
@@ -122,7 +122,7 @@ impl World {
         command
     }
 
-    /// What both are told of a made-up report, which is written.
+    /// The common arguments of both. Writes the generated report.
     fn arguments(&self, report: &Report) -> Vec<String> {
         let name = format!("{}.xml", report.name());
         let path = self.folder.path().join(&name);
@@ -149,18 +149,18 @@ impl Source {
     }
 }
 
-/// A JUnit report made up from its numbers: the same numbers, the same bytes.
+/// A JUnit report that its numbers determine: the same numbers give the same bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
     pub(crate) build: u32,
     pub(crate) shard: Option<(u32, u32)>,
     pub(crate) tests: u32,
-    /// How long ago the run started, in seconds before [`now`].
+    /// The age of the run's start in seconds before [`now`].
     pub(crate) age_s: i64,
 }
 
 impl Report {
-    /// A run of one part, so many minutes ago.
+    /// An unsharded run, this many minutes ago.
     pub(crate) fn whole(build: u32, tests: u32, minutes_ago: i64) -> Self {
         Self {
             build,
@@ -178,7 +178,7 @@ impl Report {
         rfc3339(now() - time::Duration::seconds(self.age_s))
     }
 
-    /// Whether a test fails in this run: some always, some now and then.
+    /// Whether a test fails in this run. Some fail always, some sometimes.
     pub(crate) fn fails(&self, test: u32) -> bool {
         test % 19 == 3 || (test % 7 == 1 && (self.build + test).is_multiple_of(3))
     }
@@ -204,7 +204,7 @@ impl Report {
     }
 }
 
-/// One time for a whole test process, to the second: two worlds are comparable that import the same reports.
+/// One time for a whole test process, to the second. Worlds with the same reports are therefore comparable.
 pub(crate) fn now() -> time::OffsetDateTime {
     static NOW: std::sync::OnceLock<time::OffsetDateTime> = std::sync::OnceLock::new();
     *NOW.get_or_init(|| time::OffsetDateTime::now_utc().replace_nanosecond(0).unwrap())

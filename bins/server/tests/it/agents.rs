@@ -23,7 +23,7 @@ impl Agents {
         Self::with(&[])
     }
 
-    /// The same with more environment variables for the server.
+    /// The same with additional environment variables for the server.
     fn with(environment: &[(&str, &str)]) -> Self {
         let free = free_address();
         let environment = [&[("ASSAY_FRONT_LISTEN", free.as_str())], environment].concat();
@@ -58,7 +58,7 @@ impl Agents {
         agents
     }
 
-    /// The status and the JSON of a message sent with these headers beside the usual ones.
+    /// The status and the JSON for a message with these additional headers.
     fn post(&self, message: &Value, headers: &[(&str, &str)]) -> (u16, Value) {
         let mut request = client()
             .post(&self.endpoint)

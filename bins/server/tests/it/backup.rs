@@ -9,7 +9,7 @@ use assay_testkit::{Cli, Served, Server, TestDatabase, World};
 
 use crate::everything;
 
-/// A program of Postgres, from the folder of the newest version that is installed.
+/// A program of Postgres, from the newest installed version.
 fn postgres(name: &str) -> Command {
     let named = std::env::var_os("PG_BIN").map(PathBuf::from).into_iter();
     let installed = std::fs::read_dir("/usr/lib/postgresql")
@@ -82,7 +82,7 @@ fn a_restored_dump_answers_the_same_on_every_route() {
     let server = Server::start_with(restored.url(), &[("ASSAY_RATE_LIMIT", "0")]);
     let after = everything::of(server.client(), &world.key, &world.project);
     assert_eq!(after, before);
-    // It goes on where the other one was: what is derived is right, and reports and prunings find their partitions.
+    // The restored database continues: derived rows are correct, and reports and prunings find their partitions.
     let rebuilt = cli.json(&["rebuild"]);
     assert_eq!(rebuilt["projects"][0]["result"]["runsChanged"], 0, "{rebuilt}");
     let moved = Served {

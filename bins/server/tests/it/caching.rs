@@ -1,4 +1,4 @@
-//! What processes remember of keys and projects, and how soon they forget it: two servers over one database.
+//! The caches of keys and projects in processes, and their delay: two servers over one database.
 
 use std::{
     sync::{
@@ -11,11 +11,11 @@ use std::{
 
 use assay_testkit::{Served, Server, text};
 
-/// Within this time after a command has ended it counts on every process.
+/// A change counts on every process within this time after its command.
 const COUNTS_WITHIN: Duration = Duration::from_secs(1);
-/// How long anything else may take.
+/// Time limit of all other operations.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long afterwards it is watched that it goes on counting.
+/// The time for which the change is then observed.
 const WATCHED: Duration = Duration::from_millis(500);
 
 /// Two servers over the database of a world.
@@ -24,8 +24,8 @@ struct Pair {
     second: Server,
 }
 
-/// One answer: of which server, to which key, asked when, and its status and code.
-struct Seen {
+/// One answer: its server, key and request time, with its status and code.
+struct TimedAnswer {
     server: usize,
     key: String,
     asked: Instant,
@@ -43,22 +43,22 @@ impl Pair {
         [&self.world.server, &self.second]
     }
 
-    /// Asks both servers with all of these keys without a pause, from before a command until well after it, and returns
-    /// every answer with the time at which the command had ended.
-    fn around(&self, keys: &[&str], command: &[&str]) -> (Vec<Seen>, Instant) {
+    /// Sends requests with all keys to both servers without a pause, from before a command until well after it. Returns
+    /// every answer, and the time at which the command ended.
+    fn around(&self, keys: &[&str], command: &[&str]) -> (Vec<TimedAnswer>, Instant) {
         let seen = Mutex::new(Vec::new());
         let over = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
             for (server, running) in self.servers().into_iter().enumerate() {
                 let (seen, over) = (&seen, &over);
                 scope.spawn(move || {
-                    // A test that failed meanwhile ends too.
+                    // The loop also ends if the test fails in the meantime.
                     let begun = Instant::now();
                     while !over.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
                         for key in keys {
                             let asked = Instant::now();
                             let said = ask(running, key, "/projects");
-                            seen.lock().unwrap().push(Seen {
+                            seen.lock().unwrap().push(TimedAnswer {
                                 server,
                                 key: (*key).to_owned(),
                                 asked,
@@ -68,7 +68,7 @@ impl Pair {
                     }
                 });
             }
-            let known = |seen: &Vec<Seen>| {
+            let known = |seen: &Vec<TimedAnswer>| {
                 let has =
                     |server, key: &&str| seen.iter().any(|seen| seen.server == server && seen.key == **key);
                 (0..2).all(|server| keys.iter().all(|key| has(server, key)))
@@ -80,9 +80,10 @@ impl Pair {
             self.world.cli.json(command);
             let ended = Instant::now();
             thread::sleep(COUNTS_WITHIN + WATCHED);
-            let late = |seen: &Vec<Seen>| {
+            let late = |seen: &Vec<TimedAnswer>| {
                 let count = |server| {
-                    let is_late = |seen: &&Seen| seen.server == server && seen.asked > ended + COUNTS_WITHIN;
+                    let is_late =
+                        |seen: &&TimedAnswer| seen.server == server && seen.asked > ended + COUNTS_WITHIN;
                     seen.iter().filter(is_late).count()
                 };
                 (0..2).all(|server| count(server) >= keys.len())
@@ -98,7 +99,7 @@ impl Pair {
     }
 }
 
-/// Status and code of an answer.
+/// The status and the code of an answer.
 fn ask(server: &Server, key: &str, path: &str) -> String {
     let answer = server.client().get(&format!("/api/v1{path}"), Some(key));
     let code = answer.json()["code"].as_str().unwrap_or("ok").to_owned();
@@ -113,8 +114,8 @@ fn wait(condition: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// Asserts what a key was answered: `before` until the change, `after` from a second after it.
-fn changed((seen, ended): &(Vec<Seen>, Instant), key: &str, before: &str, after: &str) {
+/// Asserts the answers for a key: `before` until the change, `after` from a second after it.
+fn changed((seen, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &str, after: &str) {
     for seen in seen.iter().filter(|seen| seen.key == key) {
         let is_late = seen.asked > *ended + COUNTS_WITHIN;
         let allowed: &[&str] = if is_late { &[after] } else { &[before, after] };

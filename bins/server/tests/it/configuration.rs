@@ -43,7 +43,7 @@ fn a_listener_that_is_off_is_left_out() {
             ("ASSAY_ADMIN_LISTEN", "off"),
         ],
     );
-    server.said("the API listens on");
+    server.wait_for_log("the API listens on");
     let answer = Client::new(format!("http://{free}")).get("/api/v1/projects", None);
     assert_eq!(answer.status, 401);
     assert!(!server.log().contains("for operators"), "{}", server.log());

@@ -32,10 +32,10 @@ fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--demo", "--no-install", "--log", "info,assay_ingest=debug"];
     let mut server = Private::start(folder.path(), &arguments);
-    server.said("run 4 of project");
+    server.wait_for_log("run 4 of project");
     server.signal("KILL");
     server.ended();
-    // It greets once all is there.
+    // The greeting is printed after everything is ready.
     assert!(!server.log().contains("svc_ro_"), "{}", server.log());
 
     let mut server = Private::start(folder.path(), &arguments);
@@ -83,7 +83,7 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
     let ingest = assay_testkit::free_address();
     let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
     server.ready();
-    server.said("Stop with Ctrl-C.");
+    server.wait_for_log("Stop with Ctrl-C.");
     let log = server.log();
     assert!(
         log.contains(&format!("Reports are taken on http://{ingest}.")),
@@ -99,7 +99,7 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
             .collect()
     };
     let before = listed();
-    // Pasted somewhere else.
+    // The lines are pasted into another folder.
     let elsewhere = tempfile::tempdir().unwrap();
     let begin = log.find("  curl ").unwrap();
     let lines = log[begin..].lines();
@@ -135,7 +135,7 @@ fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
     let front = assay_testkit::free_address();
     let mut server = Private::of(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
     server.ready();
-    server.said("Stop with Ctrl-C.");
+    server.wait_for_log("Stop with Ctrl-C.");
     let log = server.log();
     let key = greeted(&log).key;
     let line = format!(
@@ -207,7 +207,7 @@ fn a_demonstration_names_its_reference_and_fits_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
-    server.said("Stop with Ctrl-C.");
+    server.wait_for_log("Stop with Ctrl-C.");
     let log = server.log();
     let greeting = log.split("Assay serves sample data").nth(1).unwrap();
     let greeting = greeting.split("Stop with Ctrl-C.").next().unwrap();
@@ -269,10 +269,10 @@ fn a_demonstration_has_a_database_of_its_own() {
         Some("0")
     );
 
-    // Beside the reader's own, and found again from below.
+    // The project's folder is found again from a folder below it.
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
-    server.said("Stop with Ctrl-C.");
+    server.wait_for_log("Stop with Ctrl-C.");
     assert!(
         server
             .log()
@@ -282,7 +282,7 @@ fn a_demonstration_has_a_database_of_its_own() {
     assert!(!folder.path().join(".assay").exists());
 }
 
-/// What the demonstration printed.
+/// The output of the demonstration.
 struct Greeting {
     key: String,
     project: String,
@@ -323,7 +323,7 @@ fn everything(server: &Private, key: &str) -> Vec<Value> {
         );
         let runs = server.client().get(&path, Some(key)).json();
         assert!(runs["total"].as_u64().unwrap() > 0, "{runs}");
-        // The period ends at each request's own time.
+        // The period of each answer ends at the time of its request.
         all.push(runs["runs"].clone());
     }
     all

@@ -1,11 +1,11 @@
-//! Every route's answer over one world, to compare two databases or two logins by.
+//! Every route's answer over one world, for comparing two databases or two logins.
 
 use std::collections::BTreeSet;
 
 use assay_testkit::{Client, text};
 use serde_json::Value;
 
-/// Path and body of every route, for a project that holds at least one run, test and error. All must be answered.
+/// Path and body of every route, for a project with at least one run, test and error. All requests must succeed.
 pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut ask = |path: String| -> Value {
@@ -26,7 +26,7 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
         let detail = ask(below(&format!("/runs/{run}")));
         for test in detail["tests"].as_array().unwrap() {
             let name = encoded(&text(&test["testName"]));
-            // Tests of several files may have one name. No file is an empty one.
+            // Tests of several files may share a name. An empty file means none.
             let file = test["filePath"].as_str().unwrap_or_default();
             let query = format!("filePath={}", encoded(file));
             ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
@@ -44,7 +44,7 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
     all
 }
 
-/// What only tells when it was asked is left out.
+/// Fields that depend on the request's time are removed.
 fn without_times(mut value: Value) -> Value {
     if let Value::Object(fields) = &mut value {
         for name in ["from", "to", "now"] {

@@ -1,4 +1,4 @@
-//! Every count of a verdict, done again from the test's history as the API tells it.
+//! Recomputes every count of a verdict from the test's history in the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ fn every_count_can_be_done_again_from_the_history_route_alone() {
         check_evidence(&recount, entry, &mut shown);
         check_entry(&recount, entry);
     }
-    // The status route tells of every other test, too.
+    // The status route returns every other test, too.
     for (test, verdict) in imported.stored() {
         let history = imported.of_test(&test, "?days=30&");
         if verdict["awaitingFirstWrite"] == true {
@@ -33,7 +33,7 @@ fn every_count_can_be_done_again_from_the_history_route_alone() {
         check_evidence(&recount, &verdict, &mut shown);
         check_figures(&recount, &verdict);
     }
-    // What no test shows was not checked.
+    // Signals that no test shows would be unchecked.
     for signal in [
         "consecutive_failures",
         "failure_rate_broken",
@@ -52,17 +52,17 @@ fn every_count_can_be_done_again_from_the_history_route_alone() {
     }
 }
 
-/// A signal as recounted: its value, the value from which it is active, its runs, the newest first.
+/// A recomputed signal: value, threshold, and runs, newest first.
 type Shown = (f64, f64, Vec<String>);
 
 fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<String>) {
     let evidence = &verdict["evidence"];
     let what = format!("{verdict:#}");
-    assert_eq!(evidence["runsSeen"], recount.seen.len(), "{what}");
+    assert_eq!(evidence["runsSeen"], recount.all_runs.len(), "{what}");
     assert_eq!(evidence["runsSkipped"], recount.skipped, "{what}");
     assert_eq!(
         evidence["runsDropped"],
-        recount.seen.len() - recount.considered.len(),
+        recount.all_runs.len() - recount.considered.len(),
         "{what}"
     );
     let told: BTreeMap<&str, &Value> = evidence["signals"]
@@ -99,7 +99,7 @@ fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<Strin
     }
 }
 
-/// The signals that are active by the counts, and by the two probabilities that a reader takes as told.
+/// The active signals by the counts and by the two probabilities of the answer.
 fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown> {
     let real = |count: usize| count as f64;
     let score = verdict["flakeScore"].as_f64().unwrap();
@@ -110,8 +110,8 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     };
     let mut signals: BTreeMap<&'static str, Shown> = BTreeMap::new();
     let considered = real(recount.considered.len().max(1));
-    let recovered = recount.runs(|seen| seen.recovered());
-    let failed = recount.runs(|seen| seen.failed());
+    let recovered = recount.runs(|run| run.recovered());
+    let failed = recount.runs(|run| run.failed());
     let contradictions = recount.contradictions();
     let episodes = recount.episodes();
     let incidents = recovered.len() + contradictions.len();
@@ -152,7 +152,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     if let Some(streak) = recount.off_stable() {
         signals.insert("failing_off_stable", (real(streak.len()), 2.0, streak));
     }
-    let failing = recount.runs(|seen| seen.any_failed);
+    let failing = recount.runs(|run| run.any_failed);
     if failing.len() >= 2 && recount.failing_variants() == 1 && recount.variants() > 1 {
         signals.insert("variant_specific", (real(failing.len()), 2.0, failing));
     }
@@ -172,10 +172,10 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
     signals
 }
 
-/// The figures that the status route has as well.
+/// The figures of the status route.
 fn check_figures(recount: &Recount, verdict: &Value) {
     let what = format!("{verdict:#}");
-    let failing = recount.runs(|seen| seen.any_failed).len();
+    let failing = recount.runs(|run| run.any_failed).len();
     let considered = recount.considered.len();
     assert_eq!(verdict["runsConsidered"], considered, "{what}");
     let rate = (considered > 0).then(|| failing as f64 / considered as f64);
@@ -188,9 +188,9 @@ fn check_figures(recount: &Recount, verdict: &Value) {
     };
     assert_eq!(verdict["flipRate"].as_f64(), Some(flip_rate), "{what}");
     assert_eq!(verdict["failureStreak"], recount.failure_streak(), "{what}");
-    let last = recount.seen.last().map(|seen| {
+    let last = recount.all_runs.last().map(|run| {
         json!({
-            "runId": seen.run, "runNumber": seen.number, "status": seen.status, "startedAt": instant(seen.started_at),
+            "runId": run.run, "runNumber": run.number, "status": run.status, "startedAt": instant(run.started_at),
         })
     });
     assert_eq!(verdict["lastRun"], json!(last), "{what}");
@@ -216,7 +216,7 @@ fn check_figures(recount: &Recount, verdict: &Value) {
     check_status(recount, verdict, &signals);
 }
 
-/// Whether the verdict is what the counts and the two probabilities make of it.
+/// Checks the verdict against the counts and the two probabilities.
 fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
     let score = verdict["flakeScore"].as_f64().unwrap();
     let incident = signals.contains("retry_rate") || signals.contains("same_sha_flip");
@@ -240,10 +240,10 @@ fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
     assert_eq!(verdict["status"], expected, "{verdict:#}");
 }
 
-/// What only the entry of the flaky list has.
+/// Checks the fields that only the flaky list has.
 fn check_entry(recount: &Recount, entry: &Value) {
     check_figures(recount, entry);
-    assert_eq!(entry["runsInWindow"], recount.seen.len(), "{entry:#}");
+    assert_eq!(entry["runsInWindow"], recount.all_runs.len(), "{entry:#}");
     assert_eq!(entry["timeLostMs"].as_u64(), recount.time_lost(), "{entry:#}");
     assert!(
         entry["status"] == "flaky" || entry["status"] == "broken",

@@ -1,17 +1,17 @@
-//! Whose failure it is, from imported reports to the answer.
+//! The causes of failures, from imported reports to the answer.
 
 use assay_testkit::{Served, text};
 use serde_json::{Value, json};
 
-/// Twelve runs of main with new code each, a rerun, and a branch with four failures: one of its own, one that main broke,
-/// one of a flaky test, and one that began with the branch's first revision.
+/// Twelve runs of main with new code each, a rerun, and a branch with four failures: one that it broke, one that main
+/// broke, one of a flaky test, and one that began with the branch's first revision.
 fn story() -> (Served, Vec<String>) {
     let world = Served::new();
     let runs = tell(&world);
     (world, runs)
 }
 
-/// The ids of the runs of the story, which are imported into an empty project.
+/// The ids of these runs after importing them into an empty project.
 pub(crate) fn tell(world: &Served) -> Vec<String> {
     let mut runs = Vec::new();
     let mut import = |minutes: i64, branch: &str, commit: &str, failed: &[&str]| {

@@ -1,4 +1,4 @@
-//! From an empty database to an answer, and what an administrator changes meanwhile.
+//! From an empty database to an answer, with changes by an administrator in between.
 
 use std::{
     thread,
@@ -80,7 +80,7 @@ fn what_is_imported_is_read_on_every_route() {
         world.get("/errors")["errors"][0]["fingerprint"].as_str(),
         Some(fingerprint.as_str())
     );
-    // It failed and passed on one revision.
+    // The test failed and passed on one revision.
     assert_eq!(
         world.get("/flaky")["tests"][0]["testName"].as_str(),
         Some(name.as_str())
@@ -145,7 +145,7 @@ fn settings_show_what_was_set() {
     );
 }
 
-/// Asks until an answer has this status and code, which one that is asked for after a second must have.
+/// Repeats a request until it has this status and code. This must happen within a second.
 fn within_a_second(world: &Served, status: u16, code: &str) {
     let deadline = Instant::now() + Duration::from_secs(1);
     loop {

@@ -1,4 +1,4 @@
-//! The gate: reports whose failures the ingest listener explains, and `assay gate` and `assay run --gate` over it.
+//! The gate: the ingest listener explains the failures of reports; `assay gate` and `assay run --gate` use it.
 
 use std::{fs, process::Output};
 
@@ -9,7 +9,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::ingest::Intake;
 
-/// A test's name with its error, where it failed.
+/// A test's name with its error, if it failed.
 type Case<'a> = (&'a str, Option<&'a str>);
 
 fn report(cases: &[Case<'_>]) -> String {
@@ -28,7 +28,7 @@ fn report(cases: &[Case<'_>]) -> String {
 const TIMEOUT: Option<&str> = Some("Timed out waiting for the cart");
 const WRONG: Option<&str> = Some("expected 3 items, got 4");
 
-/// A server whose project has 20 runs of main within six days: `odd` fails in every fourth, `old` in the last five.
+/// A server with 20 runs of main within six days: `odd` fails in every fourth, `old` in the last five.
 fn intake() -> Intake {
     let intake = Intake::new();
     let newest = OffsetDateTime::now_utc() - Duration::hours(2);
@@ -54,7 +54,7 @@ fn intake() -> Intake {
     intake
 }
 
-/// What the listener says of the failures of a report on a branch.
+/// The listener's explanation of a report's failures on a branch.
 fn explained(intake: &Intake, key: &str, fields: &[(&str, &str)], cases: &[Case<'_>]) -> Value {
     let branch = [
         ("branch", "feature/tax"),
@@ -99,7 +99,7 @@ fn an_upload_may_ask_whose_its_failures_are() {
     assert_eq!(answer["failures"]["gate"]["action"], "block");
     assert_eq!(intake.read("/runs")["total"], 20);
 
-    // The same answer where the report is stored at once, and again when it is stored already.
+    // The answer is the same if the report is stored at once, and if it is already stored.
     let stored = explained(&intake, &intake.key, &[], &BROKEN);
     assert_eq!(
         (&stored["effect"], &stored["runNumber"]),
@@ -114,7 +114,7 @@ fn an_upload_may_ask_whose_its_failures_are() {
         "its own run is not evidence against it"
     );
 
-    // What the read API says of the stored run.
+    // The read API's answer for the stored run.
     let route = intake.read(&format!("/runs/{}/failures", stored["runId"].as_str().unwrap()));
     assert_eq!(route["gate"], answer["failures"]["gate"]);
     for failure in route["failures"].as_array().unwrap() {
@@ -133,7 +133,7 @@ fn an_upload_may_ask_whose_its_failures_are() {
         }
     }
 
-    // A rerun of the revision that passes where only the flake failed before.
+    // A passing rerun of a revision in which only the flaky test failed before.
     let flake = [("pays", None), ("odd", TIMEOUT), ("old", None)];
     let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &flake);
     assert_eq!(answer["failures"]["gate"]["action"], "pass", "{answer}");
@@ -150,12 +150,12 @@ fn a_key_for_pull_requests_only_may_ask_too() {
     let answer = explained(&intake, &key, &[("pullRequest", "7")], &BROKEN);
     assert_eq!(of(&answer, "pays")["cause"], "this_change", "{answer}");
     assert_eq!(answer["effect"], "added");
-    // Its run is in no verdict, and is explained all the same.
+    // Its run does not count in verdicts, but is still explained.
     let again = explained(&intake, &key, &[("pullRequest", "7")], &BROKEN);
     assert_eq!(judged_alike(&again), judged_alike(&answer));
 }
 
-/// The failures without what the stored run itself changed: the verdicts, and when its tests failed first.
+/// The failures without fields that storing the run changes: the verdicts and the first failures.
 fn judged_alike(answer: &Value) -> Value {
     let mut failures = answer["failures"].clone();
     for failure in failures["failures"].as_array_mut().unwrap() {
@@ -165,7 +165,7 @@ fn judged_alike(answer: &Value) -> Value {
     failures
 }
 
-/// The command line in a folder with a report, as a CI job runs it.
+/// Runs the command line in a folder with a report, like a CI job.
 struct Job<'a> {
     intake: &'a Intake,
     folder: tempfile::TempDir,
@@ -183,7 +183,7 @@ impl Job<'_> {
             .unwrap()
     }
 
-    /// `assay gate` of these results.
+    /// Runs `assay gate` with these results.
     fn gate(&self, cases: &[Case<'_>], arguments: &[&str]) -> (Option<i32>, Value) {
         let fixed = [
             "gate",
@@ -247,7 +247,7 @@ fn the_gate_excuses_flakes_and_nothing_else() {
     assert_eq!(status, Some(2), "wrong usage");
     assert_eq!(intake.read("/runs")["total"], 20, "the gate stores nothing");
 
-    // Nothing is excused where nobody answers.
+    // Without an answer, no failure is excused.
     let output = Cli::new("postgresql://127.0.0.1:1/nowhere")
         .command(&["gate", "saved.xml", "--retry-for", "0"])
         .current_dir(job.folder.path())
@@ -324,11 +324,11 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     assert!(said.contains("Gate: passes, 1 failed test excused"), "{said}");
     let (status, said) = run(&flake, "g2", 1, &[]);
     assert_eq!(status, Some(1), "{said}");
-    // Killed, so that tests may be missing.
+    // The process was killed, so tests may be missing.
     let (status, said) = run(&flake, "g3", 137, &["--gate"]);
     assert_eq!(status, Some(137), "{said}");
     assert!(said.contains("ended with status 137"), "{said}");
-    // The report knows of no failure.
+    // The report has no failure.
     let (status, said) = run(&[("pays", None)], "g4", 1, &["--gate"]);
     assert_eq!(status, Some(1), "{said}");
     let (status, said) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);

@@ -1,4 +1,4 @@
-//! A season as the real command line imported it.
+//! A season, imported by the real command line.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,14 +18,14 @@ pub(crate) type Test = (String, String);
 pub(crate) struct Imported {
     pub(crate) world: Served,
     pub(crate) season: Season,
-    /// By run.
+    /// The ids by run.
     pub(crate) run_ids: Vec<String>,
-    /// What evidence of an analysis calls each run, by its first file's name.
+    /// Each run's name in the evidence of an analysis: the name of its first file.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl Imported {
-    /// Imports a season that ends now, run by run and shards in any order.
+    /// Imports a season that ends now, run by run, with shards in any order.
     pub(crate) fn new(seed: u64, full: bool) -> Self {
         let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
         let mut imported = Self {
@@ -55,7 +55,7 @@ impl Imported {
     fn import(&mut self, number: usize, full: bool) {
         let run = &self.season.runs[number];
         let mut order: Vec<usize> = (0..run.parts.len()).collect();
-        // A late first shard must not matter.
+        // A late first shard must not change the result.
         if number % 2 == 1 {
             order.reverse();
         }
@@ -90,7 +90,7 @@ impl Imported {
         self.run_ids.push(run_id);
     }
 
-    /// Every test that a run names.
+    /// Every test in a run.
     pub(crate) fn tests(&self) -> BTreeSet<Test> {
         let parts = self.season.runs.iter().flat_map(|run| &run.parts);
         parts
@@ -99,7 +99,7 @@ impl Imported {
             .collect()
     }
 
-    /// What a route below a test's path answers.
+    /// The answer of a route below a test's path.
     pub(crate) fn of_test(&self, (name, file): &Test, rest: &str) -> Value {
         let encode = |text: &str| -> String {
             text.bytes()
@@ -124,7 +124,7 @@ impl Imported {
             .collect()
     }
 
-    /// Every entry of the flaky list with its evidence, in its order, and the count of tests gathering data.
+    /// Every entry of the flaky list with its evidence, in order, and the count of tests that are gathering data.
     pub(crate) fn live(&self) -> (Vec<Value>, u64) {
         let list = self.world.get("/flaky?explain=true&perPage=50");
         assert_eq!(list["page"]["pageCount"], 1, "{}", list["page"]);

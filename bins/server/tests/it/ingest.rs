@@ -18,7 +18,7 @@ const BOUNDARY: &str = "assay-test";
 pub(crate) const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"/></testsuite></testsuites>"#;
 pub(crate) const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
 
-/// A server that takes reports, with an organization, a project and a key of each kind.
+/// A server with the ingest listener, an organization, a project and a key of each kind.
 pub(crate) struct Intake {
     pub(crate) server: Server,
     pub(crate) cli: Cli,
@@ -146,7 +146,7 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
         (again.status, &again.json()["effect"]),
         (200, &"unchanged".into())
     );
-    // A body that is one report has its fields in the query.
+    // A raw body has its fields in the query.
     let path = "/ingest/v1/reports?branch=main&commit=abc&runKey=build-1";
     let raw = intake.post(
         path,
@@ -224,7 +224,7 @@ fn every_other_route_and_method_is_an_error_as_json() {
         assert_eq!((answer.status, code(&answer).as_str()), (status, expected));
         assert_eq!(answer.header("allow"), allow);
     }
-    // The read API has none of the ingest routes.
+    // The read API has no ingest routes.
     let answer = intake
         .server
         .client()
@@ -308,7 +308,7 @@ fn only_a_valid_ingest_key_may_send_and_only_what_its_terms_allow() {
     let foreign = intake.send(&foreign, &[], &[("r.xml", PASSES.as_bytes())]);
     assert_eq!(foreign.json()["project"]["name"], "theirs");
 
-    // A revocation counts within a second.
+    // A revocation takes effect within a second.
     assert_eq!(
         intake
             .send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())])
@@ -371,7 +371,7 @@ fn a_run_can_be_replaced_over_http_for_a_day_and_by_an_import_for_ever() {
     assert_eq!(intake.read("/runs")["total"], 1);
 }
 
-/// Does it as if the runs that are stored had arrived so long ago: a run's id begins with that time.
+/// Makes the stored runs look older: a run's id begins with its arrival time.
 fn send_after(intake: &Intake, ago: &str, send: impl FnOnce() -> Response) -> Response {
     intake.database.execute(&format!(
         "UPDATE run SET id = (substr(ms, 1, 8) || '-' || substr(ms, 9, 4) || substr(id::text, 14))::uuid \
@@ -422,7 +422,7 @@ fn reports_of_a_pull_request_key_are_shown_and_do_not_count_in_verdicts() {
         (&0.into(), &0.into()),
         "{rebuilt}"
     );
-    // The same report with a key that counts.
+    // The same report with a key whose runs count.
     let sent = intake.send(&intake.key, &fields[..2], &[("r.xml", of_fork.as_bytes())]);
     assert_eq!(sent.status, 201, "{}", sent.text());
     assert_ne!(intake.database.text(stored), before);
@@ -485,7 +485,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         (not_gzip.status, code(&not_gzip).as_str()),
         (400, "invalid_parameter")
     );
-    // Two jobs in one place.
+    // Two jobs with one shard.
     let ci = |job: &str| format!(r#"{{"provider": "github-actions", "job": "{job}"}}"#);
     let of_job = |job: &str| {
         [
@@ -514,14 +514,14 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
     assert_eq!(intake.read("/runs")["total"], 1);
 }
 
-/// Sends a head and a body over a connection of its own, and reads until the server closes or answers in whole.
+/// Sends a head and a body over a new connection, and reads until the server closes or the answer is complete.
 pub(crate) fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
     let mut stream = TcpStream::connect(client.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     body(&mut stream);
     let mut answer = Vec::new();
-    // A server that closes while the client still sends resets the connection: what was read before counts.
+    // If the server closes while the client still sends, the connection is reset. Earlier bytes count.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -554,7 +554,7 @@ fn what_is_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
         );
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         assert!(answer.ends_with('}'), "{answer}");
-        // Without waiting for leave, too.
+        // The same without waiting for `100 Continue`.
         let answer = exchange(client, &head(key, more), |stream| {
             let _ = stream.write_all(&[b' '; 1000]);
         });
@@ -591,7 +591,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             assert!(answer.contains("too_slow"), "{answer}");
         });
         scope.spawn(|| {
-            // Cut: the client ends its half.
+            // The body is cut off: the client closes its half.
             let mut stream = TcpStream::connect(client.address()).unwrap();
             stream
                 .write_all(head(&intake.key, "Content-Length: 1000\r\n").as_bytes())
@@ -660,7 +660,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             );
         });
     });
-    // It serves on.
+    // The server continues to work.
     let answer = intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
     let log = intake.server.log();
@@ -706,7 +706,7 @@ fn many_shards_at_once_are_all_stored() {
     {
         assert!(metrics.contains(name), "{name}");
     }
-    // The last one judges, perhaps a moment after its answer.
+    // The last upload judges, possibly shortly after its answer.
     let began = Instant::now();
     let is_judged = "SELECT (judged = observed)::text FROM project";
     while intake.database.text(is_judged).as_deref() != Some("true") {
@@ -728,7 +728,7 @@ fn many_shards_at_once_are_all_stored() {
 #[test]
 fn more_uploads_than_a_minute_admits_are_told_when_to_come_again() {
     let intake = Intake::with(&[("ASSAY_INGEST_RATE_LIMIT", "2")]);
-    // The window may turn in between, so that three may pass.
+    // The window may change in between. Then three uploads may pass.
     let answers: Vec<_> = (0..5)
         .map(|_| intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]))
         .collect();
@@ -736,7 +736,7 @@ fn more_uploads_than_a_minute_admits_are_told_when_to_come_again() {
     assert_eq!(code(limited), "rate_limited");
     let after: u64 = limited.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&after), "{after}");
-    // Asking about the key is not counted.
+    // Describing the key is not counted.
     let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
     assert_eq!(about.status, 200);
 }

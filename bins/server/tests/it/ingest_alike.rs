@@ -1,4 +1,4 @@
-//! A report is read alike whoever sent it: `assay import`, `assay upload`, or curl in both of its ways.
+//! Every way of sending stores the same result: `assay import`, `assay upload`, and both forms of curl.
 
 use std::{fs, path::Path, process::Command};
 
@@ -20,7 +20,7 @@ enum Sender {
     CurlRaw,
 }
 
-/// A project that one sender stores into, with its key.
+/// A project for one way of sending, with its key.
 struct Receiver {
     sender: Sender,
     project: String,
@@ -28,7 +28,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Stores the report `name` in `folder`; returns whether it was stored, and the answer.
+    /// Stores the report `name` of `folder`. Returns whether it was stored, and the answer.
     fn store(&self, intake: &Intake, folder: &Path, name: &str, run_key: &str, start: &str) -> (bool, Value) {
         let flags = [
             "--run-key",
@@ -92,7 +92,8 @@ impl Receiver {
     }
 }
 
-/// `ASSAY_ALL_REPORTS=1` takes every report file instead of one in eleven, `ASSAY_ALL_REPORTS=FOLDER` those of a folder.
+/// `ASSAY_ALL_REPORTS=1` selects every report file instead of one in eleven, `ASSAY_ALL_REPORTS=FOLDER` those of a
+/// folder.
 #[test]
 fn reports_are_read_alike_whoever_sent_them() {
     let intake = Intake::new();
@@ -105,7 +106,7 @@ fn reports_are_read_alike_whoever_sent_them() {
     };
     let files: Vec<_> = files_below(&root).into_iter().step_by(step).collect();
     let (mut stored, mut refused) = (0, 0);
-    // A list of runs has at most fifty.
+    // A page of the runs list has at most fifty runs.
     for (batch, files) in files.chunks(40).enumerate() {
         let senders = [Sender::Import, Sender::Upload, Sender::CurlForm, Sender::CurlRaw];
         let receivers = senders.map(|sender| {
@@ -119,7 +120,7 @@ fn reports_are_read_alike_whoever_sent_them() {
             Receiver { sender, project, key }
         });
         for (number, path) in files.iter().enumerate() {
-            // Away from the checkout, whose files only the command line looks at.
+            // The working folder is outside of the checkout, since only the command line reads its files.
             let folder = tempfile::tempdir().unwrap();
             let name = path.file_name().unwrap().to_str().unwrap();
             fs::copy(path, folder.path().join(name)).unwrap();
@@ -134,7 +135,7 @@ fn reports_are_read_alike_whoever_sent_them() {
                 threads.map(|thread| thread.join().unwrap())
             });
             let (is_stored, answer) = &sent[1];
-            // A report of nothing is imported as a run of nothing, and refused over HTTP.
+            // A report without tests is imported as an empty run, but refused over HTTP.
             let is_imported = answer["code"] != "nothing_to_store" && store(import).0;
             assert!(
                 sent.iter().all(|sent| sent.0 == is_imported),
@@ -148,7 +149,7 @@ fn reports_are_read_alike_whoever_sent_them() {
         }
         let [imported, others @ ..] = receivers.each_ref().map(|receiver| {
             let all = everything::of(intake.server.client(), &intake.read_key, &receiver.project);
-            // The settings have the project's name.
+            // The settings contain the project's name.
             let name = format!("{:?} {batch}", receiver.sender);
             let all: Vec<_> = all
                 .into_iter()
@@ -166,7 +167,7 @@ fn reports_are_read_alike_whoever_sent_them() {
     assert!(stored > 10 && refused > 0, "{stored} stored, {refused} refused");
 }
 
-/// A body without the times at which verdicts were judged and rows were made.
+/// A body without times of judgements and of creation.
 fn without_judging_times(body: &str) -> String {
     let mut body = body.to_owned();
     for (begin, end) in [
@@ -202,7 +203,7 @@ fn files_below(root: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// The answers with each id replaced by the order in which it first appeared.
+/// The answers with each id replaced by its order of appearance.
 fn without_ids(all: &[(String, String)], project: &str) -> Vec<(String, String)> {
     let mut known: Vec<String> = vec![project.to_owned()];
     let mut replace = |text: &str| {
@@ -229,7 +230,7 @@ fn without_ids(all: &[(String, String)], project: &str) -> Vec<(String, String)>
         }
         out + rest
     };
-    // The list of projects has both.
+    // The list of projects contains both.
     all.iter()
         .filter(|(path, _)| path != "/projects")
         .map(|(path, body)| (replace(path), replace(body)))

@@ -14,12 +14,12 @@ pub(crate) fn document() -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Asserts that an answer is one that the document has for its status.
+/// Asserts that the document has this answer for its status.
 fn conforms(document: &Value, operation: &Value, answer: &Response, what: &str) {
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{what}: {} is not described", answer.status);
     let mut schemas = document["components"]["schemas"].clone();
-    // Another schema adds fields to these.
+    // Other schemas add fields to these.
     let extended: Vec<String> = schemas
         .as_object()
         .unwrap()
@@ -73,7 +73,7 @@ fn the_server_takes_and_answers_what_the_description_says() {
         .iter()
         .filter(|(name, _)| *name != "report")
         .map(|(name, schema)| match name.as_str() {
-            // The example is a day of the past.
+            // The date of the example is too old.
             "startedAt" => (name.clone(), now().to_string()),
             _ => (name.clone(), text(&schema["examples"][0])),
         })
@@ -92,7 +92,7 @@ fn the_server_takes_and_answers_what_the_description_says() {
     let dry = intake.send(&intake.key, &[("dryRun", "true")], &files);
     conforms(&document, operation, &dry, "a dry run");
 
-    // One report as the body, of each content type, with the fields as parameters.
+    // A raw body of each content type, with the fields as parameters.
     let mut of_query = Vec::new();
     for parameter in operation["parameters"].as_array().unwrap() {
         if parameter["in"] == "query" {
@@ -210,7 +210,7 @@ fn each_state_of_a_key_is_answered_as_described() {
     }
     let runs = intake.read("/runs");
     assert_eq!(runs["total"], 1);
-    // An ingest key reads nothing, on either listener.
+    // An ingest key cannot read, on either listener.
     let path = format!("/api/v1/projects/{}/runs", intake.project);
     let answer = intake.server.client().get(&path, Some(&intake.key));
     assert_eq!((answer.status, code(&answer).as_str()), (401, "wrong_key_type"));

@@ -1,4 +1,4 @@
-//! Made-up uploads: each ends in an answer of the description, and none leaves a key or a body in the log.
+//! Generated uploads: each gets a documented answer, and the log contains no key and no body.
 
 use std::{collections::BTreeMap, io::Write as _, net::Shutdown, sync::Mutex, thread};
 
@@ -10,7 +10,7 @@ use crate::{
     ingest_described::document,
 };
 
-/// How many requests are made up. `ASSAY_FUZZ_REQUESTS` asks for more, `ASSAY_FUZZ_SEED` for others.
+/// The number of requests. `ASSAY_FUZZ_REQUESTS` sets it, and `ASSAY_FUZZ_SEED` sets the seed.
 const REQUESTS: u64 = 1_500;
 
 #[test]
@@ -45,14 +45,14 @@ fn made_up_requests_end_in_an_answer_of_the_description_and_leave_no_trace_in_th
                             let _ = stream.shutdown(Shutdown::Write);
                         }
                     });
-                    // A connection that is cut may end without an answer.
+                    // A connection that is cut off may end without an answer.
                     let status = answer.get(9..12).unwrap_or("none").to_owned();
                     let body = answer.rsplit("\r\n\r\n").next().unwrap_or_default();
                     let code =
                         serde_json::from_str::<Value>(body).map_or(Value::Null, |body| body["code"].clone());
                     let is_described = match status.as_str() {
                         "200" | "201" => true,
-                        // What is no HTTP at all.
+                        // Bytes that are not HTTP.
                         "400" | "431" if code.is_null() => true,
                         "none" => request.is_cut,
                         "500" => false,
@@ -94,13 +94,13 @@ fn made_up_requests_end_in_an_answer_of_the_description_and_leave_no_trace_in_th
     );
 }
 
-/// A request, which may be cut off.
+/// A request, possibly cut off.
 struct MadeUp {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-/// An upload with a few things wrong, or none.
+/// An upload with a few errors or none.
 fn made_up(random: &mut StdRng, intake: &Intake) -> MadeUp {
     const VALUES: [&str; 12] = [
         "main",

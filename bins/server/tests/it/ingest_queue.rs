@@ -1,4 +1,4 @@
-//! Uploads that wait: for their turn, for memory, for room on the disk, and for the server's end.
+//! Uploads that wait: for their turn, for memory, for disk space, and for the server's end.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
     ingest::{FAILS, Intake, PASSES, code, key_for},
 };
 
-/// Uploads that have a connection to the database and wait for the project's lock.
+/// Uploads with a connection to the database that wait for the project's lock.
 const AT_THE_LOCK: &str = "SELECT count(*)::text FROM pg_stat_activity \
      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'";
 
@@ -72,7 +72,7 @@ fn send(intake: &Intake, key: &str, run_key: &str) -> TcpStream {
     stream
 }
 
-/// The answer to an upload: its status and the whole of it.
+/// The answer to an upload: its status and its full text.
 fn answer(mut stream: TcpStream) -> (String, String) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -94,10 +94,10 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
         waiting.push(send(&intake, &intake.key, &format!("build-{number}")));
         until_waiting(&intake, number);
     }
-    // The first has its turn. The three others hold no connection.
+    // The first upload has its turn. The other three use no connection.
     assert_eq!(intake.database.text(AT_THE_LOCK).as_deref(), Some("1"));
 
-    // The queue is full: a fifth is refused at once, with the time after which it may come again.
+    // The queue is full: a fifth upload is refused immediately, with the time to wait.
     let (status, refused) = answer(send(&intake, &intake.key, "build-5"));
     assert_eq!(status, "503", "{refused}");
     assert!(refused.contains("\"code\":\"busy\""), "{refused}");
@@ -105,7 +105,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     let (status, stored) = answer(send(&intake, &other, "build-1"));
     assert_eq!(status, "201", "{stored}");
 
-    // A client that hangs up loses its turn.
+    // A client that disconnects loses its turn.
     drop(waiting.remove(2));
     until_waiting(&intake, 3);
     waiting.push(send(&intake, &intake.key, "build-6"));
@@ -117,7 +117,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     }
     let runs = "SELECT string_agg(commit_sha, ' ' ORDER BY number) FROM run \
          WHERE project_id = (SELECT id FROM project WHERE name = 'web')";
-    // In the order in which they came.
+    // In order of arrival.
     assert_eq!(
         intake.database.text(runs).as_deref(),
         Some("build-1 build-2 build-4 build-6")
@@ -127,7 +127,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
 #[test]
 fn an_upload_whose_turn_would_come_too_late_is_told_when_to_come_again() {
     let intake = Intake::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
-    // One upload that takes some seconds says how long the next ones will wait.
+    // One upload takes some seconds, which determines the estimate for the next ones.
     let held = lock(&intake);
     let slow = send(&intake, &intake.key, "build-1");
     until_waiting(&intake, 1);
@@ -140,7 +140,7 @@ fn an_upload_whose_turn_would_come_too_late_is_told_when_to_come_again() {
     until_waiting(&intake, 1);
     let (status, refused) = answer(send(&intake, &intake.key, "build-3"));
     assert_eq!(status, "503", "{refused}");
-    // The sentence of an upload that did not wait.
+    // The message of an upload that did not wait.
     assert!(
         refused.contains("Too many uploads into this project wait for their turn"),
         "{refused}"
@@ -179,7 +179,7 @@ fn a_stop_finishes_what_has_its_turn_and_sends_the_others_away() {
 fn an_upload_waits_for_the_memory_that_others_hold() {
     let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "16")]);
     let held = lock(&intake);
-    // Five times its size is more than the memory: it takes all of it.
+    // Five times its size exceeds the memory, so it reserves all of it.
     let padding = format!("{}<!--{}-->", PASSES, " ".repeat(4 << 20));
     thread::scope(|scope| {
         let large = scope.spawn(|| {
@@ -224,7 +224,7 @@ fn an_upload_is_stored_once_the_disk_takes_its_body() {
         refused.text()
     );
     assert!(refused.header("retry-after").is_some());
-    // The reason is in the log, and not in the answer.
+    // The cause is in the log, but not in the answer.
     assert!(intake.server.log().contains("No such file or directory"));
     assert!(!refused.text().contains("bodies"), "{}", refused.text());
     fs::create_dir(&bodies).unwrap();
@@ -247,7 +247,7 @@ fn the_read_api_answers_alike_with_and_without_the_ingest_listener() {
     let [with, without] = [intake.server.client(), without.client()];
     let all = |client| everything::of(client, &intake.read_key, &intake.project);
     assert_eq!(all(with), all(without));
-    // Errors and headers, too.
+    // This includes errors and headers.
     let project = format!("/api/v1/projects/{}", intake.project);
     for (path, key) in [
         ("/api/v1/projects".to_owned(), Some(intake.read_key.as_str())),
@@ -276,7 +276,7 @@ fn the_read_api_answers_alike_with_and_without_the_ingest_listener() {
     }
 }
 
-/// The most memory that the server had, in MiB.
+/// The peak memory of the server in MiB.
 fn peak(intake: &Intake) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", intake.server.pid())).unwrap();
     let line = status

@@ -1,4 +1,4 @@
-//! Starts, ends and what is refused at the start.
+//! Starts, ends, and refused starts.
 
 use std::{
     net::TcpListener,
@@ -36,7 +36,7 @@ fn the_command_line_shares_the_private_database_of_a_running_server() {
         &["project", "create", "--org", "Mine", "web"],
     ] {
         let output = assay(folder.path(), arguments);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
     }
     let key = assay(folder.path(), &["key", "create", "--org", "Mine", "--days", "30"]);
     let key = String::from_utf8(key.stdout).unwrap();
@@ -60,14 +60,22 @@ fn an_unmigrated_database_is_refused_saying_what_to_run() {
     let database = TestDatabase::unmigrated();
     let output = start(database.url(), "127.0.0.1:0");
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("assay migrate"), "{}", said(&output));
+    assert!(
+        stderr_text(&output).contains("assay migrate"),
+        "{}",
+        stderr_text(&output)
+    );
 }
 
 #[test]
 fn a_database_that_cannot_be_reached_is_refused() {
     let output = start("postgresql://127.0.0.1:1/nowhere", "127.0.0.1:0");
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("unreachable"), "{}", said(&output));
+    assert!(
+        stderr_text(&output).contains("unreachable"),
+        "{}",
+        stderr_text(&output)
+    );
 }
 
 #[test]
@@ -81,7 +89,7 @@ fn a_taken_address_is_refused_by_name() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(1));
-        said(&output)
+        stderr_text(&output)
     };
     for (error, setting) in [
         (refused(&taken, "127.0.0.1:0"), "--listen (ASSAY_LISTEN)"),
@@ -114,6 +122,6 @@ fn assay(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

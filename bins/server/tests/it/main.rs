@@ -1,4 +1,4 @@
-//! The server, run as a program against a real Postgres, fed by the real command line.
+//! Runs the server as a program over a real Postgres, with data from the real command line.
 
 #![allow(
     clippy::unwrap_used,

@@ -8,18 +8,18 @@ use std::{
 
 use assay_testkit::{Server, program};
 
-/// A server that starts a Postgres of its own.
+/// A server that starts its own Postgres.
 pub(crate) struct Private(Server);
 
 impl Private {
-    /// Starts it with its working folder in `folder`, and does not wait.
+    /// Starts it with the working folder `folder`. Does not wait.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program("assay-server"));
         command.args(arguments).current_dir(folder);
         Self::of(Server::launch(command, &[]))
     }
 
-    /// A server that was started so.
+    /// A server over the private database.
     pub(crate) const fn of(server: Server) -> Self {
         Self(server)
     }
@@ -41,7 +41,7 @@ impl DerefMut for Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // Ended in order, so that its Postgres ends too.
+        // A regular end also stops its Postgres.
         if self.lives() {
             self.signal("TERM");
             self.ended();

@@ -1,4 +1,4 @@
-//! A test's counts from nothing but its history and the runs that the evidence names as dropped.
+//! Computes a test's counts only from its history and the excluded runs in the evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 /// One run that did not skip the test.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct CountedRun {
     pub(crate) run: String,
     pub(crate) number: i64,
     pub(crate) started_at: i64,
     pub(crate) status: String,
     pub(crate) any_failed: bool,
     branch: Option<String>,
-    /// None for a run that tells none and shares its code with no other.
+    /// None for a run without a revision, which shares its code with no other run.
     revision: Option<String>,
     revision_branch: Option<String>,
     revision_seen_at: i64,
@@ -23,20 +23,20 @@ pub(crate) struct Seen {
     lost_ms: Option<u64>,
 }
 
-/// A branch's code on one suite, its runs in the order of their revisions.
-type Chain<'a> = Vec<&'a Seen>;
+/// The chain of a branch and suite, its runs in the order of their revisions.
+type Chain<'a> = Vec<&'a CountedRun>;
 
 /// The counts.
 pub(crate) struct Recount {
     /// Oldest first.
-    pub(crate) seen: Vec<Seen>,
-    /// Those of them that were not dropped.
-    pub(crate) considered: Vec<Seen>,
+    pub(crate) all_runs: Vec<CountedRun>,
+    /// The runs that were not excluded.
+    pub(crate) considered: Vec<CountedRun>,
     pub(crate) skipped: usize,
     stable_branch: String,
 }
 
-impl Seen {
+impl CountedRun {
     fn of(occurrence: &Value) -> Self {
         let optional = |field: &str| occurrence[field].as_str().map(str::to_owned);
         Self {
@@ -85,10 +85,10 @@ impl Recount {
             .collect();
         let skips =
             |occurrence: &&&Value| occurrence["status"] == "skipped" || occurrence["status"] == "interrupted";
-        let seen: Vec<Seen> = occurrences
+        let all_runs: Vec<CountedRun> = occurrences
             .iter()
             .filter(|occurrence| !skips(occurrence))
-            .map(|occurrence| Seen::of(occurrence))
+            .map(|occurrence| CountedRun::of(occurrence))
             .collect();
         let dropped: BTreeSet<&str> = evidence["dropped"]
             .as_array()
@@ -97,47 +97,47 @@ impl Recount {
             .map(|dropped| dropped["runId"].as_str().unwrap())
             .collect();
         Self {
-            skipped: occurrences.len() - seen.len(),
-            considered: seen
+            skipped: occurrences.len() - all_runs.len(),
+            considered: all_runs
                 .iter()
-                .filter(|seen| !dropped.contains(seen.run.as_str()))
+                .filter(|entry| !dropped.contains(entry.run.as_str()))
                 .cloned()
                 .collect(),
-            seen,
+            all_runs,
             stable_branch: text(&history["stableBranch"]),
         }
     }
 
     /// The considered runs of this kind, newest first.
-    pub(crate) fn runs(&self, wanted: impl Fn(&Seen) -> bool) -> Vec<String> {
-        let wanted = self.considered.iter().rev().filter(|seen| wanted(seen));
-        wanted.map(|seen| seen.run.clone()).collect()
+    pub(crate) fn runs(&self, wanted: impl Fn(&CountedRun) -> bool) -> Vec<String> {
+        let wanted = self.considered.iter().rev().filter(|entry| wanted(entry));
+        wanted.map(|entry| entry.run.clone()).collect()
     }
 
     /// These runs, each once.
     pub(crate) fn newest_first(&self, runs: Vec<String>) -> Vec<String> {
-        self.runs(|seen| runs.contains(&seen.run))
+        self.runs(|entry| runs.contains(&entry.run))
     }
 
     pub(crate) fn mass_failures(&self) -> Vec<String> {
-        let considered: BTreeSet<i64> = self.considered.iter().map(|seen| seen.number).collect();
+        let considered: BTreeSet<i64> = self.considered.iter().map(|entry| entry.number).collect();
         let dropped = self
-            .seen
+            .all_runs
             .iter()
             .rev()
-            .filter(|seen| seen.any_failed && !considered.contains(&seen.number));
-        dropped.map(|seen| seen.run.clone()).collect()
+            .filter(|entry| entry.any_failed && !considered.contains(&entry.number));
+        dropped.map(|entry| entry.run.clone()).collect()
     }
 
     /// The chains by suite and branch.
     fn chains(&self) -> BTreeMap<(Option<&str>, Option<&str>), Chain<'_>> {
         let mut chains: BTreeMap<_, Chain<'_>> = BTreeMap::new();
-        for seen in &self.considered {
-            let key = (seen.suite.as_deref(), seen.revision_branch.as_deref());
-            chains.entry(key).or_default().push(seen);
+        for entry in &self.considered {
+            let key = (entry.suite.as_deref(), entry.revision_branch.as_deref());
+            chains.entry(key).or_default().push(entry);
         }
         for chain in chains.values_mut() {
-            chain.sort_by_key(|seen| (seen.revision_seen_at, seen.started_at, seen.number));
+            chain.sort_by_key(|entry| (entry.revision_seen_at, entry.started_at, entry.number));
         }
         chains
     }
@@ -149,8 +149,10 @@ impl Recount {
             .values()
             .flat_map(|chain| chain.chunk_by(|left, right| left.same_code(right)));
         revisions
-            .filter(|runs| runs.iter().any(|seen| seen.failed()) && runs.iter().any(|seen| !seen.failed()))
-            .map(|runs| runs.iter().map(|seen| seen.run.clone()).collect())
+            .filter(|runs| {
+                runs.iter().any(|entry| entry.failed()) && runs.iter().any(|entry| !entry.failed())
+            })
+            .map(|runs| runs.iter().map(|entry| entry.run.clone()).collect())
             .collect()
     }
 
@@ -164,7 +166,7 @@ impl Recount {
     }
 
     /// Whether no suite before failed on the revision of a failure: what several suites show on one is one episode.
-    fn is_own_episode(&self, failure: &Seen) -> bool {
+    fn is_own_episode(&self, failure: &CountedRun) -> bool {
         let mut others = self
             .considered
             .iter()
@@ -175,7 +177,7 @@ impl Recount {
         })
     }
 
-    /// By chain, the runs that went otherwise than the one before.
+    /// By chain, the runs whose result differs from the run before.
     pub(crate) fn flips(&self) -> Vec<Vec<String>> {
         let chains = self.chains();
         let flips = |chain: &Chain<'_>| -> Vec<String> {
@@ -187,27 +189,27 @@ impl Recount {
         chains.values().map(flips).collect()
     }
 
-    /// How many neighbours the chains have.
+    /// The number of neighbouring runs in all chains.
     pub(crate) fn pairs(&self) -> usize {
         self.chains().values().map(|chain| chain.len() - 1).sum()
     }
 
     /// The chain's failed runs at its end.
     fn streak(chain: &Chain<'_>) -> Vec<String> {
-        let failed = chain.iter().rev().take_while(|seen| seen.failed());
-        failed.map(|seen| seen.run.clone()).collect()
+        let failed = chain.iter().rev().take_while(|entry| entry.failed());
+        failed.map(|entry| entry.run.clone()).collect()
     }
 
-    /// When the test last ran on a chain, dropped runs included.
+    /// The test's last run on a chain, including excluded runs.
     fn newest(&self, suite: Option<&str>, branch: Option<&str>) -> i64 {
         let chain = self
-            .seen
+            .all_runs
             .iter()
-            .filter(|seen| seen.suite.as_deref() == suite && seen.revision_branch.as_deref() == branch);
-        chain.map(|seen| seen.started_at).max().unwrap_or(i64::MIN)
+            .filter(|entry| entry.suite.as_deref() == suite && entry.revision_branch.as_deref() == branch);
+        chain.map(|entry| entry.started_at).max().unwrap_or(i64::MIN)
     }
 
-    /// The failing ends of the stable chains that are not silent for three days beside their siblings.
+    /// The failing ends of the stable chains, without chains that are three days older than their siblings.
     fn stable_ends(&self) -> Vec<Vec<String>> {
         let chains = self.live_stable_chains();
         let streaks = chains.iter().map(|chain| self.newest_first(Self::streak(chain)));
@@ -219,10 +221,10 @@ impl Recount {
         let stable = Some(self.stable_branch.as_str());
         let chains = self.chains();
         let on_stable = self
-            .seen
+            .all_runs
             .iter()
-            .filter(|seen| seen.revision_branch.as_deref() == stable);
-        let newest = on_stable.map(|seen| seen.started_at).max().unwrap_or(i64::MIN);
+            .filter(|entry| entry.revision_branch.as_deref() == stable);
+        let newest = on_stable.map(|entry| entry.started_at).max().unwrap_or(i64::MIN);
         chains
             .into_iter()
             .filter(|((suite, branch), _)| {
@@ -245,23 +247,23 @@ impl Recount {
 
     /// The first failures of the failing ends of the live stable chains, or of the newest chains for a test that never ran
     /// on a stable one.
-    fn failing_now(&self) -> Vec<&Seen> {
+    fn failing_now(&self) -> Vec<&CountedRun> {
         let stable = Some(self.stable_branch.as_str());
         if self
-            .seen
+            .all_runs
             .iter()
-            .any(|seen| seen.revision_branch.as_deref() == stable)
+            .any(|entry| entry.revision_branch.as_deref() == stable)
         {
             return Self::firsts(self.live_stable_chains());
         }
-        let newest = self.seen.iter().map(|seen| seen.started_at).max();
+        let newest = self.all_runs.iter().map(|seen| seen.started_at).max();
         let chains = self.chains().into_iter();
         let newest = chains.filter(|((suite, branch), _)| Some(self.newest(*suite, *branch)) == newest);
         Self::firsts(newest.map(|(_, chain)| chain).collect())
     }
 
     /// The first failure of each failing end.
-    fn firsts<'s>(chains: Vec<Chain<'s>>) -> Vec<&'s Seen> {
+    fn firsts<'s>(chains: Vec<Chain<'s>>) -> Vec<&'s CountedRun> {
         let first = |chain: &Chain<'s>| {
             let failed = chain.iter().rev().take_while(|seen| seen.failed());
             failed.last().copied()
@@ -269,13 +271,13 @@ impl Recount {
         chains.iter().filter_map(first).collect()
     }
 
-    /// The branches other than the stable one that end in failures: branch, streak and the number of its first run.
+    /// The branches other than the stable one that end with failures: branch, streak and the number of its first run.
     pub(crate) fn failing_on(&self) -> Vec<(Option<String>, usize, i64)> {
-        let newest = self.seen.iter().map(|seen| seen.started_at).max();
+        let newest = self.all_runs.iter().map(|entry| entry.started_at).max();
         let mut named: BTreeMap<Option<String>, (usize, i64)> = BTreeMap::new();
         for ((suite, branch), chain) in self.chains() {
-            let failed = chain.iter().rev().take_while(|seen| seen.failed());
-            let streak: Vec<i64> = failed.map(|seen| seen.number).collect();
+            let failed = chain.iter().rev().take_while(|entry| entry.failed());
+            let streak: Vec<i64> = failed.map(|entry| entry.number).collect();
             let is_live = newest.is_some_and(|newest| newest - self.newest(suite, branch) <= 3 * DAY_MS);
             let (Some(since), true) = (streak.last(), is_live) else {
                 continue;
@@ -297,8 +299,8 @@ impl Recount {
         named
     }
 
-    /// The streak of two or more failures that ends a stable chain. Where several suites end so, only the model tells
-    /// which is the worst, and the evidence which it chose.
+    /// The streak of two or more failures at the end of a stable chain. If several suites end with one, only the model
+    /// knows the worst, and the evidence has its choice.
     pub(crate) fn breakage(&self, told: &Value) -> Option<Vec<String>> {
         let ends = self.stable_ends().into_iter();
         let mut ends: Vec<Vec<String>> = ends.filter(|streak| streak.len() >= 2).collect();
@@ -308,12 +310,12 @@ impl Recount {
         (!ends.is_empty()).then(|| ends.swap_remove(told.unwrap_or(0)))
     }
 
-    /// The longest streak of two or more that ends a chain off the stable branch, where the stable ones pass.
+    /// The longest streak of two or more at the end of a chain of another branch, if the stable chains pass.
     pub(crate) fn off_stable(&self) -> Option<Vec<String>> {
         if !self.stable_ends().is_empty() {
             return None;
         }
-        let newest = self.seen.last()?.started_at;
+        let newest = self.all_runs.last()?.started_at;
         let chains = self.chains();
         let streaks = chains
             .iter()
@@ -344,43 +346,46 @@ impl Recount {
     }
 
     pub(crate) fn failing_variants(&self) -> usize {
-        let failing = self.considered.iter().filter(|seen| seen.any_failed);
-        failing.map(|seen| &seen.suite).collect::<BTreeSet<_>>().len()
+        let failing = self.considered.iter().filter(|entry| entry.any_failed);
+        failing.map(|entry| &entry.suite).collect::<BTreeSet<_>>().len()
     }
 
     pub(crate) fn variants(&self) -> usize {
-        let suites = self.considered.iter().map(|seen| &seen.suite);
+        let suites = self.considered.iter().map(|entry| &entry.suite);
         suites.collect::<BTreeSet<_>>().len()
     }
 
-    /// The runs since the last failure, and how many of them it takes to call the test resolved.
+    /// The runs since the last failure, and the number of runs until the test counts as resolved.
     pub(crate) fn passes_since(&self) -> (Vec<String>, usize) {
-        let last = self.considered.iter().rposition(|seen| seen.any_failed);
+        let last = self.considered.iter().rposition(|entry| entry.any_failed);
         let until = last.map_or(0, |last| last + 1);
-        let failing = self.considered.iter().filter(|seen| seen.any_failed).count() as f64;
+        let failing = self.considered.iter().filter(|entry| entry.any_failed).count() as f64;
         let rate = (failing - 0.5).max(0.0) / (until as f64 + 1.0);
         let explained = |passes: &usize| (1.0 - rate).powi(*passes as i32) >= 0.0005;
         let needed = (30..10_000)
             .find(|passes| !explained(passes))
             .unwrap_or(usize::MAX);
         let passes = self.considered[until..].iter().rev();
-        (passes.map(|seen| seen.run.clone()).collect(), needed)
+        (passes.map(|entry| entry.run.clone()).collect(), needed)
     }
 
-    /// Failed runs at the end of the stable branch's history; of all, where the test never ran there.
+    /// Failed runs at the end of the stable branch's history, or of all branches' if the test never ran there.
     pub(crate) fn failure_streak(&self) -> usize {
         let stable = Some(self.stable_branch.as_str());
-        let ever = self.seen.iter().any(|seen| seen.branch.as_deref() == stable);
+        let ever = self
+            .all_runs
+            .iter()
+            .any(|entry| entry.branch.as_deref() == stable);
         let runs = self
-            .seen
+            .all_runs
             .iter()
             .rev()
-            .filter(|seen| !ever || seen.branch.as_deref() == stable);
-        runs.take_while(|seen| seen.failed()).count()
+            .filter(|entry| !ever || entry.branch.as_deref() == stable);
+        runs.take_while(|entry| entry.failed()).count()
     }
 
     pub(crate) fn time_lost(&self) -> Option<u64> {
-        let timed = self.seen.iter().filter_map(|seen| seen.lost_ms);
+        let timed = self.all_runs.iter().filter_map(|entry| entry.lost_ms);
         timed.reduce(|sum, lost| sum + lost)
     }
 }

@@ -3,7 +3,7 @@
 use assay_testkit::{Served, TestDatabase, text};
 use serde_json::json;
 
-/// As an earlier version of the algorithm might have written it.
+/// A fingerprint in the form of an earlier version of the algorithm.
 const OLD: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
@@ -50,7 +50,7 @@ fn grouping_a_project_anew_that_is_not_there_is_refused() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Makes a signature one of an earlier version.
+/// Changes a signature to that of an earlier version.
 fn age(database: &TestDatabase, fingerprint: &str) {
     database.execute(&format!(
         "UPDATE signature SET fingerprint = '{OLD}', version = 0, title = 'old' WHERE fingerprint = '{fingerprint}'"

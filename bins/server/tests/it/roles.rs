@@ -1,4 +1,4 @@
-//! The rights of the server's and the importer's logins: enough for what they do, and no more.
+//! The rights of the server's and the importer's logins: exactly what they need.
 
 use std::{fs, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
 use crate::everything;
 
-/// A login of a test's own that is a member of a group; dropped with the value.
+/// The test's own login as a member of a group. It is dropped with the value.
 struct Login<'a> {
     name: String,
     database: &'a TestDatabase,
@@ -33,7 +33,7 @@ impl<'a> Login<'a> {
         format!("{head}&user={}", self.name)
     }
 
-    /// Whether the login may run a statement, of which nothing stays.
+    /// Whether the login may run a statement. The statement is rolled back.
     fn may(&self, sql: &str) -> bool {
         let mut connection = PgConnection::establish(&self.url()).unwrap();
         connection.batch_execute("BEGIN").unwrap();
@@ -57,13 +57,13 @@ impl Drop for Login<'_> {
     }
 }
 
-/// A name that no other test uses: roles belong to the whole cluster.
+/// A unique name, because roles belong to the whole cluster.
 fn name(database: &TestDatabase) -> String {
     let (_, name) = database.url().split_once("///").unwrap();
     format!("login_of_{}", name.split_once('?').unwrap().0)
 }
 
-/// What changes anything that is stored, or the schema.
+/// Statements that change stored data or the schema.
 const WRITES: [&str; 18] = [
     "DELETE FROM result",
     "UPDATE result SET status = 1",
@@ -85,7 +85,7 @@ const WRITES: [&str; 18] = [
     "SELECT assay_drop_period('20261116')",
 ];
 
-/// What an import does, of these and beyond.
+/// The rights of an import, and others.
 const IMPORTS: [&str; 6] = [
     "DELETE FROM result",
     "UPDATE result SET status = 1",
@@ -137,7 +137,7 @@ fn the_importers_login_imports_and_sees_no_key() {
     let mut importer = world();
     let login = Login::new(&importer.world.database, "assay_importer");
     importer.world.cli = Cli::new(login.url());
-    // New weeks, a shard that moves its run, one that is replaced, errors and a new browser.
+    // New weeks, a shard that moves its run, a replaced shard, errors and a new browser.
     importer.import_cases(30 * 24 * 60, &[("adds", false)], &["--run-key", "old"]);
     importer.import_cases(20, &[("adds", false)], &["--run-key", "s", "--shard", "1/2"]);
     importer.import_cases(
@@ -296,7 +296,7 @@ fn a_login_that_may_not_make_roles_is_told_what_to_run() {
         pending.len(),
         "{migrated}"
     );
-    // The roles exist in this cluster, so the owner of the tables can grant them all but what is others' to grant.
+    // The roles exist in this cluster, so the owner of the tables can grant everything except rights of other owners.
     if let Some(todo) = migrated["rolesToDo"].as_str() {
         database.execute(todo);
     }
@@ -311,7 +311,7 @@ fn a_login_that_may_not_make_roles_is_told_what_to_run() {
     database.execute(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}"));
 }
 
-/// The logins that `deploy/roles.sql` makes, under names that no other test of the cluster uses.
+/// The logins of `deploy/roles.sql`, under unique names.
 struct Logins<'a> {
     names: [String; 4],
     database: &'a TestDatabase,
@@ -395,7 +395,7 @@ fn the_logins_of_the_deployment_run_every_program() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["total"], 1);
 
-    // Reports are taken by a process of its own, which knows no other database setting.
+    // A separate process accepts reports. It has no other database setting.
     let ingest_key = administration.json(&["key", "create-ingest", "--project", "web"]);
     let settings = [
         ("ASSAY_LISTEN", "off"),
@@ -428,7 +428,7 @@ fn the_logins_of_the_deployment_run_every_program() {
             String::from_utf8_lossy(&doctor.stdout)
         );
     }
-    // The server's login may not change what it serves.
+    // The server's login may not change the data.
     assert!(!Cli::new(web).run(&["org", "create", "Other"]).status.success());
 }
 
@@ -447,7 +447,7 @@ fn the_deployment_files_read_and_take_reports_in_processes_of_their_own() {
     assert!(ingest.contains("ASSAY_LISTEN: \"off\"") && !ingest.contains(" ASSAY_DATABASE_URL"));
     let unit = text("assay-ingest.service");
     assert!(unit.contains("EnvironmentFile=/etc/assay/ingest.env\n") && unit.contains("ASSAY_LISTEN=off "));
-    // Nothing may take all memory of the machine, and no program connects as a superuser.
+    // Every service has a memory limit, and no program connects as a superuser.
     for unit in [
         "assay-server.service",
         "assay-ingest.service",
@@ -463,7 +463,7 @@ fn the_deployment_files_read_and_take_reports_in_processes_of_their_own() {
         );
     }
     assert!(!compose.contains("postgresql://postgres"), "{compose}");
-    // Both units are hardened alike.
+    // Both units have the same hardening.
     let hardening = |name: &str| text(name).split_once("\nNoNewPrivileges").unwrap().1.to_owned();
     assert_eq!(
         hardening("assay-ingest.service"),

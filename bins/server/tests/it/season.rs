@@ -1,30 +1,31 @@
-//! Three weeks of a project's CI made up from a seed: branches, pull requests, suites, shards, reruns, retries, outages.
+//! Three weeks of a project's CI, generated from a seed: branches, pull requests, suites, shards, reruns, retries,
+//! outages.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// How many milliseconds.
+/// Milliseconds of this many days.
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// The name that the stable branch is given half way through.
+/// The name of the stable branch from the middle on.
 pub(crate) const STABLE: &str = "trunk";
 const FORMER_STABLE: &str = "main";
 const BUILDS: usize = 62;
 const TESTS: usize = 40;
 
-/// What is made up.
+/// A generated history.
 pub(crate) struct Season {
-    /// Oldest first, no two with one start.
+    /// Oldest first. All starts differ.
     pub(crate) runs: Vec<Run>,
-    /// How many runs there are before the stable branch is renamed.
+    /// The number of runs before the stable branch is renamed.
     pub(crate) renamed_after: usize,
 }
 
-/// A logical run.
+/// A run.
 pub(crate) struct Run {
     pub(crate) started: i64,
     pub(crate) build: usize,
@@ -33,11 +34,11 @@ pub(crate) struct Run {
     pub(crate) tested_revision: Option<String>,
     pub(crate) suite: Option<&'static str>,
     pub(crate) pull_request: Option<i64>,
-    /// One part, or the shards by index.
+    /// One report, or the shards by index.
     pub(crate) parts: Vec<Part>,
 }
 
-/// A shard, or all of a run.
+/// A shard, or the whole run.
 pub(crate) struct Part {
     pub(crate) started: i64,
     pub(crate) results: Vec<TestResult>,
@@ -47,7 +48,7 @@ pub(crate) struct Part {
 #[derive(Clone)]
 pub(crate) struct TestResult {
     pub(crate) test: usize,
-    /// None for a test that was never started.
+    /// None for a test that never started.
     pub(crate) attempts: Vec<Attempt>,
 }
 
@@ -81,8 +82,8 @@ fn file(test: usize) -> String {
 }
 
 impl Season {
-    /// The season of a seed that ends at `now`. Only a `full` one has what a report does not tell of itself: suites, and
-    /// the tested revisions of pull requests.
+    /// The season of a seed that ends at `now`. Only a `full` one has values that a report lacks: suites, and the
+    /// tested revisions of pull requests.
     pub(crate) fn new(seed: u64, now: i64, full: bool) -> Self {
         let mut dice = Dice(seed);
         let mut runs: Vec<Run> = Vec::new();
@@ -137,7 +138,7 @@ impl Season {
     }
 }
 
-/// When a build begins: two of them stand close to the window's edge, on either side, and the rest well clear of it.
+/// The start of a build: two are close to the window's limit, one on either side. All others keep their distance.
 fn moment(build: usize, now: i64) -> i64 {
     let edge = now - 14 * DAY;
     match build {
@@ -183,7 +184,7 @@ impl Run {
         }
     }
 
-    /// How a test ends, attempt by attempt; none where it does not take part.
+    /// The attempts of a test; none if it does not run.
     fn outcome(&self, test: usize, dice: &mut Dice, off_stable: bool) -> Option<Vec<&'static str>> {
         let mut chance = |percent: usize| dice.below(100) < percent;
         let build = self.build;
@@ -250,7 +251,7 @@ impl Run {
         })
     }
 
-    /// What makes two runs the same code.
+    /// Two runs with the same value have the same code.
     pub(crate) fn revision(&self) -> Option<&str> {
         self.tested_revision.as_deref().or(self.commit.as_deref())
     }
@@ -272,7 +273,7 @@ impl Run {
         executions
     }
 
-    /// The report of a part as Playwright writes it, with what it can tell of the run.
+    /// The report of a part in Playwright's form, with the run's values that it can contain.
     pub(crate) fn report(&self, index: usize) -> Value {
         let part = &self.parts[index];
         let sharded = self.parts.len() > 1;
@@ -326,7 +327,7 @@ fn attempt(test: usize, status: &'static str, clock: &mut i64, dice: &mut Dice) 
     Attempt {
         status,
         duration: (!untimed).then_some(duration),
-        // The first attempt of a run tells its start to a table of attempts.
+        // In a table of attempts, the first attempt determines the run's start.
         started: (test == 0 || dice.below(30) > 0).then_some(started),
     }
 }
@@ -352,12 +353,12 @@ impl Attempt {
     }
 }
 
-/// A time as the reports and the API write it.
+/// A time in the format of reports and API.
 pub(crate) fn instant(ms: i64) -> String {
     assay_domain::timestamp::Timestamp::from_unix_ms(ms).to_string()
 }
 
-/// Chance that can be repeated: SplitMix64.
+/// Repeatable random numbers: SplitMix64.
 struct Dice(u64);
 
 impl Dice {

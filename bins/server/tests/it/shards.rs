@@ -1,4 +1,4 @@
-//! Shards that arrive late, again, or not at all.
+//! Shards that arrive late, again or never.
 
 use assay_testkit::{Served, text};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! How many statements each route costs once the key and the project are known, which docs/storage.md tells.
+//! The number of statements of each route with a cached key and project. docs/storage.md lists them.
 
 use assay_testkit::{Served, text};
 use std::{
@@ -13,8 +13,7 @@ use assay_domain::timestamp::Timestamp;
 use assay_flakiness::Engine;
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 
-/// Every route with the most statements that it costs, and whether these stand in a transaction, which costs two more
-/// round trips.
+/// Every route with its most statements, and whether they are in a transaction, which costs two more round trips.
 const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
@@ -30,10 +29,10 @@ const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects/{projectId}/branches", 1, false),
 ];
 
-/// What was sent over the connections of this process, by the address that they were opened to.
+/// The statements of this process's connections, by the address of the connection.
 static SENT: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
 
-/// Notes the statements of one connection.
+/// Records the statements of one connection.
 #[derive(Default)]
 struct Notes {
     address: String,
@@ -55,7 +54,7 @@ fn notes() -> Option<Box<dyn Instrumentation>> {
     Some(Box::new(Notes::default()))
 }
 
-/// What was sent to this database since the last time.
+/// The statements to this database since the last call.
 fn sent(database: &str) -> Vec<String> {
     let mut sent = SENT.lock().unwrap();
     let of_database = sent
@@ -111,7 +110,7 @@ async fn every_route_costs_the_statements_that_are_told() {
         let told = told
             .get(route.path)
             .unwrap_or_else(|| panic!("{} is not in the table", route.path));
-        // Now and then half a second ends between the requests, and the key is read again.
+        // Sometimes half a second passes between the requests, and the key is read again.
         let mut last = Vec::new();
         let holds = async |last: &mut Vec<String>| {
             ask("/projects").await;

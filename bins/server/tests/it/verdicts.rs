@@ -59,10 +59,10 @@ fn agree(imported: &Imported, history: &Path) {
     assert_eq!(gathering, insufficient.count() as u64);
 }
 
-/// The tests of an offline analysis, its runs named as the store names them.
+/// The tests of an offline analysis, with runs named as in the store.
 fn analyze(imported: &Imported, history: &Path, now: &str) -> Vec<Value> {
     let path = history.to_str().unwrap();
-    // The service knows no branch where none is stored.
+    // The service has no branch if none is stored.
     let apart = ["--without-branch", "unknown"];
     let arguments = [
         &["analyze", path, "--now", now, "--stable-branch", STABLE][..],
@@ -91,7 +91,7 @@ fn analyze(imported: &Imported, history: &Path, now: &str) -> Vec<Value> {
     tests
 }
 
-/// Names a run by its id that an analysis of reports names by a file.
+/// Replaces the file name of a run in an analysis with the run's id.
 fn rename(imported: &Imported, run: &mut Value) {
     let Some(name) = run.as_str() else { return };
     let file = Path::new(name).file_name().and_then(|file| file.to_str());
@@ -128,7 +128,7 @@ fn assert_stored(test: &Test, verdict: &Value, offline: &Value) {
     assert_eq!(signals, offline, "{test:?}");
 }
 
-/// Compares the text as well, so that numbers agree to the last digit.
+/// Compares the text, too, so that numbers agree to the last digit.
 #[track_caller]
 fn same(what: &str, left: &Value, right: &Value) {
     if let (Value::Object(left), Value::Object(right)) = (left, right) {

@@ -1,4 +1,4 @@
-//! What a person does: signs in, follows links, reads with scripts on and off.
+//! The actions of a person: signing in, following links, reading with and without scripts.
 
 use assay_testkit::{Browser, Scripts, Server};
 use serde_json::json;
@@ -43,7 +43,7 @@ fn every_page_is_silent_and_fits_a_phone_with_scripts_on_and_off() {
 fn from_a_red_run_to_the_evidence_in_three_clicks_and_back() {
     let world = World::new();
     let browser = world.signed_in(Scripts::On);
-    // The only project opens at once.
+    // A single project opens directly.
     let overview = world.url(&format!("/p/{}", world.project));
     assert_eq!(browser.address(), overview);
     browser.run("document.querySelector('.runs-chart a:last-of-type').setAttribute('id', 'newest')");
@@ -142,7 +142,7 @@ fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
         "{}",
         browser.text("main")
     );
-    // The cookie went with it.
+    // The cookie is removed.
     browser.open(&world.url(&deep));
     assert!(browser.address().contains("/login"), "{}", browser.address());
 }
@@ -200,7 +200,7 @@ fn two_tabs_show_what_each_address_says_and_share_the_session() {
     assert_eq!(browser.run(rows), json!(["cart > is fine"]));
     browser.show_tab(&first);
     assert_eq!((browser.address(), browser.run(rows)), (flaky.clone(), shown));
-    // Signing out in one tab signs out the other.
+    // Signing out in one tab also signs out the other.
     let second = browser.new_tab();
     browser.open(&by_name);
     browser.click("form[action='/logout'] button");
@@ -250,7 +250,7 @@ fn the_page_of_projects_has_the_counts_and_the_last_run_of_each() {
         browser.click("section.panel:last-of-type h2 a");
         let id = second["id"].as_str().unwrap();
         assert_eq!(browser.address(), world.url(&format!("/p/{id}")));
-        // A project without runs says what to do.
+        // A project without runs shows the next step.
         assert!(
             browser.text("main").contains("assay upload"),
             "{}",
@@ -292,7 +292,7 @@ fn pages_are_small_and_ask_for_little() {
     let browser = world.signed_in(Scripts::On);
     let requests = "return 1 + performance.getEntriesByType('resource').filter((entry) => entry.transferSize > 0).length";
     browser.open(&world.url(&format!("/p/{}/runs", world.project)));
-    // Style and script are in the cache since the page before.
+    // Style and script are cached since the first page.
     assert_eq!(browser.run(requests), json!(1));
     let files = browser.run("return performance.getEntriesByType('resource').length");
     assert!(files.as_i64().unwrap() <= 2, "{files}");

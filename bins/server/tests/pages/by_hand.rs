@@ -2,7 +2,7 @@
 
 use std::{env, fs, time::Instant};
 
-use assay_testkit::{Browser, Cli, Scripts, said};
+use assay_testkit::{Browser, Cli, Scripts, stderr_text};
 use serde_json::json;
 
 use crate::world::World;
@@ -82,7 +82,7 @@ fn pictures_of_the_demonstration() {
 
     let reports = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/demo/storefront");
     let analyzed = Cli::new("").run(&["analyze", reports, "--output", "html"]);
-    assert!(analyzed.status.success(), "{}", said(&analyzed));
+    assert!(analyzed.status.success(), "{}", stderr_text(&analyzed));
     let page = tempfile::Builder::new().suffix(".html").tempfile().unwrap();
     fs::write(page.path(), analyzed.stdout).unwrap();
     browser.open(&format!("file://{}", page.path().display()));

@@ -1,4 +1,4 @@
-//! Each figure on a page is the read API's, asked beside it.
+//! Each figure on a page equals the read API's.
 
 use assay_testkit::Scripts;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn the_overview_counts_what_the_flaky_list_counts() {
     ] {
         assert_eq!(browser.text(tile), expected.to_string(), "{tile}");
     }
-    // The fixture has something of each that the page shows.
+    // The fixture contains every kind of content of the page.
     assert!(flaky("status=broken")["page"]["total"].as_i64().unwrap() > 0);
     assert!(flaky("status=flaky")["page"]["total"].as_i64().unwrap() > 0);
 }
@@ -169,7 +169,7 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
             assert_eq!(gate.contains(&said), *count != 0, "{said}: {gate}");
         }
     }
-    // The branch broke what was fine, main broke the other before.
+    // The branch broke a passing test; main broke the other before.
     let causes = browser.text(".failures");
     for cause in ["This change", "Broken before"] {
         assert!(causes.contains(cause), "{causes}");
@@ -193,7 +193,7 @@ fn the_tests_that_passed_on_retry_are_a_list_of_their_own() {
     ]
     .concat();
     let failed = case("fails now", "<failure message=\"no\">at failed</failure>");
-    // The list is what such a run shows first, unless a test failed.
+    // Such a run shows the list first, unless a test failed.
     for (minutes_ago, more, query) in [(3, "", ""), (2, failed.as_str(), "?show=recovered")] {
         let key = format!("retried-{minutes_ago}");
         let report = format!("<testsuite name=\"s\">{cases}{more}</testsuite>");
@@ -227,7 +227,7 @@ fn the_tests_that_passed_on_retry_are_a_list_of_their_own() {
                     format!("{}.", failure["explanation"].as_str().unwrap()),
                     failure["title"],
                     true,
-                    // A test that passed is not held against the branch.
+                    // A passed test does not count against the branch.
                     null,
                 ])
             })
@@ -274,7 +274,7 @@ fn errors_have_their_occurrences_by_test_and_by_day() {
         let fingerprint = signature["fingerprint"].as_str().unwrap();
         let detail = world.api(&format!("/projects/{}/errors/{fingerprint}", world.project));
         let runs = detail["runs"].as_array().unwrap();
-        // Every run of the fixture is of another day.
+        // Every run of the fixture is on another day.
         let mut starts: Vec<&Value> = runs.iter().map(|run| &run["startedAt"]).collect();
         starts.dedup();
         expected.push(json!([

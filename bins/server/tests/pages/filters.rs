@@ -1,4 +1,4 @@
-//! Which tests the list of tests shows.
+//! The filters of the list of tests.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn the_list_is_filtered_by_branch_variant_error_and_what_is_new() {
         let detail = world.api(&format!("/projects/{}/errors/{fingerprint}", world.project));
         let hit = detail["tests"].as_array().unwrap().iter();
         let hit: BTreeSet<String> = hit.map(|test| text(&test["testName"])).collect();
-        // A person comes from the page of the error.
+        // A person follows the link on the error's page.
         browser.open(&world.url(&format!("/p/{}/errors/{fingerprint}", world.project)));
         let link =
             browser.run("return document.querySelector('a[href*=\"/tests?error=\"]').getAttribute('href')");
@@ -113,7 +113,7 @@ fn the_pages_of_a_long_list_show_every_test_once() {
     assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (120, 120));
 }
 
-/// The tests of a list, in its order.
+/// The tests of a list, in order.
 fn names_of(page: &str) -> Vec<String> {
     let unescaped = |text: &str| {
         text.replace("&lt;", "<")
@@ -178,7 +178,7 @@ fn the_list_of_runs_is_filtered_and_paged_as_the_apis() {
         assert_eq!(numbers(&page), expected, "{filter}");
         assert_eq!(page.contains("No run matches."), expected.is_empty(), "{filter}");
     }
-    // Older, and back.
+    // To older runs, and back.
     let path = format!("/p/{}/runs", world.project);
     let first = world.page(&path, &cookie).text();
     let follow = |page: &str, rel: &str| {

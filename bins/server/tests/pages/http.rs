@@ -1,4 +1,4 @@
-//! The pages as a program asks for them: headers, statuses, sessions.
+//! The pages over plain HTTP: headers, statuses, sessions.
 
 use assay_testkit::Client;
 
@@ -34,7 +34,7 @@ fn every_answer_has_the_headers_that_keep_a_page_to_itself() {
         &format!("/p/{}/errors", world.project),
         &[("Cookie", &cookie), ("If-None-Match", &tag)],
     );
-    // A minute may have passed in between, and with it the age of a run.
+    // A minute may have passed in between, which changes the age of a run.
     assert!(
         (again.status == 304 && again.body.is_empty()) || again.header("etag") != Some(tag.as_str()),
         "{}",
@@ -76,7 +76,7 @@ fn a_wrong_key_and_a_foreign_form_do_not_sign_in() {
     assert_eq!((foreign.status, foreign.header("set-cookie")), (403, None));
     let long = world.post("/login", &format!("key={}", "x".repeat(9_000)), true);
     assert_eq!((long.status, long.header("set-cookie")), (413, None));
-    // A sign-in leads to this site alone.
+    // After signing in, the redirect stays on this site.
     let elsewhere = world.post("/login", &format!("key={}&next=//evil.example", world.key), true);
     assert_eq!(elsewhere.header("location"), Some("/"));
     assert!(!world.server.log().contains(&world.key), "no key in the log");
@@ -94,7 +94,7 @@ fn the_cookie_is_sealed_and_signing_out_ends_it() {
     let overview = format!("/p/{}", world.project);
     let cookie = world.cookie();
     assert_eq!(world.page(&overview, &cookie).status, 200);
-    // One character within the sealed part, none of whose bits are padding.
+    // One character within the sealed part. None of its bits are padding.
     let mut changed = cookie.clone();
     let other = if cookie[10..].starts_with('A') { "B" } else { "A" };
     changed.replace_range(10..11, other);
@@ -240,7 +240,7 @@ fn every_page_names_the_route_of_its_figures_with_a_curl_line() {
         );
         assert!(footer.contains(&line), "{page}: {footer}");
     }
-    // Without a secret of its own the server says how long its sessions last.
+    // Without a configured secret, the server logs the lifetime of its sessions.
     assert!(world.server.log().contains("ASSAY_FRONT_SECRET is not set"));
 }
 
@@ -253,11 +253,11 @@ fn pages_are_read_only_and_bounded_in_number() {
     let front = Client::new(world.front().base());
     let path = format!("/p/{}/runs/none", world.project);
     let mut refused = 0;
-    // More than two windows admit, so that a window that ends meanwhile does not hide the limit.
+    // More than two windows admit, so that the end of a window does not hide the limit.
     for _ in 0..1_300 {
         refused += u32::from(front.get_with(&path, &[("Cookie", &cookie)]).status == 429);
     }
     assert!(refused >= 50, "{refused}");
-    // The budget of the API is its own.
+    // The API has a separate budget.
     assert_eq!(world.api("/projects")["projects"].as_array().unwrap().len(), 1);
 }

@@ -1,11 +1,11 @@
-//! A served database with runs of tests whose names are hostile, and a browser that is signed in.
+//! A served database with runs of tests with hostile names, and a signed-in browser.
 
 use std::sync::OnceLock;
 
 use assay_testkit::{Browser, Client, Response, Scripts, Served, Server, Template, junit, text};
 use serde_json::Value;
 
-/// Names that try to leave their place on a page.
+/// Names that try to break out of their markup.
 pub(crate) fn hostile_names() -> Vec<String> {
     vec![
         "</script><script>document.title='owned'</script>".to_owned(),
@@ -17,7 +17,7 @@ pub(crate) fn hostile_names() -> Vec<String> {
     ]
 }
 
-/// Served with its pages. All worlds have the same state.
+/// A server with pages. All worlds have the same state.
 pub(crate) struct World {
     pub(crate) served: Served,
 }
@@ -65,7 +65,7 @@ impl World {
         format!("{}{path}", self.front().base())
     }
 
-    /// A browser that signed in with the key.
+    /// A browser that has signed in with the key.
     pub(crate) fn signed_in(&self, scripts: Scripts) -> Browser {
         let browser = Browser::start(scripts);
         browser.open(&self.url("/login"));
@@ -75,7 +75,7 @@ impl World {
         browser
     }
 
-    /// One page of each kind, reached as a person would name it.
+    /// One page of each kind, with its name.
     pub(crate) fn pages(&self) -> Vec<String> {
         let project = format!("/p/{}", self.project);
         let runs = self.api(&format!("/projects/{}/runs", self.project));
@@ -106,7 +106,7 @@ impl World {
         pages
     }
 
-    /// Imports a run of this many tests on main, every third of which failed.
+    /// Imports a run of this many tests on main. Every third one failed.
     pub(crate) fn import_many(&self, tests: usize, key: &str) {
         let cases: Vec<(String, bool)> = (0..tests)
             .map(|test| {
@@ -133,7 +133,7 @@ impl World {
         set.split(';').next().unwrap().to_owned()
     }
 
-    /// Posts a form, as a page of the site itself or of another.
+    /// Posts a form, as a page of this site or of another.
     pub(crate) fn post(&self, path: &str, form: &str, is_own: bool) -> Response {
         let site = if is_own { "same-origin" } else { "cross-site" };
         self.front().post(
@@ -152,7 +152,7 @@ impl World {
     }
 }
 
-/// Twelve daily runs: a test that breaks, one that flips, one that is new and fails, and the hostile ones.
+/// Twelve daily runs: a test that breaks, one that flips, one that is new and fails, and those with hostile names.
 fn import_all(world: &assay_testkit::World) {
     let names = hostile_names();
     for run in 0..12_i64 {
@@ -176,7 +176,7 @@ fn import_all(world: &assay_testkit::World) {
             ("main", "0123456789abcdef0123456789abcdef01234567"),
         );
     }
-    // A branch of yesterday breaks what is fine; what main broke is broken there, too.
+    // A branch of yesterday breaks a passing test. Tests that main broke also fail on it.
     let mut cases = vec![
         ("breaks <b>for good</b>".to_owned(), false),
         ("flips".to_owned(), false),

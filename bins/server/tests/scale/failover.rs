@@ -36,7 +36,7 @@ fn a_promoted_standby_takes_over_without_a_restart_of_the_server() {
     world.import("second");
     wait_until("what is imported is shown", || world.runs(&server) == 2);
 
-    // The former primary comes back as a standby of its successor, and is read from.
+    // The former primary returns as a standby of its successor and is read.
     let former = Node::standby(&place, "one", &second);
     let begin = former.log().len();
     wait_until("reads go to the new standby", || {

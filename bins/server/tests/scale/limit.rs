@@ -14,7 +14,7 @@ use crate::{
     world::{World, new_key},
 };
 
-/// A private redis-server, ended with the test.
+/// A private redis-server that ends with the test.
 struct Redis {
     folder: tempfile::TempDir,
     process: Child,
@@ -95,7 +95,7 @@ impl Pair {
         }
     }
 
-    /// How many of so many requests each of the servers admits, in turn, with a key of their own; within one minute.
+    /// The number of requests that each of the servers admits, in turn, with a new key; within one minute.
     fn admitted(&self, requests: usize) -> [usize; 2] {
         loop {
             let key = new_key(&self.world.cli)["key"].as_str().unwrap().to_owned();
@@ -116,12 +116,12 @@ impl Pair {
         }
     }
 
-    /// Waits until the servers count together again.
+    /// Waits until the servers share their counts again.
     fn wait_until_shared(&self) {
         wait_until("the servers share the limit", || self.admitted(40) == [30, 30]);
     }
 
-    /// How often each of the servers said something.
+    /// The number of lines with this text in each server's log.
     fn said(&self, text: &str) -> [u64; 2] {
         [0, 1].map(|index: usize| {
             self.servers[index]
@@ -134,7 +134,7 @@ impl Pair {
     }
 }
 
-/// The window of the limit that it is now.
+/// The current window of the limit.
 fn minute() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     now.as_secs() / 60
@@ -142,7 +142,8 @@ fn minute() -> u64 {
 
 #[test]
 fn two_servers_admit_sixty_requests_together() {
-    // Not in any one round: where Redis needs longer than a tenth of a second, a server counts by itself for a second.
+    // The sum over several rounds counts: if Redis takes longer than a tenth of a second, a server counts alone for a
+    // second.
     Pair::start().wait_until_shared();
 }
 

@@ -1,4 +1,4 @@
-//! Past one machine: standbys of the database, several servers, a Redis that they share.
+//! Several machines: standbys of the database, several servers, a shared Redis.
 
 #![allow(
     clippy::unwrap_used,

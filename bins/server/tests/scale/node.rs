@@ -1,4 +1,4 @@
-//! Postgres servers of the test's own, one streaming to the other.
+//! The test's own Postgres servers, one streaming to the other.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long anything may take on a machine that does much else.
+/// Time limit of all operations, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something holds.
+/// Waits for a condition.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -24,17 +24,17 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A folder that Postgres may work in, and how to run its programs there.
+/// A folder for Postgres, and the user for its programs.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     programs: PathBuf,
-    /// The user and group to run as, where this is root, whom Postgres refuses.
+    /// The user and group for Postgres if this process is root, which Postgres refuses.
     account: Option<(u32, u32)>,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        // In /tmp, whatever the environment says: the path of a socket is short.
+        // Always in /tmp, because the path of a socket must be short.
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let is_root = fs::metadata(folder.path()).unwrap().uid() == 0;
         let account = is_root.then(|| account("postgres").or_else(|| account("nobody")).unwrap());
@@ -73,7 +73,7 @@ impl Place {
         String::from_utf8_lossy(&ended.stdout).trim_end().to_owned()
     }
 
-    /// A connection string of the nodes of these names, the first first.
+    /// A connection string of the nodes with these names, in this order.
     pub(crate) fn url(&self, names: &[&str]) -> String {
         let hosts: Vec<String> = names
             .iter()
@@ -114,7 +114,7 @@ impl<'a> Node<'a> {
         node
     }
 
-    /// A copy of a node that follows it.
+    /// A copy of a node that replicates it.
     pub(crate) fn standby(place: &'a Place, name: &'static str, of: &Node<'_>) -> Self {
         let data = place.path(&format!("{name}.data.of.{}", of.name));
         let (from, to) = (of.socket(), data.display().to_string());
@@ -138,19 +138,19 @@ impl<'a> Node<'a> {
         Self::start(place, name, data)
     }
 
-    /// Starts the node again on its data, once what is left of a former process is gone.
+    /// Starts the node again on its data, after the remains of its former process are gone.
     pub(crate) fn restart(&mut self) {
         self.process = launch(self.place, self.name, &self.data);
         self.wait_for_answers();
     }
 
-    /// Ends the node as a loss of power would.
+    /// Kills the node, like a power failure.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Runs statements in a database and returns what they print.
+    /// Runs statements in a database and returns their output.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let socket = self.socket();
         self.place.run(
@@ -209,7 +209,7 @@ impl<'a> Node<'a> {
         {
             assert!(begun.elapsed() < PATIENCE, "no answer: {}", self.log());
             if self.process.try_wait().unwrap().is_some() {
-                // The processes of a Postgres that was killed need a moment to notice.
+                // The processes of a killed Postgres need a moment to exit.
                 self.process = launch(self.place, self.name, &self.data);
             }
             thread::sleep(Duration::from_millis(50));
@@ -262,7 +262,7 @@ fn account(name: &str) -> Option<(u32, u32)> {
     Some((ids.next()?, ids.next()?))
 }
 
-/// The folder of Postgres' programs: `PG_BIN`, then `PATH`, then where Debian puts the newest.
+/// The folder of Postgres' programs: `PG_BIN`, then `PATH`, then the newest of Debian's folders.
 fn programs() -> PathBuf {
     let named = std::env::var_os("PG_BIN").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::{
     world::{World, new_key},
 };
 
-/// What a read of a project's data has in the log, written by the query language or by hand, and every look-up of a key.
+/// Text in the log of every read of a project's data, in both forms of statements, and of every look-up of a key.
 const DATA: [&str; 2] = ["\"project_id\" = $", ".project_id = $"];
 const KEYS: &str = "\"api_key\"";
 
@@ -35,9 +35,9 @@ fn data_statements(log: &str) -> usize {
         .count()
 }
 
-/// Waits until a round of reads is answered by the standby alone.
+/// Waits until the standby alone answers a round of reads.
 ///
-/// Rounds, because on a busy machine any standby may be a second behind for a moment.
+/// Several rounds are needed, because on a busy machine a standby may be a second behind for a moment.
 fn wait_for_reads_of(standby: &Node<'_>, primary: &Node<'_>, world: &World, server: &Server) {
     wait_until("all reads come from the standby", || {
         let (before, before_primary) = (standby.log().len(), primary.log().len());
@@ -75,7 +75,7 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
     wait_for_reads_of(&standby, &primary, &world, &server);
     assert_eq!(world.runs(&server), 1);
 
-    // A standby that stands still, and does not know it.
+    // A standby whose replay has stopped without a notice.
     standby.sql("assay", "SELECT pg_wal_replay_pause()");
     wait_until("replay is paused", || {
         standby.sql("assay", "SELECT pg_get_wal_replay_pause_state()") == "paused"
@@ -99,7 +99,7 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
         server.log().contains("the primary answers: it is too far behind")
     });
 
-    // What is revoked on the primary is revoked, whatever the standby knows.
+    // A revocation on the primary takes effect, whatever the standby has replayed.
     let key = new_key(&world.cli);
     let ask = || {
         let path = format!("/api/v1/projects/{}/runs", world.project);
@@ -129,7 +129,7 @@ fn a_standby_that_is_cut_off_is_not_taken_for_one_that_has_nothing_to_do() {
     let server = serve(&place);
     wait_for_reads_of(&standby, &primary, &world, &server);
 
-    // It has replayed all that it ever received.
+    // It has replayed everything that it ever received.
     standby.sql("assay", "ALTER SYSTEM SET primary_conninfo = 'host=/nowhere'");
     standby.sql("assay", "SELECT pg_reload_conf()");
     wait_until("the standby is cut off", || {
@@ -198,7 +198,7 @@ fn a_server_starts_and_answers_without_its_standbys() {
     let _primary = Node::primary(&place, "one");
     let world = World::new(&place.url(&["one"]));
     world.import("first");
-    // Nobody there, and the primary itself, which is no standby.
+    // An absent server, and the primary itself, which is not a standby.
     for replicas in [place.url(&["two"]), place.url(&["one"])] {
         let server = Server::start_with(
             &place.url(&["one"]),

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct World(assay_testkit::World<()>);
 
 impl World {
-    /// Makes them in a database, which is migrated.
+    /// Creates them in a database and migrates it.
     pub(crate) fn new(database_url: &str) -> Self {
         Self(assay_testkit::World::over((), database_url))
     }
@@ -24,17 +24,17 @@ impl World {
         text(&self.0.import(&["--run-key", run, &path])["runId"])
     }
 
-    /// Asks for something below the project.
+    /// Gets a path below the project.
     pub(crate) fn ask(&self, server: &Server, path: &str) -> Response {
         self.ask_client(server.client(), path)
     }
 
-    /// The same by a client.
+    /// The same with a client.
     pub(crate) fn ask_client(&self, client: &Client, path: &str) -> Response {
         client.get(&self.path(path), Some(&self.key))
     }
 
-    /// How many runs the list tells of.
+    /// The number of runs in the list.
     pub(crate) fn runs(&self, server: &Server) -> u64 {
         let answer = self.ask(server, "/runs");
         assert_eq!(answer.status, 200, "{}", answer.text());

@@ -1,4 +1,4 @@
-//! What the listener for operators tells, and that the API's tells none of it.
+//! The operators' listener shows only operational data, and the API's listener shows none of it.
 
 use std::{collections::BTreeSet, env};
 
@@ -128,7 +128,7 @@ fn requests_cannot_grow_the_metrics() {
             routes.insert(route.to_owned());
         }
     }
-    // The patterns of the document, and one word each for an unknown path and an unknown method.
+    // The patterns of the document, and one word each for unknown paths and unknown methods.
     assert!(routes.len() <= contract.operations.len() + 2, "{routes:?}");
     assert_eq!(series[1], series[2], "the metrics grow with requests");
     assert!(series[2] < 2_000, "{series:?}");

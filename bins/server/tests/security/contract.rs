@@ -1,4 +1,4 @@
-//! What docs/openapi.json promises, and whether an answer keeps it.
+//! The guarantees of docs/openapi.json, and checks of answers against them.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use assay_testkit::Response;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Header fields that an answer may have, and no other: none names the software or its version.
+/// The permitted header fields of an answer. None names the software or its version.
 const FIELDS: [&str; 12] = [
     "allow",
     "cache-control",
@@ -26,7 +26,7 @@ const FIELDS: [&str; 12] = [
 pub(crate) struct Operation {
     pub(crate) path: String,
     pub(crate) query: Vec<Parameter>,
-    /// Whether answers carry an entity tag.
+    /// Whether answers have an entity tag.
     pub(crate) tagged: bool,
     body: Validator,
 }
@@ -44,7 +44,7 @@ impl Parameter {
         match self.kind.as_str() {
             "integer" => {
                 let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-                // However many digits: what is past the end is a page too.
+                // Any number of digits is valid: a number past the end is a page, too.
                 digits && self.schema.is_valid(&json!(text.parse().unwrap_or(u64::MAX)))
             }
             "boolean" => text == "true" || text == "false",
@@ -110,7 +110,7 @@ impl Contract {
         }
     }
 
-    /// Whether a success keeps the contract of an operation.
+    /// Checks a success against the contract of an operation.
     pub(crate) fn success(
         &self,
         operation: &Operation,
@@ -154,7 +154,7 @@ impl Contract {
         }
     }
 
-    /// Whether a refusal keeps the contract: a closed list of codes, one shape of body, the fields that belong to it.
+    /// Checks a refusal against the contract: a closed list of codes, one form of body, the matching headers.
     pub(crate) fn refusal(&self, answer: &Response, is_head: bool) -> Result<(), String> {
         fields(answer)?;
         let challenge = (answer.status == 401).then_some("Bearer");
@@ -204,7 +204,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: T, should: T) -> Result<
     }
 }
 
-/// Refuses what the schemas do not name.
+/// Rejects fields that the schemas lack.
 fn close(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Web pages of other origins, through the program.
+//! Web pages of other origins, tested with the program.
 
 use assay_testkit::{Server, TestDatabase, wire};
 
@@ -16,7 +16,7 @@ fn only_pages_of_listed_origins_get_an_answer_to_a_preflight_request() {
             None,
             &head,
         );
-        assert_eq!(answer.status, status, "{}", answer.told());
+        assert_eq!(answer.status, status, "{}", answer.summary());
         assert_eq!(answer.header("access-control-allow-origin"), allowed);
         assert_eq!(answer.header("vary"), Some("Origin"));
     }

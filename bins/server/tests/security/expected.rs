@@ -1,4 +1,4 @@
-//! What a request must be answered, told from the contract and from what is stored, without asking the server.
+//! The expected answer to a request, computed from the contract and the stored data without the server.
 
 use crate::{
     contract::{Contract, Operation},
@@ -6,18 +6,18 @@ use crate::{
     world::{Holding, World},
 };
 
-/// What must be answered.
+/// The expected answer.
 #[derive(Debug)]
 pub(crate) enum Expected<'a> {
     /// This status, with one of these codes.
     Refusal(u16, Vec<&'static str>),
-    /// 200; or 304 where the client named a version.
+    /// 200, or 304 if the client sent a version.
     Success(&'a Operation, Versions),
-    /// Any answer that keeps the contract: the request is not plain enough to tell which.
+    /// Any answer within the contract: the request is too irregular for a prediction.
     Sound,
 }
 
-/// What a client said of the versions that it has.
+/// The client's versions of the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Versions {
     None,
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Operation {
     }
 }
 
-/// What this request must be answered. The order of the checks is that of the contract's first section.
+/// The expected answer to this request. The order of the checks is that of the contract's first section.
 pub(crate) fn expected<'a>(contract: &'a Contract, world: &World, draft: &Draft) -> Expected<'a> {
     let Some((path, query)) = plain(&draft.target) else {
         return Expected::Sound;
@@ -60,7 +60,7 @@ pub(crate) fn expected<'a>(contract: &'a Contract, world: &World, draft: &Draft)
     }
 }
 
-/// Path and query of a target whose every byte means what it says.
+/// Path and query of a target without ambiguous bytes.
 fn plain(target: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(target).ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~%/?&=+!$'()*,;:@".contains(&byte);
@@ -77,7 +77,7 @@ enum Routed<'a> {
     Unclear,
 }
 
-/// The operation of a path, with its parameters as they were sent.
+/// The operation of a path, with its parameters in their sent form.
 fn route<'a>(contract: &'a Contract, path: &str) -> Routed<'a> {
     let segments: Vec<_> = path.split('/').collect();
     let mut unclear = false;
@@ -100,13 +100,13 @@ fn route<'a>(contract: &'a Contract, path: &str) -> Routed<'a> {
             let named = parameters.map(|(name, segment)| ((*name).to_owned(), (*segment).to_owned()));
             return Routed::To(operation, named.collect());
         }
-        // Whether an escaped letter is the letter is the router's to say.
+        // The router decides whether an escaped letter equals the letter.
         unclear |= both().any(|(pattern, segment)| !pattern.starts_with('{') && segment.contains('%'));
     }
     if unclear { Routed::Unclear } else { Routed::Nowhere }
 }
 
-/// The pairs of a query; a value that is no text is none.
+/// The pairs of a query. A value that cannot be decoded is none.
 fn pairs(query: &str) -> Vec<(String, Option<String>)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -118,7 +118,7 @@ fn pairs(query: &str) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// Text out of percent escapes; none where one is malformed, or the bytes are no text that could be stored.
+/// Decodes percent escapes; none if one is malformed, or the bytes cannot be stored as text.
 pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -134,7 +134,7 @@ pub(crate) fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// The codes with which the parameters may be refused; none where all are good.
+/// The possible codes for invalid parameters; none if all are valid.
 fn bad_parameters(
     operation: &Operation,
     pairs: &[(String, Option<String>)],
@@ -149,9 +149,9 @@ fn bad_parameters(
         let good = match values(&parameter.name).as_slice() {
             [] => parameter.name != "cursor" || values("direction") != [Some("prev".to_owned())],
             [Some(value)] => match parameter.name.as_str() {
-                // The plan of the caller keeps sixty days.
+                // The caller's plan has sixty days.
                 "days" => value == "7" || value == "30",
-                // A position, whosever run lies there.
+                // Any position is valid, even one of another project.
                 "cursor" => world.holdings().iter().any(|of| of.cursors.contains(value)),
                 _ => parameter.allows(value),
             },
@@ -225,7 +225,7 @@ fn resource(
         .filter(|(test, _)| Some(test) == name.as_ref())
         .filter(|(_, of)| file.as_ref().is_none_or(|file| file == of))
         .collect();
-    // Not every run holds every test.
+    // Some runs lack some tests.
     let everywhere = |name: &str| !name.contains("of shard");
     match found.as_slice() {
         [] => Resource::Missing("test_not_found"),

@@ -1,6 +1,6 @@
-//! Made-up requests over the whole surface, each answer held against the contract.
+//! Generated requests to all routes. Each answer is checked against the contract.
 //!
-//! The same seed makes the same requests. `ASSAY_FUZZ_REQUESTS` says how many, `ASSAY_FUZZ_SEED` which.
+//! A seed determines the requests. `ASSAY_FUZZ_REQUESTS` sets their number, `ASSAY_FUZZ_SEED` the seed.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use std::{
 
 use assay_testkit::{
     Response, Server, TestDatabase,
-    wire::{self, Kept},
+    wire::{self, PersistentConnection},
 };
 
 use crate::{
@@ -23,13 +23,13 @@ use crate::{
     world::World,
 };
 
-/// How many requests the default run sends.
+/// The number of requests by default.
 const REQUESTS: u64 = 5_000;
-/// How many of them in a hundred are no sound HTTP.
+/// The percentage of them that is not valid HTTP.
 const NOISE: u64 = 6;
 const THREADS: u64 = 2;
 
-/// How many answers there were of each kind.
+/// The number of answers of each kind.
 type Counts = BTreeMap<String, u64>;
 
 #[test]
@@ -63,7 +63,7 @@ fn no_request_gets_an_answer_off_the_contract() {
     *counts
         .entry("panics over a header's name".to_owned())
         .or_default() += log.lines().filter(known).count() as u64;
-    // Past the harness, which keeps what a passing test prints.
+    // Written directly, because the test harness hides the output of passing tests.
     let _written = writeln!(std::io::stderr(), "{requests} requests, seed {seed}: {counts:#?}");
     assert!(
         wrong.is_empty(),
@@ -75,7 +75,7 @@ fn no_request_gets_an_answer_off_the_contract() {
     assert_eq!(health.status, 200, "after all that");
 }
 
-/// The reader of HTTP panics on it, which must concern nobody else.
+/// The HTTP parser panics on it. Other connections must not be affected.
 #[test]
 fn a_header_name_of_any_length_ends_its_own_connection_only() {
     let database = TestDatabase::new();
@@ -91,12 +91,12 @@ fn a_header_name_of_any_length_ends_its_own_connection_only() {
         let attack = format!("GET / HTTP/1.1\r\nHost: a\r\n{}: x\r\n\r\n", "a".repeat(length));
         loop {
             let began = Instant::now();
-            // More than there are workers, so that each has some.
+            // There are more connections than workers, so that each worker has some.
             let mut others: Vec<_> = (0..16).map(|_| TcpStream::connect(address).unwrap()).collect();
             assert!(others.iter_mut().all(ask));
             wire::send(address, attack.as_bytes(), false);
             let answered = others.iter_mut().all(ask);
-            // On a machine that is this slow, they may have been closed for idling.
+            // On a very slow machine the server may have closed them as idle.
             if began.elapsed() < Duration::from_secs(3) || answered {
                 assert!(answered, "another's connection ended");
                 break;
@@ -107,12 +107,12 @@ fn a_header_name_of_any_length_ends_its_own_connection_only() {
     assert!(!log.contains(" ERROR ") && log.contains(" WARN "), "{log}");
 }
 
-/// Past the limit everything is refused in the same way, whatever it asks for: 429 and nothing else.
+/// Beyond the limit, all requests are refused in the same way: 429 for any path.
 fn limited(world: &World, contract: &Contract, seed: u64) {
     let server = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "60")]);
     let address = server.client().address();
     let mut generator = Generator::new(seed, contract, world);
-    let mut kept = Kept::new(address);
+    let mut kept = PersistentConnection::new(address);
     let drafts: Vec<_> = std::iter::repeat_with(|| generator.draft())
         .filter(|draft| draft.refusal.is_none() && draft.is_sent_plainly())
         .take(400)
@@ -128,9 +128,9 @@ fn limited(world: &World, contract: &Contract, seed: u64) {
         let bare = named
             .iter()
             .all(|name| ["content-length", "date", "connection", "x-request-id"].contains(name));
-        assert!(answer.body.is_empty() && bare, "{}", answer.told());
+        assert!(answer.body.is_empty() && bare, "{}", answer.summary());
     }
-    // All spellings of the header count together. A new window may begin meanwhile.
+    // All spellings of the header share one count. A new window may begin in the meantime.
     assert!(
         (60..=120).contains(&answered),
         "{answered} requests of 400 were answered"
@@ -145,10 +145,10 @@ fn number(variable: &str) -> Option<u64> {
     )
 }
 
-/// Sends so many requests; counts the answers and tells what was wrong, up to a handful.
+/// Sends this many requests. Counts the answers and returns the first few errors.
 fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Counts, Vec<String>) {
     let mut generator = Generator::new(seed, contract, world);
-    let mut kept = Kept::new(world.address);
+    let mut kept = PersistentConnection::new(world.address);
     let (mut counts, mut wrong) = (Counts::new(), Vec::new());
     for place in 0..requests {
         let judged = if place % 100 < NOISE {
@@ -194,10 +194,10 @@ fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Coun
 }
 
 fn tell(answer: Option<&Response>) -> String {
-    answer.map_or_else(|| "no answer".to_owned(), Response::told)
+    answer.map_or_else(|| "no answer".to_owned(), Response::summary)
 }
 
-/// Whether the answer is the expected one; then which it was.
+/// Checks the answer against the expected one, and returns its kind.
 fn judge(
     contract: &Contract,
     expected: &Expected<'_>,
@@ -238,7 +238,7 @@ fn judge(
     }
 }
 
-/// Whether the answer keeps the contract, whichever it is.
+/// Checks any answer against the contract.
 fn sound(contract: &Contract, answer: Option<&Response>, is_head: bool) -> Result<String, String> {
     let Some(answer) = answer else {
         return Ok("closed".to_owned());

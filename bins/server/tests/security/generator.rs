@@ -1,4 +1,4 @@
-//! Requests made up by dice, most of them nearly right.
+//! Random requests, most of them nearly valid.
 
 use crate::{
     contract::Contract,
@@ -10,14 +10,14 @@ use crate::{
 };
 use assay_testkit::wire::escape;
 
-/// A request that is to be sent.
+/// A request to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) method: String,
     pub(crate) target: Vec<u8>,
     head: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    /// How the key is refused, if it is.
+    /// The refusal of the key, if it is refused.
     pub(crate) refusal: Option<(u16, &'static str)>,
     if_none_match: Option<String>,
 }
@@ -38,7 +38,7 @@ impl Draft {
         bytes
     }
 
-    /// Whether the target is one that no reader of HTTP stumbles over.
+    /// Whether every HTTP parser accepts the target.
     pub(crate) fn is_sent_plainly(&self) -> bool {
         self.target.starts_with(b"/")
             && self
@@ -51,7 +51,7 @@ impl Draft {
         self.method == "HEAD"
     }
 
-    /// What the client says of the versions that it has.
+    /// The client's versions of the resource.
     pub(crate) fn versions(&self, tagged: bool) -> Versions {
         match &self.if_none_match {
             Some(text) if tagged && text == "*" => Versions::Any,
@@ -61,10 +61,10 @@ impl Draft {
     }
 }
 
-/// The `Authorization` fields of a request, and how they are refused, if they are.
+/// The `Authorization` fields of a request, and their refusal, if any.
 type Presented = (Vec<Vec<u8>>, Option<(u16, &'static str)>);
 
-/// Makes requests up.
+/// Generates requests.
 pub(crate) struct Generator<'a> {
     pub(crate) dice: Dice,
     contract: &'a Contract,
@@ -84,7 +84,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A request that is sound HTTP, whatever it asks for.
+    /// A request that is valid HTTP, with any content.
     pub(crate) fn draft(&mut self) -> Draft {
         let method = if self.dice.percent(85) {
             "GET"
@@ -297,7 +297,7 @@ impl<'a> Generator<'a> {
     fn decorate(&mut self, draft: &mut Draft) {
         for _ in 0..self.dice.between(0, 4) {
             let (name, value) = *self.pick(&FIELDS);
-            // A control character in a field is a matter of the protocol.
+            // The HTTP parser decides about a control character in a field.
             if !value.contains('\u{7f}') {
                 draft.head.push((name.to_owned(), value.as_bytes().to_vec()));
             }

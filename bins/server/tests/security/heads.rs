@@ -1,4 +1,4 @@
-//! Heads that the protocol layer refuses: answered as JSON like every other error.
+//! Heads that the protocol layer refuses. They get JSON answers like every other error.
 
 use std::{
     io::Write,
@@ -57,8 +57,8 @@ fn refused_heads(key: &str) -> Vec<(&'static str, u16, Vec<u8>)> {
 
 fn assert_refused(contract: &Contract, what: &str, status: u16, answer: Option<Response>) {
     let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
-    assert_eq!(answer.status, status, "{what}: {}", answer.told());
-    assert_eq!(answer.code(), "invalid_parameter", "{what}: {}", answer.told());
+    assert_eq!(answer.status, status, "{what}: {}", answer.summary());
+    assert_eq!(answer.code(), "invalid_parameter", "{what}: {}", answer.summary());
     assert_eq!(answer.header("connection"), Some("close"), "{what}");
     contract
         .refusal(&answer, false)
@@ -69,7 +69,7 @@ fn assert_refused(contract: &Contract, what: &str, status: u16, answer: Option<R
 fn a_head_that_is_refused_is_answered_as_json() {
     let (world, contract) = (World::new(), Contract::read());
     for (what, status, head) in refused_heads(&world.keys.good) {
-        // Several times: a connection that is closed too early loses its answer now and then.
+        // Repeated, because closing a connection too early only sometimes loses its answer.
         for _ in 0..5 {
             assert_refused(&contract, what, status, wire::send(world.address, &head, false));
         }

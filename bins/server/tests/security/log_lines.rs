@@ -4,7 +4,7 @@ use assay_testkit::{Server, wire};
 
 use crate::world::World;
 
-/// What an attacker would like to see in a log.
+/// Texts that an attacker could try to write into a log.
 const FORGED: &str = "2026-11-20T00:00:00.000Z INFO  access: forged";
 
 fn requests(key: &str) -> Vec<String> {
@@ -52,7 +52,7 @@ fn requests(key: &str) -> Vec<String> {
     requests
 }
 
-/// Sends everything and returns the lines that the server wrote meanwhile.
+/// Sends all requests and returns the server's log lines of that time.
 fn lines_of(world: &World, server: &Server) -> Vec<String> {
     let address = server.client().address();
     let before = server.log().len();

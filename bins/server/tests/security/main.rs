@@ -1,4 +1,4 @@
-//! What keeps strangers out: the running server, attacked.
+//! Attacks on the running server.
 //!
 //! ```text
 //! cargo test -p assay-server --test security                                        # the default run
@@ -7,7 +7,7 @@
 //! cargo test -p assay-server --test security -- --ignored --nocapture timing        # the timing of absent ids
 //! ```
 //!
-//! docs/threat-model.md names, for each threat, the test here that proves the defence.
+//! docs/threat-model.md names the test here that proves the defence against each threat.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! Requests with a key in every place, right and wrong.
+//! Requests with keys in correct and wrong places.
 
-/// Requests that carry a key where it belongs, where it does not, and where a parser stumbles over it.
+/// Requests with a key in its place, in other places, and in places that confuse parsers.
 pub(crate) fn requests(key: &str, project: &str) -> Vec<String> {
     let mut requests = Vec::new();
     let base = "/api/v1/projects";

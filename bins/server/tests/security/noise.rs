@@ -1,9 +1,9 @@
-//! Requests that are hardly HTTP.
+//! Requests that are mostly not HTTP.
 
 use crate::generator::Generator;
 
 impl Generator<'_> {
-    /// Bytes that are hardly a request.
+    /// Bytes that are mostly not a request.
     pub(crate) fn noise(&mut self) -> Vec<u8> {
         let mut bytes = self.draft().bytes();
         match self.dice.between(0, 9) {

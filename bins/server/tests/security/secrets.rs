@@ -1,4 +1,4 @@
-//! A key's text is written nowhere: not to the log at its loudest, not to an answer, a metric, or Postgres.
+//! A key's text is never written: neither to the most detailed log nor to an answer, a metric, or Postgres.
 
 use std::{
     fs::{self, File},
@@ -17,12 +17,12 @@ use crate::{
     world::World,
 };
 
-/// A password that programs are told, and must not tell.
+/// A password that programs receive and must not print.
 const PASSWORD: &str = "hunter2hunter2";
 
-/// The ways in which a key may be told: as it is, in base64, as the bytes of a debug print.
+/// The forms in which a key could be written: as text, in base64, as the bytes of a debug print.
 fn traces(key: &str) -> Vec<String> {
-    // What lies behind the twelve characters that `assay key list` shows.
+    // The part after the twelve characters that `assay key list` shows.
     let secret = &key[12..36];
     let bytes = format!("{:?}", secret.as_bytes());
     vec![
@@ -32,7 +32,7 @@ fn traces(key: &str) -> Vec<String> {
     ]
 }
 
-/// Fails where one of the texts has a trace of one of the keys.
+/// Fails if one of the texts contains a part of one of the keys.
 fn tells_nothing(world: &World, what: &str, text: &str) {
     for key in world.keys.all() {
         for trace in traces(key) {
@@ -61,11 +61,11 @@ fn send_all(world: &World, what: &str) {
                 !in_a_bad_place || answer.status != 200,
                 "a key was accepted from {request:?}"
             );
-            // A client that sends a key as its request's id is not sent it back either.
+            // A request id that contains a key is not returned either.
             tells_nothing(
                 world,
                 &format!("{what}: the answer to {request:?}"),
-                &answer.told(),
+                &answer.summary(),
             );
         }
     }
@@ -85,10 +85,10 @@ fn a_key_is_written_nowhere() {
     for path in ["/metrics", "/docs", "/openapi.json", "/healthz", "/readyz"] {
         tells_nothing(&world, path, &world.server.admin().get(path, None).text());
     }
-    // As its operator configures it, Postgres logs no parameters, whatever fails.
+    // In the operator's configuration, Postgres logs no parameters, even for failures.
     tells_nothing(&world, "the log of Postgres", &postgres.read());
 
-    // At its loudest it tells parameters: of a key only the hash.
+    // The most detailed log contains parameters: only the hash of a key.
     world.log_statements();
     for key in world.keys.all() {
         for path in [
@@ -104,9 +104,9 @@ fn a_key_is_written_nowhere() {
     assert!(loud.contains("api_key"), "Postgres does not log its statements");
     tells_nothing(&world, "the log of Postgres at its loudest", &loud);
 
-    // A store that fails at the look-up of the key itself, and then one that is gone.
+    // A store that fails at the look-up of the key, and then one that is unreachable.
     world.database.execute("ALTER TABLE api_key RENAME TO gone");
-    // A key that was looked up just now is not looked up again for a moment.
+    // A key that was just looked up is cached for a moment.
     let began = Instant::now();
     while anything(&world).status != 500 {
         assert!(began.elapsed() < Duration::from_secs(60), "nothing fails");
@@ -119,7 +119,7 @@ fn a_key_is_written_nowhere() {
     tells_nothing(&world, "the server's log", &log);
 }
 
-/// A crash is the process's end by a signal, with whatever it says last.
+/// A crash ends the process with a signal. Its last output is checked.
 #[test]
 fn a_crash_tells_no_key() {
     let world = World::with(&[
@@ -145,7 +145,7 @@ fn a_crash_tells_no_key() {
     );
 }
 
-/// What programs are told by their environment stays with them, and none takes a key as an argument.
+/// Values from the environment are not printed, and no program accepts a key as an argument.
 #[test]
 fn passwords_and_keys_stay_with_the_programs() {
     let world = World::new();
@@ -227,7 +227,7 @@ fn anything(world: &World) -> Response {
     )
 }
 
-/// The connection string with a password, which the tests' Postgres does not ask for.
+/// The connection string with a password, which the tests' Postgres ignores.
 fn with_password(url: &str) -> String {
     if url.starts_with("postgres") {
         let separator = if url.contains('?') { '&' } else { '?' };
@@ -237,7 +237,7 @@ fn with_password(url: &str) -> String {
     }
 }
 
-/// What the cluster's log says from some moment on.
+/// The cluster's log since a given length.
 struct PostgresLog(File);
 
 impl PostgresLog {

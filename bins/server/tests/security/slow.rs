@@ -1,4 +1,4 @@
-//! Clients that are slow: those that hold a connection on purpose are let go, those that cannot be quicker are served whole.
+//! Slow clients: those that hold a connection on purpose are disconnected; slow readers get the whole answer.
 
 use std::{
     fmt::Write as _,
@@ -15,12 +15,12 @@ use socket2::{Domain, Socket, Type};
 
 use crate::tls;
 
-/// By then a client that takes nothing is let go: thirty seconds, a second for each ten kilobytes that the systems took over, and what a
-/// busy machine adds.
+/// The time until a client that reads nothing is disconnected: thirty seconds, a second for each ten kilobytes in the
+/// systems' buffers, and a margin for a busy machine.
 const TAKEN_WITHIN: Duration = Duration::from_secs(90);
-/// The same of a client whose request does not come to its end: five seconds.
+/// The same for a client whose request does not end: five seconds.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
-/// How many tests the large answer tells of.
+/// The number of tests in the large answer.
 const TESTS: usize = 8_000;
 
 #[test]
@@ -38,7 +38,7 @@ fn who_does_not_move_on_is_let_go_and_who_is_slow_is_served_whole() {
     });
 }
 
-/// A whole request, then one whose head comes a byte at a time.
+/// A whole request, then one whose head arrives byte by byte.
 fn half_a_second_request(served: &Served, mut stream: Box<dyn Stream>) {
     stream.write_all(served.request("/branches").as_bytes()).unwrap();
     assert_eq!(
@@ -51,7 +51,7 @@ fn half_a_second_request(served: &Served, mut stream: Box<dyn Stream>) {
     until_let_go(stream, b"a");
 }
 
-/// A request that is answered before its body, of which a piece comes now and then.
+/// A request that is answered before its body, whose pieces arrive slowly.
 fn a_body_without_end(served: &Served, mut stream: Box<dyn Stream>) {
     let head = served.request("/branches");
     let head = head.trim_end();
@@ -65,7 +65,7 @@ fn a_body_without_end(served: &Served, mut stream: Box<dyn Stream>) {
     until_let_go(stream, b"1\r\na\r\n");
 }
 
-/// As many requests as the server takes, none of whose answers is read.
+/// Sends as many requests as the server accepts, and reads no answers.
 #[test]
 fn requests_without_end_whose_answers_nobody_takes_cost_nothing() {
     let database = TestDatabase::new();
@@ -79,24 +79,24 @@ fn requests_without_end_whose_answers_nobody_takes_cost_nothing() {
     let spent = processor_time(server.pid()) - before;
     println!("{spent:?} of processor time in five seconds");
     assert!(spent < Duration::from_millis(500), "{spent:?} of five seconds");
-    // While it was still there.
+    // The process was still running then.
     drop(stream);
 }
 
-/// What a process has spent so far.
+/// The processor time of a process so far.
 fn processor_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name, which may hold anything, is in parentheses.
+    // The name is in parentheses and may contain anything.
     let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     let ticks: u64 = fields[11..13]
         .iter()
         .map(|field| field.parse::<u64>().unwrap())
         .sum();
-    // A hundred of them are a second wherever Linux runs.
+    // Linux always counts a hundred of them per second.
     Duration::from_millis(ticks * 10)
 }
 
-/// Sends a drop twice a second, and fails where the server goes on with that.
+/// Sends one byte twice a second, and fails if the server accepts this for too long.
 fn until_let_go(mut stream: Box<dyn Stream>, drop: &[u8]) {
     let began = Instant::now();
     stream.wait_at_most(Duration::from_millis(500));
@@ -115,7 +115,7 @@ fn until_let_go(mut stream: Box<dyn Stream>, drop: &[u8]) {
     }
 }
 
-/// A large answer, of which hardly anything is taken.
+/// A large answer. The client reads hardly any of it.
 fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
     stream
         .write_all(served.request(&served.large).as_bytes())
@@ -131,7 +131,7 @@ fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
     }
 }
 
-/// The same at some thirty kilobytes a second, which takes longer than anybody may stand still.
+/// The same at about thirty kilobytes a second, which takes longer than the longest permitted pause.
 fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
     let began = Instant::now();
     let mut stream = Steady(stream);
@@ -147,7 +147,7 @@ fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
     );
 }
 
-/// Reads eight kilobytes thrice a second.
+/// Reads eight kilobytes three times a second.
 struct Steady(Box<dyn Stream>);
 
 impl Read for Steady {
@@ -168,7 +168,7 @@ impl Write for Steady {
     }
 }
 
-/// A connection of either kind.
+/// A connection with or without TLS.
 trait Stream: Read + Write + Send {
     fn wait_at_most(&self, time: Duration);
 }
@@ -189,7 +189,7 @@ fn is_silence(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// One database, served in the open and over TLS.
+/// One database, served with and without TLS.
 struct Served {
     key: String,
     project: String,
@@ -251,7 +251,7 @@ impl Served {
         )
     }
 
-    /// A connection whose system takes over so many bytes at most that nobody has read.
+    /// A connection whose system buffers at most this many unread bytes.
     fn plain(&self, room: usize) -> Box<dyn Stream> {
         Box::new(connect(self.plain, room))
     }

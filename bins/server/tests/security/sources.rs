@@ -1,11 +1,11 @@
-//! What must hold of the sources: SQL is never put together from text, and `unsafe` is forbidden everywhere.
+//! Rules for the sources: SQL is never built from text, and `unsafe` is forbidden everywhere.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Where a statement is formatted, and the only way it may be: of numbers of ours, before any request.
+/// The only files that may format statements. They insert only numbers of the program, before any request.
 const FORMATTED: [(&str, &str); 3] = [
     (
         "crates/repository/src/admin/diagnosis.rs",
@@ -17,7 +17,7 @@ const FORMATTED: [(&str, &str); 3] = [
     ),
     ("crates/repository/src/db/pool.rs", "SET statement_timeout = {ms}"),
 ];
-/// What takes a statement as text.
+/// Functions that accept a statement as text.
 const TAKES_SQL: [&str; 4] = ["sql_query(", "batch_execute(", ".sql(", "sql::<"];
 
 fn root() -> PathBuf {
@@ -55,13 +55,13 @@ fn unsafe_code_is_forbidden_in_every_member() {
 fn no_statement_is_put_together_from_text() {
     let mut looked_at = 0;
     for member in members() {
-        // Development only: names of databases and statements of a test's own.
+        // For development only: names of databases, and tests' own statements.
         if ["testkit", "bench"].iter().any(|name| member.ends_with(name)) {
             continue;
         }
         for file in sources(&member.join("src")) {
             let text = fs::read_to_string(&file).unwrap();
-            // What stands in a file's own tests reaches no program.
+            // The tests inside a file are not part of a program.
             let text = text.split("#[cfg(test)]").next().unwrap();
             let name = file.strip_prefix(root()).unwrap().display().to_string();
             for call in TAKES_SQL {
@@ -88,7 +88,7 @@ fn no_statement_is_put_together_from_text() {
     assert!(looked_at >= 10, "only {looked_at} statements were found");
 }
 
-/// What follows the opening parenthesis.
+/// The text after the opening parenthesis.
 fn argument<'a>(after: &'a str, call: &str) -> &'a str {
     let after = if call.ends_with('<') {
         after.split_once(">(").map_or(after, |(_, rest)| rest)
@@ -98,7 +98,7 @@ fn argument<'a>(after: &'a str, call: &str) -> &'a str {
     after.trim_start()
 }
 
-/// A literal, or a name that is bound to nothing but literals.
+/// A literal, or a name that is only bound to literals.
 fn is_fixed(argument: &str, file: &str) -> bool {
     let name: String = argument
         .chars()
@@ -108,7 +108,7 @@ fn is_fixed(argument: &str, file: &str) -> bool {
     if name.is_empty() || literals.iter().any(|start| argument.starts_with(start)) {
         return literals.iter().any(|start| argument.starts_with(start));
     }
-    // A request's text is never static.
+    // Text of a request is never static.
     [
         format!("let {name} = \""),
         format!("{name}: &'static str"),

@@ -4,14 +4,14 @@ use std::{fs, path::PathBuf};
 
 use crate::world::World;
 
-/// What Postgres is told to do, out of its own log.
+/// The statements in Postgres' log.
 pub(crate) struct Statements<'a> {
     world: &'a World,
     file: PathBuf,
 }
 
 impl<'a> Statements<'a> {
-    /// Begins to log the statements of every new connection to the world's database, and makes them new.
+    /// Begins to log the statements of every new connection to the world's database, and replaces the connections.
     pub(crate) fn of(world: &'a World) -> Self {
         world.log_statements();
         Self {
@@ -20,7 +20,7 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// The statements that a request ran, without the look-up of the key, which is kept for a moment.
+    /// The statements of a request, without the look-up of the key, which is cached for a moment.
     pub(crate) fn during<T>(&self, request: impl FnOnce() -> T) -> Vec<String> {
         let before = fs::read(&self.file).unwrap().len();
         request();
@@ -57,7 +57,7 @@ impl World {
         found.expect("the cluster has its log above its data")
     }
 
-    /// Has every statement of this database logged with its parameters, on new connections only: ends the others.
+    /// Enables logging of this database's statements with their parameters for new connections. Ends the existing ones.
     pub(crate) fn log_statements(&self) {
         let name = self.database.text("SELECT current_database()").unwrap();
         self.database

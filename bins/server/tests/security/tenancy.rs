@@ -1,5 +1,5 @@
-//! Every route with ids of another organization, and of another project of one's own: nothing tells them from ids
-//! that never were.
+//! Every route with ids of another organization, and of another project of the same organization. The answers must
+//! equal those for ids that never existed.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     world::{Holding, World},
 };
 
-/// An id that nothing has, of the form that ours have.
+/// An id of the right form that does not exist.
 const NO_ID: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
 const NO_FINGERPRINT: &str = "00000000000000000000000000000000";
 const NO_TEST: &str = "cart%20%3E%20nobody%20wrote%20this";
@@ -23,11 +23,11 @@ const NO_TEST: &str = "cart%20%3E%20nobody%20wrote%20this";
 #[derive(Debug, Clone)]
 struct Ask {
     path: String,
-    /// What stands for the last parameter, for messages.
+    /// The name of the last parameter, for messages.
     what: String,
 }
 
-/// Fills the last parameter of a route, where it has one below the project.
+/// Replaces the last parameter of a route, if it has one below the project.
 fn leaves(template: &str, holding: Option<&Holding>) -> Vec<String> {
     let nothing = Holding::default();
     let of = holding.unwrap_or(&nothing);
@@ -63,7 +63,7 @@ fn leaves(template: &str, holding: Option<&Holding>) -> Vec<String> {
     vec![template.to_owned()]
 }
 
-/// Every route below a project, filled with a project and what one holding has.
+/// Every route below a project, with a project and the ids of its resources.
 fn asks(contract: &Contract, project: &str, holding: Option<&Holding>) -> Vec<Ask> {
     let below = contract
         .operations
@@ -96,7 +96,7 @@ fn ids_of_another_organization_answer_the_bytes_of_ids_that_never_were() {
     the_same_statements_run(&world, &contract);
 }
 
-/// A foreign project is absent, whatever stands behind it, with every method, parameter and field.
+/// A foreign project does not exist: for any path below it, with every method, parameter and field.
 fn projects_of_others(world: &World, contract: &Contract) {
     let mut compared = 0;
     let behind = [Some(&world.theirs), Some(&world.ours), None];
@@ -131,7 +131,7 @@ fn projects_of_others(world: &World, contract: &Contract) {
                     compared += 1;
                 }
             }
-            // Without an id of the client's own there is none in the answer either, which would be another each time.
+            // Without the client's own id, the answer has none either. A random one would differ each time.
             let plain = world.as_us("GET", &their.path, &[]);
             assert_eq!(plain, world.as_us("GET", &nobody.path, &[]), "{}", their.what);
             assert_eq!(
@@ -145,7 +145,7 @@ fn projects_of_others(world: &World, contract: &Contract) {
     assert!(compared > 1_000, "only {compared} answers were compared");
 }
 
-/// In a project of our own, what another project has is absent, whosever that is.
+/// In our own project, resources of another project do not exist, even of the same organization.
 fn leaves_of_others(world: &World, contract: &Contract) {
     for holding in [&world.theirs, &world.sibling] {
         for operation in &contract.operations {
@@ -161,7 +161,7 @@ fn leaves_of_others(world: &World, contract: &Contract) {
                 assert_eq!(other, absent, "{leaf}");
             }
         }
-        // A run of ours does not hold a test of theirs.
+        // A run of ours does not contain a test of the other project.
         let run = format!(
             "/api/v1/projects/{}/runs/{}/tests",
             world.ours.project, world.ours.runs[0]
@@ -178,7 +178,7 @@ fn leaves_of_others(world: &World, contract: &Contract) {
     }
 }
 
-/// Branches, files and texts of another organization filter as those that nothing has.
+/// Branches, files and texts of another organization filter like unknown ones.
 fn filters_of_others(world: &World) {
     let base = format!("/api/v1/projects/{}", world.ours.project);
     let (branch, theirs) = (escape(&world.theirs.branch), &world.theirs);
@@ -196,7 +196,7 @@ fn filters_of_others(world: &World) {
     ] {
         let ask = |query: &str| {
             let mut body = world.as_us("GET", &format!("{base}{route}?{query}"), &[]).json();
-            // The period ends now.
+            // The period ends at the time of the request.
             if let Some(fields) = body.as_object_mut() {
                 fields.remove("window");
             }
@@ -206,7 +206,7 @@ fn filters_of_others(world: &World) {
     }
 }
 
-/// Their entity tags are not ours: neither a 304 nor another answer.
+/// Foreign entity tags do not match: no 304 and no other difference.
 fn versions_of_others(world: &World, contract: &Contract) {
     for tag in &world.theirs.tags {
         for tag in [tag.clone(), format!("W/{tag}"), "*".to_owned()] {
@@ -236,7 +236,7 @@ fn versions_of_others(world: &World, contract: &Contract) {
     }
 }
 
-/// A cursor is a position and nothing else: with theirs we page through our own runs.
+/// A cursor is only a position: a foreign one pages through our own runs.
 fn cursors_of_others(world: &World) {
     let ours: BTreeSet<_> = world.ours.runs.iter().collect();
     let all = [&world.ours, &world.sibling, &world.theirs];
@@ -260,7 +260,7 @@ fn cursors_of_others(world: &World) {
     }
 }
 
-/// The list of projects has our own, and no body of ours has a word of theirs.
+/// The list of projects has only our own, and no body contains foreign text.
 fn only_our_own_is_listed(world: &World) {
     let listed = world.as_us("GET", "/api/v1/projects", &[]).json();
     let ids: BTreeSet<_> = listed["projects"]
@@ -280,7 +280,7 @@ fn only_our_own_is_listed(world: &World) {
             answer.status == 200 || answer.code() == "test_not_found",
             "{}: {}",
             ask.what,
-            answer.told()
+            answer.summary()
         );
         let body = answer.json_or_null().to_string();
         for word in ["vault", "Theirs", &world.theirs.project, "sibling"] {
@@ -289,7 +289,7 @@ fn only_our_own_is_listed(world: &World) {
     }
 }
 
-/// The database does the same for both: what an absent id takes, another's takes.
+/// The database runs the same statements for an absent and a foreign id.
 fn the_same_statements_run(world: &World, contract: &Contract) {
     let log = Statements::of(world);
     let mut told = 0;
@@ -308,7 +308,7 @@ fn the_same_statements_run(world: &World, contract: &Contract) {
             continue;
         }
         let absent = format!("/api/v1{}", leaves(&path, None)[0]);
-        // Once before, so that both find their statements prepared.
+        // One request before, so that both have prepared statements.
         world.as_us("GET", &absent, &[]);
         let absent = log.during(|| world.as_us("GET", &absent, &[]));
         let leaf = format!("/api/v1{}", leaves(&path, Some(&world.theirs))[0]);

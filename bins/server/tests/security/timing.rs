@@ -1,9 +1,9 @@
-//! How long absent and foreign ids take. A measurement for people, not a test: it is ignored.
+//! Compares the times for absent and foreign ids. It is an ignored measurement for people.
 
 use std::time::Instant;
 
 use crate::world::World;
-use assay_testkit::wire::Kept;
+use assay_testkit::wire::PersistentConnection;
 
 const ROUNDS: usize = 4_000;
 
@@ -38,10 +38,10 @@ fn timing_of_absent_and_of_foreign_ids() {
             )
         };
         let (foreign, nobodys) = (request(&foreign), request(&nobodys));
-        let mut kept = Kept::new(world.address);
+        let mut kept = PersistentConnection::new(world.address);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            // In turn, and each as often before the other, so that drift concerns both.
+            // The requests alternate in both orders, so that drift affects both.
             let mut pair = [(&foreign, &mut first), (&nobodys, &mut second)];
             if round % 2 == 0 {
                 pair.reverse();
@@ -64,7 +64,7 @@ fn timing_of_absent_and_of_foreign_ids() {
     }
 }
 
-/// The middle nine tenths of some times.
+/// The middle ninety percent of some times.
 struct Summary {
     median: f64,
     mean: f64,

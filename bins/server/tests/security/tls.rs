@@ -1,4 +1,4 @@
-//! TLS of the server's own: what it speaks, what it refuses, how a certificate is renewed.
+//! The server's TLS: accepted and refused handshakes, and renewal of certificates.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-/// How long a renewal may take to be seen.
+/// Time limit until a renewal takes effect.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes a new certificate for `localhost` and its key, and returns the certificate.
@@ -37,7 +37,7 @@ pub(crate) fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAd
         &[
             ("ASSAY_TLS_CERT", &file("cert.pem")),
             ("ASSAY_TLS_KEY", &file("key.pem")),
-            // What fills one worker would only fill a share of more.
+            // One worker has a small limit; more workers would share the connections.
             ("ASSAY_WORKERS", "1"),
         ],
     );
@@ -47,7 +47,7 @@ pub(crate) fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAd
 
 pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
-/// A connection that trusts one certificate and has shaken hands.
+/// A connection that trusts one certificate, after its handshake.
 fn connect(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -57,7 +57,7 @@ fn connect(
     greet(TcpStream::connect(address)?, trusted, versions, protocols)
 }
 
-/// The same over a socket that is connected.
+/// The same over a connected socket.
 pub(crate) fn greet(
     mut socket: TcpStream,
     trusted: &CertificateDer<'static>,
@@ -125,7 +125,7 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
     );
     assert!(plain.is_none(), "plain text was answered: {plain:?}");
 
-    // What is not sound changes nothing.
+    // Invalid files change nothing.
     let former = fs::read(folder.path().join("cert.pem")).unwrap();
     fs::write(folder.path().join("cert.pem"), "half a certif").unwrap();
     hang_up(&server);
@@ -144,7 +144,7 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
         connect(address, &first, &[&TLS13], &[]).is_err(),
         "the former certificate is still served"
     );
-    // A connection that was open goes on.
+    // An open connection continues.
     assert_eq!(ask(&mut begun).unwrap().status, 401);
     assert_eq!(server.admin().get("/readyz", None).status, 200);
 }
@@ -155,7 +155,7 @@ fn clients_that_never_greet_do_not_delay_others() {
     let trusted = issue(folder.path());
     let (_server, address) = start(&database, folder.path());
     let silent: Vec<_> = (0..600).map(|_| TcpStream::connect(address).unwrap()).collect();
-    // Each may take three seconds to greet; one after the other they would take longer than this client waits.
+    // Each handshake may take three seconds. One after the other they would exceed this client's time limit.
     assert_eq!(
         ask(&mut connect(address, &trusted, &[&TLS13], &[]).unwrap())
             .unwrap()
@@ -187,7 +187,7 @@ fn pages_are_served_over_tls_with_a_cookie_for_tls_and_this_host_alone() {
     let answer = ask("POST /login", form, &format!("key={}", world.key));
     assert_eq!(answer.status, 303, "{}", answer.text());
     let set = answer.header("set-cookie").unwrap();
-    // A browser accepts this prefix only with `Secure`, without a domain, and for every path.
+    // A browser accepts this prefix only with `Secure`, without a domain, and with the path `/`.
     assert!(
         set.starts_with("__Host-assay=") && set.contains("; Path=/;"),
         "{set}"
@@ -319,7 +319,7 @@ fn what_is_wrong_with_the_files_is_told_in_one_sentence() {
         let output = Command::new(program("assay-server"))
             .env("ASSAY_TLS_CERT", cert)
             .env("ASSAY_TLS_KEY", &key)
-            // Never reached.
+            // Unreachable.
             .env("ASSAY_DATABASE_URL", "postgresql://127.0.0.1:1/none")
             .output()
             .unwrap();

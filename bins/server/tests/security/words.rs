@@ -1,11 +1,11 @@
-//! What requests are made up of.
+//! The parts of generated requests.
 
 /// Methods other than GET.
 pub(crate) const METHODS: [&str; 14] = [
     "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", "GETS", "PROPFIND", "BREW", "X",
     "M-SEARCH", "LINK",
 ];
-/// Paths of no route, or nearly of one.
+/// Paths of no route, or almost of one.
 pub(crate) const STRAY_PATHS: [&str; 22] = [
     "/",
     "/api",
@@ -30,7 +30,7 @@ pub(crate) const STRAY_PATHS: [&str; 22] = [
     "/api/v1/projects;a=b",
     "/api/v1/projects/x/runs/y/z",
 ];
-/// Fields that a proxy, a browser or an attacker sends; none of them may change an answer.
+/// Headers of proxies, browsers and attackers. None may change an answer.
 pub(crate) const FIELDS: [(&str, &str); 38] = [
     ("Accept", "application/xml"),
     ("Accept", "\u{7f}"),
@@ -71,7 +71,7 @@ pub(crate) const FIELDS: [(&str, &str); 38] = [
     ("X-Rewrite-URL", "/metrics"),
     ("Sec-Fetch-Mode", "cors"),
 ];
-/// What a client may say of the versions that it has.
+/// Possible versions of a client.
 pub(crate) const VERSIONS: [&str; 6] = ["*", "\"x\"", "W/\"x\"", "x", "\"\"", "\"a\", \"b\""];
-/// Ids of requests, good and bad.
+/// Ids of requests, valid and invalid.
 pub(crate) const REQUEST_IDS: [&str; 6] = ["a", "../x", "a b", "\u{1}", "id-1_2.3", "%0a"];

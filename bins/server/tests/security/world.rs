@@ -7,7 +7,7 @@ use assay_testkit::{
     wire::{self, escape},
 };
 
-/// What one project holds, as its owner sees it over HTTP.
+/// The resources of one project, as its owner sees them over HTTP.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Holding {
     pub(crate) project: String,
@@ -24,14 +24,14 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// The tests whose name alone says which they are.
+    /// The tests with a unique name.
     pub(crate) fn plain_tests(&self) -> Vec<&(String, String)> {
         let of_name = |name: &String| self.tests.iter().filter(|(other, _)| other == name).count();
         self.tests.iter().filter(|(name, _)| of_name(name) == 1).collect()
     }
 }
 
-/// Keys, each told once when it was made.
+/// Keys, each shown once when it was created.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) good: String,
@@ -40,7 +40,7 @@ pub(crate) struct Keys {
     pub(crate) revoked: String,
     pub(crate) expired: String,
     pub(crate) ingest: String,
-    /// Of the right shape, and nobody's.
+    /// Well-formed, but unknown.
     pub(crate) unknown: String,
 }
 
@@ -58,7 +58,7 @@ impl Keys {
     }
 }
 
-/// The whole of it.
+/// The full address.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
@@ -74,7 +74,7 @@ pub(crate) struct World {
     pub(crate) database: TestDatabase,
 }
 
-/// What the programs made, once for all worlds.
+/// The state that the programs created, once for all worlds.
 struct State {
     database: TestDatabase,
     keys: Keys,
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// What the three projects hold.
+    /// The resources of the three projects.
     pub(crate) fn holdings(&self) -> [&Holding; 3] {
         [&self.ours, &self.sibling, &self.theirs]
     }
@@ -181,8 +181,8 @@ fn keys(cli: &Cli, database: &TestDatabase, project: &str) -> Keys {
     }
 }
 
-/// Imports a run, every fourth one as two shards, and returns the shards' ids. Names and errors are those of the
-/// project alone.
+/// Imports a run, every fourth one as two shards, and returns the shards' ids. Names and errors are unique to the
+/// project.
 fn import(cli: &Cli, folder: &std::path::Path, project: &str, name: &str, number: i64) -> Vec<String> {
     let start = rfc3339(time::OffsetDateTime::now_utc() - time::Duration::hours(2 + number));
     let path = folder.join("report.xml");
@@ -243,7 +243,7 @@ fn report(name: &str, number: i64, place: usize) -> String {
             failure("connection refused by the shop"),
         ),
     ];
-    // Enough tests for an answer that is worth compressing.
+    // Enough tests for an answer that is compressed.
     cases.extend((0..60).map(|case| {
         (
             format!("{name} case {case} of shard {place}"),
@@ -260,12 +260,12 @@ fn report(name: &str, number: i64, place: usize) -> String {
     format!("<testsuite name=\"s\">{cases}</testsuite>")
 }
 
-/// Everything that the owner of a project can learn of it.
+/// All data that the owner of a project can read of it.
 fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[String]) -> Holding {
     let base = format!("/api/v1/projects/{project}");
     let get = |path: &str| {
         let answer = wire::get(address, &format!("{base}{path}"), key, &[]);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.told());
+        assert_eq!(answer.status, 200, "{path}: {}", answer.summary());
         answer
     };
     let json = |path: &str| get(path).json();

@@ -12,7 +12,7 @@ use assay_domain::{
 
 use crate::{
     fixture::*,
-    signatures::{query, said},
+    signatures::{query, with_failing_test},
 };
 
 fn long_message(characters: usize) -> String {
@@ -31,9 +31,9 @@ fn shown(message: &str) -> String {
 fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
     let world = World::new();
     let message = long_message(16_000);
-    let mut recording = said(report("a"), "long", None, &[&message]);
+    let mut recording = with_failing_test(report("a"), "long", None, &[&message]);
     let fits = long_message(EXCERPT_CHARS);
-    recording = said(recording, "fits", None, &[&fits]);
+    recording = with_failing_test(recording, "fits", None, &[&fits]);
     let imported = world.import(&recording);
     let detail = world.detail(&imported);
     let messages: Vec<_> = detail
@@ -73,7 +73,7 @@ fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
 fn a_search_looks_at_the_whole_message() {
     let world = World::new();
     let message = long_message(3_000) + " Needle";
-    world.import(&said(report("a"), "long", None, &[&message]));
+    world.import(&with_failing_test(report("a"), "long", None, &[&message]));
     for (search, found) in [("needLE", 1), ("needles", 0)] {
         let query = SignatureQuery {
             search: Some(search.to_owned()),
@@ -89,7 +89,7 @@ fn many() -> World {
     let world = World::new();
     let fail = |recording: Recording, tests: std::ops::Range<usize>| {
         tests.fold(recording, |recording, test| {
-            said(recording, &format!("test {test:04}"), Some("a.ts"), &["boom"])
+            with_failing_test(recording, &format!("test {test:04}"), Some("a.ts"), &["boom"])
         })
     };
     world.import(&fail(report("first").at(2 * HOUR), 0..1_003));
@@ -142,7 +142,7 @@ fn a_signature_counts_everything_and_lists_the_first_thousand() {
 fn a_signature_with_a_thousand_of_each_is_shown_whole() {
     let world = World::new();
     let recording = (0..1_000).fold(report("a"), |recording, test| {
-        said(recording, &format!("test {test}"), None, &["boom"])
+        with_failing_test(recording, &format!("test {test}"), None, &["boom"])
     });
     world.import(&recording);
     let found = world
@@ -158,7 +158,7 @@ fn a_signature_with_a_thousand_of_each_is_shown_whole() {
 fn names_have_a_megabyte_in_a_signature_and_less_in_the_list() {
     let world = World::new();
     let recording = (0..900).fold(report("a"), |recording, test| {
-        said(
+        with_failing_test(
             recording,
             &format!("{test:03} {}", "n".repeat(1_900)),
             None,
@@ -211,7 +211,7 @@ fn of_attempts_with_very_long_errors_the_oldest_and_the_newest_are_read() {
     let world = World::new();
     let message = long_message(15_000);
     let messages = vec![message.as_str(); 1_000];
-    let imported = world.import(&said(report("a"), "x", None, &messages));
+    let imported = world.import(&with_failing_test(report("a"), "x", None, &messages));
     let attempts = world
         .store
         .attempts(&world.project, imported.run_id, &any_file("x"))
@@ -253,7 +253,7 @@ fn a_run_shows_a_megabyte_of_the_errors_of_its_reports() {
 fn long_run(world: &World) -> Recording {
     let recording = (0..600).rev().fold(report("a").shard(1, 1), |recording, test| {
         let message = format!("{test} {}", long_message(9_000));
-        said(recording, &format!("test {test:03}"), Some("a.ts"), &[&message])
+        with_failing_test(recording, &format!("test {test:03}"), Some("a.ts"), &[&message])
     });
     world.import(&recording);
     recording

@@ -13,7 +13,7 @@ use assay_domain::{
 };
 use diesel::connection::SimpleConnection;
 
-use crate::{fixture::*, signatures::said};
+use crate::{fixture::*, signatures::with_failing_test};
 
 /// The tables with rows of projects, from the catalogue; partitions count as their tables.
 const TABLES: &str = "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
@@ -41,7 +41,12 @@ fn fill(world: &World, project: &Project, seed: u8) {
         let stored = world.store.record(project.id, recording, &Counting, NOW);
         stored.unwrap()
     };
-    record(&said(report("a").at(40 * DAY), "a", Some("a.ts"), &["boom", ""]));
+    record(&with_failing_test(
+        report("a").at(40 * DAY),
+        "a",
+        Some("a.ts"),
+        &["boom", ""],
+    ));
     record(&report("b").shard(1, 2).test("b", "fp"));
     let mut last = report("b").shard(2, 2).test("c", "ff");
     for attempt in last.tests.iter_mut().flat_map(|test| &mut test.attempts) {

@@ -19,7 +19,7 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 use crate::fixture::*;
 
-/// Small tables that every machine has whole.
+/// Small tables that every machine would hold in full.
 const EVERYWHERE: [&str; 4] = ["organization", "project", "api_key", "period"];
 
 thread_local! {
@@ -31,8 +31,8 @@ thread_local! {
 
 type Interruption = (usize, Box<dyn FnOnce()>);
 
-/// The statements that something sends.
-pub(crate) fn heard(work: impl FnOnce()) -> Vec<String> {
+/// The statements of some work.
+pub(crate) fn recorded_statements(work: impl FnOnce()) -> Vec<String> {
     HEARD.set(Some(Vec::new()));
     work();
     HEARD.take().unwrap()
@@ -69,7 +69,11 @@ struct Ear;
 impl Instrumentation for Ear {
     fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
         if let InstrumentationEvent::StartQuery { query, .. } = event {
-            HEARD.with_borrow_mut(|heard| heard.iter_mut().for_each(|heard| heard.push(query.to_string())));
+            HEARD.with_borrow_mut(|statements| {
+                statements
+                    .iter_mut()
+                    .for_each(|statements| statements.push(query.to_string()))
+            });
             interrupt();
         }
     }
@@ -113,7 +117,7 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
                 .all(|column| column.as_deref() == Some("project_id")),
             "an index of {table} begins with {first_columns:?}"
         );
-        // A foreign key to a reference table needs no project. Any other has it on both sides.
+        // Only a foreign key to a reference table may lack the project. Any other has it on both sides.
         let foreign = database.texts(&format!(
             "SELECT conname || ' to ' || confrelid::regclass FROM pg_constraint \
              WHERE contype = 'f' AND conrelid = '{table}'::regclass \
@@ -133,7 +137,7 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
     }
 }
 
-/// Calls every error by one name.
+/// Replaces every error with one message.
 struct OneName;
 
 impl Classifier for OneName {
@@ -154,7 +158,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
         .unwrap();
     let tables = tables(&world.database);
 
-    let statements = heard(|| exercise(&world));
+    let statements = recorded_statements(|| exercise(&world));
 
     let (mut met, mut wrong) = (BTreeSet::new(), Vec::new());
     for statement in &statements {
@@ -168,7 +172,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
             }
             met.insert(place.table);
         }
-        // A distributed table does not let a row change its place, not even to the same one.
+        // A distributed table forbids changing a row's distribution column, even to the same value.
         let change = statement
             .sql
             .split_once("DO UPDATE SET")
@@ -188,7 +192,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every read, and everything that writes, at least once.
+/// Runs every read and every write at least once.
 fn exercise(world: &World) {
     let (store, project) = (&world.store, &world.project);
     let imported = world.import(&report("a").shard(1, 2).test("x", "fp").test("y", "p"));
@@ -279,15 +283,15 @@ struct Statement {
 }
 
 impl Statement {
-    fn of(heard: &str) -> Self {
-        let (sql, binds) = heard.split_once(" -- binds: ").unwrap_or((heard, "[]"));
+    fn of(record: &str) -> Self {
+        let (sql, binds) = record.split_once(" -- binds: ").unwrap_or((record, "[]"));
         Self {
             sql: sql.replace('"', "").replace(['\n', '\t'], " "),
             binds: elements(binds),
         }
     }
 
-    /// The places of its tables.
+    /// The indexes of its tables.
     fn places(&self, tables: &BTreeSet<String>) -> Vec<Place> {
         let words: Vec<&str> = self
             .sql
@@ -310,7 +314,7 @@ impl Statement {
         places
     }
 
-    /// Whether a table's project is this constant.
+    /// Whether this constant is a table's project.
     fn has_constant(&self, place: &Place, project: &str) -> bool {
         let columns_begin = |verb: &str| {
             let after = self.sql.split_once(&format!("{verb} {}", place.table));
@@ -321,7 +325,7 @@ impl Statement {
             })
         };
         if columns_begin("COPY") {
-            // The rows themselves follow, each with its project.
+            // The rows follow, each with its project.
             return true;
         }
         if columns_begin("INSERT INTO") {

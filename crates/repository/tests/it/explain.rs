@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::{distribution::elements, fixture::World};
 
-/// How Postgres plans a statement. It plans the first five executions of a connection with their values. Then it may
+/// The planning of a statement. Postgres plans the first five executions of a connection with their values. Then it may
 /// use a generic plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plans {
-    /// With the values.
+    /// For these values.
     Custom,
-    /// For any.
+    /// For any values.
     Generic,
 }
 
@@ -28,12 +28,12 @@ impl Plans {
     }
 }
 
-/// A statement as it was sent.
+/// A statement with its parameters.
 #[derive(Debug)]
 pub(crate) struct Statement {
     /// With `$1` and so on.
     sql: String,
-    /// The values of these, as SQL writes them.
+    /// The values of the parameters, as SQL text.
     values: Vec<String>,
 }
 
@@ -67,17 +67,17 @@ pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> W
 /// The plan and the work of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Rows read from tables and indexes, those included that a filter then dropped.
+    /// Rows read from tables and indexes, including those that a filter removed.
     pub(crate) read: f64,
-    /// Pairs of rows that a join compared in vain.
+    /// Pairs of rows that a join compared without a match.
     pub(crate) compared: f64,
-    /// Rows answered.
+    /// Returned rows.
     pub(crate) answered: f64,
-    /// Partitions touched, by their parent's name.
+    /// Partitions read, by their parent's name.
     pub(crate) partitions: BTreeMap<String, usize>,
-    /// Tables read whole.
+    /// Tables read by a sequential scan.
     pub(crate) whole: Vec<String>,
-    /// As Postgres explained it.
+    /// The output of `EXPLAIN`.
     pub(crate) plan: Value,
 }
 
@@ -117,9 +117,9 @@ impl Work {
 }
 
 impl Statement {
-    /// A recorded query; none if it is no query.
-    pub(crate) fn of(heard: &str) -> Option<Self> {
-        let (sql, binds) = heard.split_once(" -- binds: ")?;
+    /// A recorded query; none for another statement.
+    pub(crate) fn of(record: &str) -> Option<Self> {
+        let (sql, binds) = record.split_once(" -- binds: ")?;
         if !sql.starts_with("SELECT") {
             return None;
         }
@@ -134,7 +134,7 @@ impl Statement {
         };
         let values = elements(binds).into_iter().enumerate();
         Some(Self {
-            // Parameters are sent with their types, which the text must name.
+            // The text must name the types of the parameters, which were sent separately.
             sql: sql.replace("unnest($2)", "unnest($2::integer[])").replace(
                 "unnest($1, $2, $3)",
                 "unnest($1::integer[], $2::integer[], $3::timestamptz[])",
@@ -146,7 +146,7 @@ impl Statement {
     }
 }
 
-/// A value as SQL writes it.
+/// A value as SQL text.
 fn literal(bind: &str, is_list: bool) -> String {
     if let Some(inner) = bind.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')')) {
         return literal(inner, is_list);

@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// A project more of the same organization.
+    /// Another project of the same organization.
     pub(crate) fn another_project(&self, name: &str) -> Project {
         create_project(&self.store, &self.caller, name)
     }
@@ -89,7 +89,7 @@ impl World {
         rebuilt.unwrap().unwrap()
     }
 
-    /// The rows of projects that pruning deletes, or would.
+    /// The rows of projects that pruning deletes or would delete.
     pub(crate) fn prune(&self, dry_run: bool) -> Vec<Pruned> {
         self.store.prune(NOW, dry_run, &mut |_| ()).unwrap().projects
     }
@@ -129,7 +129,7 @@ pub(crate) fn window(days: Days) -> Window {
     Window::ending(NOW, days)
 }
 
-/// A key that is made of a byte.
+/// A key whose hash repeats one byte.
 pub(crate) fn key(seed: u8) -> NewKey {
     NewKey {
         id: KeyId(uuid::Uuid::from_bytes([seed; 16])),
@@ -166,7 +166,7 @@ pub(crate) fn in_file(name: &str, file: Option<&str>) -> TestSelector {
     }
 }
 
-/// A whole, unsharded report without tests, an hour old, on main.
+/// A complete, unsharded report without tests, an hour old, on main.
 pub(crate) fn report(run_key: &str) -> Recording {
     let mut content = [0; 32];
     for (index, byte) in run_key.bytes().enumerate() {
@@ -191,7 +191,7 @@ pub(crate) fn report(run_key: &str) -> Recording {
     }
 }
 
-/// Adds to a recording.
+/// Changes a recording.
 pub(crate) trait Build: Sized {
     fn shard(self, index: u32, total: u32) -> Self;
     fn content(self, content: u8) -> Self;
@@ -267,7 +267,7 @@ pub(crate) fn status(letter: char) -> AttemptStatus {
     }
 }
 
-/// An attempt of 100 ms. If it failed, it has `message`, by which it is classified.
+/// An attempt of 100 ms. If it failed, its error has `message`, which determines its class.
 pub(crate) fn attempt(status: AttemptStatus, message: &str) -> RecordedAttempt {
     let error = ErrorDetail {
         message: Some(message.to_owned()),
@@ -305,7 +305,7 @@ pub(crate) fn fingerprint(message: &str) -> String {
     format!("{hash:032x}")
 }
 
-/// A judge that counts: a test is broken if its newest run failed, flaky if any failed, else healthy.
+/// A judge that counts: a test is broken if its newest run failed, flaky if any run failed, else healthy.
 pub(crate) struct Counting;
 
 impl Judge for Counting {
@@ -389,7 +389,7 @@ fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> 
     }
 }
 
-/// The observations of a history in comparable words: a line for each run and test.
+/// The observations of a history as comparable text, one line per run and test.
 pub(crate) fn words(history: &History) -> Vec<String> {
     let mut lines = Vec::new();
     for run in &history.runs {
@@ -420,7 +420,7 @@ pub(crate) fn words(history: &History) -> Vec<String> {
     lines
 }
 
-/// Names the result of a test in a run.
+/// Identifies the result of a test in a run.
 pub(crate) fn result_key(test: u32, run_number: i32, run_started_at: Timestamp) -> ResultKey {
     ResultKey {
         test,

@@ -14,7 +14,7 @@ use crate::fixture::*;
 
 fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
     let from = now.plus_days(-14);
-    // A request looks the project up at its own time.
+    // A request looks up the project at its own time.
     let project = world.project.clone().seen(Plan::Standard, now);
     observations(store, &project, (from, now)).unwrap()
 }

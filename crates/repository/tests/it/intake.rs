@@ -1,4 +1,4 @@
-//! Ingest keys, the record of uploads, and what a key's rules let in.
+//! Ingest keys, the record of uploads, and the rules of keys.
 
 use assay_domain::{
     id::KeyId,
@@ -210,7 +210,7 @@ fn a_replaced_key_works_for_a_while_and_the_new_one_has_its_terms() {
     };
     assert_eq!(found(2), expected);
 
-    // A key is never prolonged by it, and none that does not work gets a successor.
+    // Replacing never extends a key, and an invalid key cannot be replaced.
     let near_its_end = key_at(3, until.plus_ms(-1));
     let outcome = store
         .rotate_key(key(1).id, &near_its_end, until.plus_days(5))
@@ -239,7 +239,7 @@ fn a_run_can_be_changed_with_a_key_for_a_day_and_by_an_import_for_ever() {
         matches!(closed, RuleViolation::RunClosed { run_number: 1, first_shard_at } if first_shard_at == NOW),
         "{closed:?}"
     );
-    // The same content again changes nothing, so it is no change of a closed run.
+    // The same content again changes nothing, so a closed run accepts it.
     let again = send(&world, &first, ANY, NOW.plus_ms(DAY)).unwrap();
     assert_eq!(again.effect, Effect::Unchanged);
     let imported = send(&world, &third, RecordingRules::Unrestricted, NOW.plus_ms(DAY)).unwrap();
@@ -295,7 +295,7 @@ fn a_pull_request_key_sends_pull_requests_that_are_shown_and_do_not_count() {
     assert_eq!(after, before);
     let rebuilt = world.rebuild(world.project.id);
     assert_eq!((rebuilt.runs_changed, rebuilt.verdicts_changed), (0, 0));
-    // A pack that should not be there is found.
+    // A superfluous pack is reported.
     world.database.execute(
         "INSERT INTO run_pack SELECT project_id, started_at, 7, pack FROM run_pack WHERE run_number = 1",
     );
@@ -319,7 +319,7 @@ fn a_pull_request_key_cannot_touch_a_run_of_another_key_nor_take_its_place() {
             .iter()
             .all(|test| !test.status.is_failure())
     );
-    // Taking the run key first does not help, either.
+    // Using the run key first does not help, either.
     theirs.run_key = "build-2".to_owned();
     let sent = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
     let ours = world.import(&report("build-2").test("x", "p"));

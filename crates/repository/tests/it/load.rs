@@ -1,4 +1,4 @@
-//! How long the hot paths take over many results. Run by hand, optimised:
+//! Measures the hot paths over many results. Run manually, with optimization:
 //! `cargo test --release -p assay-repository --test it -- load --ignored --nocapture`.
 
 use std::time::Instant;

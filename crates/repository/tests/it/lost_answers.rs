@@ -1,4 +1,4 @@
-//! Connections that end after a commit and before its answer: the statement is sent again and must change nothing.
+//! Connections that end after a commit and before its answer. The statement is sent again and must change nothing.
 
 use std::{
     io::{Read, Write},
@@ -112,7 +112,7 @@ fn a_key_whose_commit_was_not_answered_is_stored_once_and_reported_as_stored() {
     assert!(stored.unwrap() && proxy.has_lost_one());
     assert_eq!(world.store.keys(organization).unwrap().len(), 2);
 
-    // Another key of the same text is no repetition.
+    // Another key of the same text is not a repetition.
     let other = NewKey {
         id: KeyId(uuid::Uuid::from_bytes([9; 16])),
         ..key(1)

@@ -1,4 +1,4 @@
-//! Migrations go up, down and up; the tables are those that the program expects.
+//! Migrations go up, down and up again. The tables are those that the program expects.
 
 use assay_domain::store::{Store, StoreError};
 use assay_repository::{Database, grant_roles, migrate, pending, revert_all, schema_standing};
@@ -7,7 +7,7 @@ use assay_testkit::TestDatabase;
 const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
      ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public'";
 
-/// The same without partitions, which come and go.
+/// The same without partitions, whose number changes.
 const UNPARTITIONED: &str = "SELECT string_agg(attrelid::regclass || '.' || attname || ' ' || atttypid::regtype || ' ' || attnotnull, E'\n' \
      ORDER BY attrelid::regclass::text, attnum) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attnum > 0";
@@ -19,7 +19,7 @@ fn they_go_up_down_and_up() {
     assert!(all.len() >= 2, "{all:?}");
     let applied = migrate(database.url()).unwrap();
     assert_eq!(applied.len(), all.len());
-    // With partitions, which the migration down must remove.
+    // With partitions, which the down migration must remove.
     database.execute("SELECT assay_make_room(now(), now())");
     grant_roles(database.url()).unwrap();
     let first = database.text(UNPARTITIONED);
@@ -87,7 +87,7 @@ fn a_migration_gives_up_soon_where_the_database_is_in_use() {
          SELECT pg_advisory_xact_lock_shared(1)",
     )
     .unwrap();
-    // The migration down takes the locks of a table change. The time limit is the connection's.
+    // The down migration takes the locks of a table change. The time limit is the connection's.
     let url = format!("{}&options=-c%20lock_timeout%3D200", database.url());
     let error = revert_all(&url).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();

@@ -59,13 +59,13 @@ impl Step {
 /// The statuses of a test's attempts by execution.
 type Executions = Vec<Vec<AttemptStatus>>;
 
-/// How an execution ended: as its last attempt that ran.
+/// The outcome of an execution: that of its last attempt that ran.
 fn end(execution: &[AttemptStatus]) -> AttemptStatus {
     let mut ran = execution.iter().rev().filter(|status| !status.is_skip());
     *ran.next().or(execution.last()).unwrap()
 }
 
-/// Each test's executions in a run: those of its shards and repeats, those that ended well first.
+/// Each test's executions in a run: those of its shards and repeats, passed ones first.
 fn expected(shards: &BTreeMap<u32, Recording>) -> BTreeMap<String, Executions> {
     let mut tests: BTreeMap<String, Executions> = BTreeMap::new();
     for recording in shards.values() {

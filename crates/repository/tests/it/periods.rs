@@ -1,4 +1,4 @@
-//! The partitions: made as they are needed, however reports are dated, and dropped whole.
+//! The partitions: created as needed for any dates of reports, and dropped as a whole.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use diesel::connection::SimpleConnection;
 
 use crate::fixture::*;
 
-/// The partitions of results with how many rows each has, by their starts.
+/// The partitions of results with their numbers of rows, by start.
 fn partitions(world: &World) -> Vec<String> {
     let names = world.database.texts("SELECT name FROM period ORDER BY starts_at");
     names
@@ -90,7 +90,7 @@ fn a_run_moves_with_its_rows_when_a_shard_began_earlier() {
     assert_eq!(partitions(&world), ["20261109: 3 3", "20261116: 0 0"]);
     let detail = world.detail(&first);
     assert_eq!((detail.counts.total, detail.tests.len()), (3, 3));
-    // And back, when that shard is replaced by one that began later.
+    // It moves back when a report with a later start replaces that shard.
     world.import(&report("a").shard(2, 2).content(1).at(start).test("z", "f"));
     assert_eq!(partitions(&world), ["20261109: 0 0", "20261116: 3 3"]);
     assert_eq!(world.detail(&first).counts.failed, 1);
@@ -109,7 +109,7 @@ fn imports_of_many_projects_make_the_same_weeks_at_once() {
             let store = &world.store;
             scope.spawn(move || {
                 for week in 0..8 {
-                    // Each in another order.
+                    // Each import has another order.
                     let week = if index % 2 == 0 { week } else { 7 - week };
                     let recording = report(&format!("{week}")).at(week * 7 * DAY).test("x", "fp");
                     store.record(*project, &recording, &Counting, NOW).unwrap();
@@ -136,7 +136,7 @@ fn a_period_in_use_is_left_for_the_next_time() {
     }
     world.import(&report("new").test("y", "p"));
     let pruned = |later: Timestamp| -> PruneReport { world.store.prune(later, false, &mut |_| ()).unwrap() };
-    // An unfinished reader: the rows that it sees must not be deleted.
+    // An unfinished reader. The rows that it reads must not be deleted.
     let mut reader = world.database.connection();
     reader
         .batch_execute("BEGIN; SELECT count(*) FROM result")
@@ -162,7 +162,7 @@ fn a_period_in_use_is_left_for_the_next_time() {
 #[test]
 fn a_period_goes_only_when_no_plan_shows_any_of_it() {
     let world = World::new();
-    // Of one week, one run 89 and one 93 days old: the week is not over.
+    // Of one week, one run is 89 and one 93 days old: the week is not past retention.
     let (young, old) = (at("2026-08-21T13:00:00Z"), at("2026-08-17T13:00:00Z"));
     world.import(&report("young").at(young).test("x", "f"));
     world.import(&report("old").at(old).test("x", "f").test("y", "p"));
@@ -194,7 +194,7 @@ fn a_period_goes_only_when_no_plan_shows_any_of_it() {
         ]
     );
     assert_eq!(partitions(&world), Vec::<String>::new());
-    // The same report may come back.
+    // The same report can be imported again.
     world.import(&report("young").at(young).test("x", "f"));
     assert_eq!(partitions(&world), ["20260817: 1 1"]);
 }

@@ -1,9 +1,9 @@
-//! The plan of every statement that answers the read API: over a data set of some size each is explained as it was sent,
-//! with what was bound to it, by a plan for these values and by one for any. No table of results, runs or tests is read whole, no partition outside of the period is
-//! touched, and the rows that are read are bounded by the rows that are answered.
+//! The plan of every statement of the read API. Over a data set of some size, each statement is explained as it was
+//! sent: with its values by a plan for these values, and by a plan for any. No large table is scanned as a whole, and
+//! no partition outside of the period is read. The rows that are read are bounded by the rows in the answer.
 
 use crate::{
-    distribution::{elements, heard, listen},
+    distribution::{elements, listen, recorded_statements},
     explain::{Plans, Statement, explained},
     fixture::*,
 };
@@ -16,25 +16,25 @@ use assay_domain::{
     window::Days,
 };
 
-/// Runs and tests of each of two projects, two runs a day over 20 weeks.
+/// Runs and tests of each of two projects, with two runs a day over 20 weeks.
 const RUNS: usize = 280;
 const TESTS: usize = 200;
 
-/// Tests of each that have a verdict and no results.
+/// Tests of each with a verdict but without results.
 const MORE_TESTS: u32 = 3_000;
 
-/// Runs of each that are visible, but older than every period asked for, and have no results.
+/// Runs of each that are visible but older than all periods, without results.
 const BARE_RUNS: usize = 20_000;
 
-/// Visible branches of the project in addition to its stable one. Its neighbour has many times as many.
+/// Visible branches of the project in addition to its stable one. The other project has many times as many.
 const BRANCHES: u32 = 400;
 
-/// The runs with results, all of which the occurrences of a signature may be in.
+/// The number of runs with results. Occurrences of a signature may be in all of them.
 const RUN_ROWS: f64 = 2.0 * RUNS as f64;
-/// The visible occurrences of the only signature. Its figures read each once.
+/// The visible occurrences of the only signature. Its figures need one read of each.
 const OCCURRENCES: f64 = 181.0 * (TESTS / 10) as f64;
 
-/// Fills a project and its neighbour in the same tables.
+/// Fills a project and another one in the same tables.
 fn world() -> World {
     let world = World::new();
     // The first import brings the names of tests, the signature and the verdicts.
@@ -85,13 +85,13 @@ fn world() -> World {
     world
 }
 
-/// The most that a question may cost.
+/// The largest permitted cost of a read.
 struct Bound {
     /// Statements.
     statements: usize,
-    /// Partitions of results or attempts that a statement touches.
+    /// Partitions of results or attempts that a statement reads.
     partitions: usize,
-    /// Most rows read by a statement, with pairs compared in vain: for each answered row, and in addition.
+    /// Most rows that a statement reads, including pairs compared without a match: per returned row, and in addition.
     per_row: f64,
     beyond: f64,
 }
@@ -104,7 +104,7 @@ fn every_read_goes_through_indexes_and_reads_little_more_than_it_answers() {
     check_reads(&world, 0.0);
 }
 
-/// Autovacuum runs minutes after a large import. Until then all tests of a project may be read to name some of them.
+/// Autovacuum runs some minutes after a large import. Until then, naming some tests may read all tests of a project.
 #[test]
 fn so_it_does_before_anything_was_analysed() {
     listen();
@@ -114,7 +114,7 @@ fn so_it_does_before_anything_was_analysed() {
     check_reads(&world, f64::from(MORE_TESTS) + TESTS as f64);
 }
 
-/// `slack` is how many more rows a statement may read than it is bound to otherwise.
+/// `slack` is the number of additional rows that a statement may read.
 fn check_reads(world: &World, slack: f64) {
     let store = world.database.connect();
     let project = &world.project;
@@ -146,14 +146,14 @@ fn check_reads(world: &World, slack: f64) {
         per_row,
         beyond: beyond + slack,
     };
-    // All of them are answered in one row.
+    // The answer has all of them in one row.
     check("branches", world, &bound(1, 0, 1.0, f64::from(BRANCHES)), || {
         drop(store.branches(project).unwrap())
     });
     check("runs", world, &bound(1, 0, 3.0, 130.0), || {
         drop(store.runs(project, &runs(None)).unwrap())
     });
-    // Far more runs than days: a row for each day and each way in which its runs ended, and the runs of a day at both ends.
+    // There are far more runs than days: one row for each day and outcome, and the runs of the first and the last day.
     let quarter = RunQuery {
         window: window(Days::Ninety),
         ..run_query()
@@ -213,7 +213,7 @@ fn a_test_that_left_the_window_costs_an_import_one_look_at_its_newest_result() {
     listen();
     let world = world();
     let later = NOW.plus_days(60);
-    let statements = heard(|| {
+    let statements = recorded_statements(|| {
         let (id, late) = (world.project.id, report("late").test("test 1", "p"));
         world.store.record(id, &late, &Counting, later).unwrap();
     });
@@ -254,7 +254,7 @@ fn no_list_as_long_as_a_report_is_gone_through_for_each_row() {
             recording
         })
     };
-    let statements = heard(|| {
+    let statements = recorded_statements(|| {
         world.import(&tests(report("a").shard(1, 2), "p"));
         world.import(&tests(report("a").shard(2, 2), "f"));
         world.import(&tests(report("a").shard(2, 2).content(7), "p"));
@@ -282,7 +282,7 @@ fn no_list_as_long_as_a_report_is_gone_through_for_each_row() {
     assert!(statements.iter().any(|statement| statement.contains("unnest(")) && lists > 0);
 }
 
-/// Tables that are a few pages here, which are read whole because an index would be no better.
+/// Tables of a few pages. A sequential scan reads them, because an index would not be faster.
 const SMALL: [&str; 5] = [
     "project",
     "organization",
@@ -294,7 +294,7 @@ const SMALL: [&str; 5] = [
 fn check(what: &str, world: &World, bound: &Bound, ask: impl Fn()) {
     // The first request may fill caches.
     ask();
-    let statements: Vec<Statement> = heard(&ask)
+    let statements: Vec<Statement> = recorded_statements(&ask)
         .iter()
         .filter_map(|statement| Statement::of(statement))
         .collect();

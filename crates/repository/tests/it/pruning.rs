@@ -26,7 +26,7 @@ enum Event {
         hours: i64,
         tests: BTreeSet<u8>,
     },
-    /// Days go by.
+    /// Some days pass.
     Later(i64),
     Plan(Plan),
     Prune,
@@ -66,7 +66,7 @@ fn exactly_what_is_past_the_retention_goes() {
 fn check(world: &World, events: &[Event]) {
     let (mut now, mut plan) = (NOW, Plan::Pro);
     world.store.set_plan(world.caller.organization, plan).unwrap();
-    // The start and the tests of each run that is stored.
+    // The start and the tests of each stored run.
     let mut stored: BTreeMap<String, (Timestamp, BTreeSet<u8>)> = BTreeMap::new();
     for (salt, event) in events.iter().enumerate() {
         match event {
@@ -180,7 +180,7 @@ fn check(world: &World, events: &[Event]) {
 fn imports_and_reads_go_on_while_it_is_pruned() {
     let world = World::new();
     for index in 0..200 {
-        // Over the 13 weeks before the retention and the 2 after.
+        // Over the 13 weeks before the limit of the retention and the 2 weeks after it.
         let old = report(&format!("old {index}")).at(80 * DAY + index * 12 * HOUR);
         world.import(
             &old.test("x", "fp")
@@ -196,7 +196,7 @@ fn imports_and_reads_go_on_while_it_is_pruned() {
         let importer = scope.spawn(|| {
             let mut imported = 0;
             while !done.load(Ordering::SeqCst) || imported < 5 {
-                // New ones, and late ones into weeks that are about to go.
+                // New runs, and late ones into weeks that pruning will drop.
                 world.import(&report(&format!("new {imported}")).at(HOUR).test("x", "p"));
                 world.import(&report(&format!("late {imported}")).at(100 * DAY).test("z", "f"));
                 imported += 1;

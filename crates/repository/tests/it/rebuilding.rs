@@ -35,7 +35,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just("p fs")
     ];
     let tests = prop::collection::vec((0u8..6, attempts), 0..5);
-    // Around the ends of the engine's window and of the retention, too.
+    // Starts are also close to the limits of the engine's window and of the retention.
     let hours = prop_oneof![0i64..100, (13i64 * 24)..(15 * 24), (55i64 * 24)..(65 * 24)];
     let step = prop_oneof![
         8 => (0u8..5, 0u32..4, hours, tests).prop_map(|(run, shard, hours, tests)| Step::Import {
@@ -52,7 +52,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize) -> Recording {
     let mut recording = report(&format!("run {run}")).at(hours * HOUR);
-    // A shard or a replacement may bring its run to another branch.
+    // A shard or a replacement may change the branch of its run.
     recording = recording.branch(["main", "topic", "late"][salt % 3]);
     if shard > 0 {
         recording = recording.shard(shard, 3);

@@ -365,7 +365,7 @@ fn another_jobs_report_does_not_replace_what_is_stored() {
     assert!(is_refused(&sent(2, Some("lint"), Some("r1"))), "another job");
     let names = "SELECT string_agg(name, ', ') FROM result JOIN test ON test = ordinal";
     assert_eq!(world.database.text(names).as_deref(), Some("test 1"));
-    // The same report is the same, whoever sends it.
+    // The sender does not matter for the same report.
     let again = world.import(&sent(1, Some("test"), Some("r2")));
     assert_eq!(again.effect, Effect::Unchanged);
     assert!(!is_refused(&sent(2, Some("test"), Some("r1"))), "its own");
@@ -377,7 +377,7 @@ fn another_jobs_report_does_not_replace_what_is_stored() {
         !is_refused(&sent(4, Some("test"), Some("r2"))),
         "nobody is known to have sent that"
     );
-    // Each shard is a place of its own.
+    // Each shard is stored separately.
     let shard = |index: u32, runner: &str| {
         let mut recording = sent(10, Some("e2e"), Some(runner)).shard(index, 2);
         recording.run_key = "b".to_owned();
@@ -420,7 +420,7 @@ fn content_that_a_former_program_stored_is_recognised() {
     let again = world.import(&recording);
     assert_eq!((again.effect, again.run_id), (Effect::Unchanged, first.run_id));
     assert_eq!(stored(), former);
-    // A bare hash of the new kind is none of the former.
+    // A bare hash of the new version does not match the old version.
     let mut other = recording.content(1);
     other.former_content = [8; 32];
     other.content = [7; 32];

@@ -10,7 +10,7 @@ use assay_domain::{
 
 use crate::{
     fixture::*,
-    signatures::{query, said},
+    signatures::{query, with_failing_test},
 };
 
 /// Groups by the first word, where the fixture's recordings group by the whole text.
@@ -53,10 +53,10 @@ impl Classifier for LastWord {
 
 fn world() -> World {
     let world = World::new();
-    let one = said(report("one"), "a", Some("a.ts"), &["boom early", "boom late", ""]);
-    let one = said(one, "b", Some("b.ts"), &["bang early"]);
+    let one = with_failing_test(report("one"), "a", Some("a.ts"), &["boom early", "boom late", ""]);
+    let one = with_failing_test(one, "b", Some("b.ts"), &["bang early"]);
     world.import(&one);
-    world.import(&said(
+    world.import(&with_failing_test(
         report("two").at(2 * DAY),
         "a",
         Some("a.ts"),
@@ -127,7 +127,7 @@ fn a_former_fingerprint_follows_through_several_changes_to_where_most_went() {
     let original = listed(&world);
     world.store.refingerprint(world.project.id, &FirstWord).unwrap();
     world.store.refingerprint(world.project.id, &LastWord).unwrap();
-    // Two of the three booms were early.
+    // Two of the three occurrences of boom were early.
     assert_eq!(
         asked(&world, "word-boom").unwrap().signature.fingerprint,
         "last-early"
@@ -159,7 +159,7 @@ fn an_import_after_it_joins_the_new_signatures() {
         ..ErrorDetail::default()
     }];
     world.store.refingerprint(world.project.id, &FirstWord).unwrap();
-    let mut recording = said(report("three"), "c", None, &["boom again"]);
+    let mut recording = with_failing_test(report("three"), "c", None, &["boom again"]);
     recording.tests[0].attempts[0].class = FirstWord.classify(&errors);
     world.import(&recording);
     assert_eq!(asked(&world, "word-boom").unwrap().signature.occurrence_count, 4);

@@ -103,7 +103,7 @@ fn a_run_that_starts_in_the_future_is_on_no_route_until_then() {
             let verdict = store.verdict(&project, &any_file(test)).unwrap();
             assert_eq!(matches!(verdict, TestLookup::Found(_)), is_shown, "{test}");
         }
-        // The file that only the future run has is no candidate before.
+        // A file that only the future run has was not a candidate before.
         let history = store.history(&project, &x, &week).unwrap();
         assert_eq!(matches!(history, TestLookup::Ambiguous(_)), is_shown);
         let verdict = store.verdict(&project, &x).unwrap();
@@ -134,7 +134,7 @@ fn a_test_that_ran_long_ago_and_will_run_again_is_missing_until_then() {
     let (id, then) = (world.project.id, NOW.plus_days(-70));
     let old = report("old").at(71 * DAY).test("x", "p");
     world.store.record(id, &old, &Counting, then).unwrap();
-    // Its verdict now has the newest run's start, which is tomorrow.
+    // Its verdict now has the start of the newest run, which is tomorrow.
     world.import(&report("late").at(-DAY).test("x", "p"));
     for (now, is_shown) in [(NOW, false), (NOW.plus_days(1), true)] {
         let project = world.store.project(&world.caller, id, now).unwrap().unwrap();
@@ -175,7 +175,7 @@ fn pruning_deletes_what_is_hidden_and_nothing_else() {
     assert_eq!(world.prune(false), []);
     world.rebuild(world.project.id);
 
-    // Deleted names may return, under new numbers.
+    // Deleted names may be imported again, with new numbers.
     let again = world.import(&report("a").at(DAY).test("old", "f"));
     assert_eq!(again.run_number, 4);
     assert_eq!(

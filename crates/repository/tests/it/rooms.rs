@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-/// The rooms, from the ground up.
+/// The rooms in the order of their dependencies.
 const ROOMS: [&str; 4] = ["db", "read", "record", "admin"];
 
 #[test]

@@ -269,7 +269,7 @@ fn branches_are_in_alphabetical_order_whatever_their_case() {
 fn the_total_is_that_of_any_period_to_the_millisecond() {
     let world = World::new();
     let midnight = NOW.unix_ms().div_euclid(DAY) * DAY;
-    // Around the ends of days, two of a kind on one of them, and one that no whole day has.
+    // Close to the limits of days, two of one kind on one of them, and one outside of all whole days.
     let starts = [
         -3 * DAY,
         -3 * DAY - 1,
@@ -286,7 +286,7 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
         let at = Timestamp::from_unix_ms(midnight + start);
         let branch = ["main", "topic"][place % 2];
         let name = format!("run {place}");
-        // Every third waits for a shard, so that its outcome is unknown.
+        // Every third lacks a shard, so its outcome is unknown.
         let (status, recording) = match place % 3 {
             0 => (Some(Outcome::Passed), report(&name).test("x", "p")),
             1 => (Some(Outcome::Failed), report(&name).test("x", "f")),

@@ -1,4 +1,4 @@
-//! Shards: joining, coming late, being replaced, and running the same test.
+//! Shards: they join a run, arrive late, are replaced, and run the same test.
 
 use assay_domain::{
     attempt::AttemptStatus,

@@ -13,8 +13,13 @@ use assay_domain::{
 
 use crate::fixture::*;
 
-/// Adds a test in a file with attempts that fail with these messages; an empty one passes.
-pub(crate) fn said(mut recording: Recording, name: &str, file: Option<&str>, messages: &[&str]) -> Recording {
+/// Adds a test in a file with attempts that fail with these messages. An empty message means a passed attempt.
+pub(crate) fn with_failing_test(
+    mut recording: Recording,
+    name: &str,
+    file: Option<&str>,
+    messages: &[&str],
+) -> Recording {
     let attempts = messages
         .iter()
         .map(|message| {
@@ -51,21 +56,31 @@ pub(crate) fn query() -> SignatureQuery {
 /// Boom: old in one test, and in the period in two tests of two runs. Bang: only in the period. Ouch: only old.
 fn world() -> World {
     let world = World::new();
-    world.import(&said(report("old").at(40 * DAY), "a", Some("a.ts"), &["boom"]));
-    world.import(&said(report("old 2").at(50 * DAY), "a", Some("a.ts"), &["ouch"]));
-    let run = said(
+    world.import(&with_failing_test(
+        report("old").at(40 * DAY),
+        "a",
+        Some("a.ts"),
+        &["boom"],
+    ));
+    world.import(&with_failing_test(
+        report("old 2").at(50 * DAY),
+        "a",
+        Some("a.ts"),
+        &["ouch"],
+    ));
+    let run = with_failing_test(
         report("new").at(3 * DAY),
         "b",
         Some("b.ts"),
         &["boom", "boom", "bang"],
     );
-    world.import(&said(run, "a", Some("a.ts"), &["boom", ""]));
+    world.import(&with_failing_test(run, "a", Some("a.ts"), &["boom", ""]));
     let mut silent = report("other").at(2 * DAY).branch("dev").test("silent", "ft");
     for attempt in silent.tests[0].attempts.iter_mut() {
         attempt.class = None;
         attempt.attempt.errors.clear();
     }
-    world.import(&said(silent, "b", Some("b.ts"), &["boom"]));
+    world.import(&with_failing_test(silent, "b", Some("b.ts"), &["boom"]));
     world
 }
 
@@ -218,8 +233,8 @@ fn an_occurrence_happens_at_its_attempts_start() {
 fn of_occurrences_at_once_the_newest_runs_last_test_tells_the_message_of_its_last_attempt() {
     let world = World::new();
     for run in ["first", "second"] {
-        let recording = said(report(run).at(HOUR), "a", None, &["boom", "boom"]);
-        let mut recording = said(recording, "b", None, &["boom", "boom"]);
+        let recording = with_failing_test(report(run).at(HOUR), "a", None, &["boom", "boom"]);
+        let mut recording = with_failing_test(recording, "b", None, &["boom", "boom"]);
         for test in &mut recording.tests {
             for (retry, attempt) in test.attempts.iter_mut().enumerate() {
                 attempt.attempt.errors[0].message = Some(format!("{run} {} {retry}", test.test.name));
@@ -364,7 +379,7 @@ fn pages_of_the_list_do_not_overlap() {
     let world = World::new();
     let mut recording = report("a");
     for index in 0..12 {
-        recording = said(
+        recording = with_failing_test(
             recording,
             &format!("test {index}"),
             None,
@@ -396,8 +411,13 @@ fn pages_of_the_list_do_not_overlap() {
 #[test]
 fn a_search_finds_a_sigma_in_any_case_and_place() {
     let world = World::new();
-    world.import(&said(report("a"), "a", Some("a.ts"), &["ΟΔΟΣΑ is closed"]));
-    world.import(&said(report("b"), "b", Some("b.ts"), &["no οδός"]));
+    world.import(&with_failing_test(
+        report("a"),
+        "a",
+        Some("a.ts"),
+        &["ΟΔΟΣΑ is closed"],
+    ));
+    world.import(&with_failing_test(report("b"), "b", Some("b.ts"), &["no οδός"]));
     for search in ["ΟΔΟΣ", "οδος", "Οδοσ"] {
         let query = SignatureQuery {
             search: Some(search.to_owned()),

@@ -34,8 +34,8 @@ fn failed_tests(store: &Database, world: &World) -> Result<Vec<(TestName, FinalR
     })
 }
 
-/// Repeats the read, each time with `meanwhile` before another statement of it. Each answer is that before or that
-/// after it.
+/// Repeats the read, each time with `meanwhile` before another statement of it. Each answer must equal the one before
+/// `meanwhile` or the one after it.
 fn assert_one_state(meanwhile: fn(&Database, ProjectId), after: &[(&str, AttemptStatus)]) {
     listen();
     let before = [("x", AttemptStatus::Failed), ("y", AttemptStatus::Failed)];

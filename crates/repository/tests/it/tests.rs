@@ -1,4 +1,4 @@
-//! Looking tests up by name, and their history.
+//! Look-ups of tests by name, and their history.
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -85,7 +85,7 @@ fn a_name_in_very_many_files_names_the_first_and_counts_the_others() {
         })
     };
     let run = world.import(&many(120)).run_id;
-    // Past the retention, so that its file is no candidate.
+    // It is past the retention, so its file is not a candidate.
     world.import(&report("old").at(95 * DAY).test_in("x", Some("000.old.ts"), "p"));
     let (store, project, x) = (&world.store, &world.project, any_file("x"));
     let files: Vec<_> = (0..50).map(|file| Some(format!("{file:03}.ts"))).collect();
@@ -128,7 +128,7 @@ fn a_shared_name_is_of_the_one_file_that_is_visible() {
     );
 }
 
-/// A verdict takes several statements where the name is shared. An import in between must not show.
+/// A verdict takes several statements if the name is shared. An import in between must have no effect.
 #[test]
 fn an_ambiguous_name_is_answered_from_one_state() {
     listen();
@@ -241,7 +241,7 @@ fn a_history_tells_where_the_engine_counts_a_revision() {
         world.import(&recording);
     };
     run("old", 15 * DAY, Some("topic"), Some("aa"), "x");
-    // Another test's runs decide, and a run in which everything was skipped does not.
+    // Other tests do not matter, and neither does a run in which everything was skipped.
     run("other", 9 * DAY, Some("topic"), Some("aa"), "y");
     run("first", 8 * DAY, Some("other"), Some("aa"), "x");
     run("merged", 7 * DAY, Some("main"), Some("bb"), "y");

@@ -7,7 +7,7 @@ use assay_domain::{
 };
 use assay_repository::Database;
 
-use crate::{fixture::*, refingerprint::FirstWord, signatures::said};
+use crate::{fixture::*, refingerprint::FirstWord, signatures::with_failing_test};
 
 /// The numbers of tests of the two weeks before a time, by signature.
 fn counts(store: &Database, world: &World, now: Timestamp) -> Vec<(u32, u32)> {
@@ -31,8 +31,8 @@ fn without_cache(world: &World, now: Timestamp) -> Vec<(u32, u32)> {
 fn they_are_counted_once_until_something_changes() {
     let world = World::on(Plan::Standard);
     let elsewhere = world.database.connect();
-    let one = said(report("a"), "x", None, &["boom early", "boom late", "bang"]);
-    world.import(&said(one, "y", None, &["boom late"]));
+    let one = with_failing_test(report("a"), "x", None, &["boom early", "boom late", "bang"]);
+    world.import(&with_failing_test(one, "y", None, &["boom late"]));
     let mut tests: Vec<u32> = without_cache(&world, NOW)
         .into_iter()
         .map(|(_, tests)| tests)
@@ -41,15 +41,20 @@ fn they_are_counted_once_until_something_changes() {
     assert_eq!(tests, [1, 1, 2]);
     let changes: [(&str, &dyn Fn()); 5] = [
         ("an import by another process", &|| {
-            let recording = said(report("b").at(70 * DAY), "z", None, &["boom late"]);
+            let recording = with_failing_test(report("b").at(70 * DAY), "z", None, &["boom late"]);
             let imported = elsewhere.record(world.project.id, &recording, &Counting, NOW);
             imported.unwrap();
         }),
         ("an import", &|| {
-            world.import(&said(report("c"), "z", None, &["bang"]));
+            world.import(&with_failing_test(report("c"), "z", None, &["bang"]));
         }),
         ("other content in its place", &|| {
-            world.import(&said(report("c").content(1), "z", None, &["boom late"]));
+            world.import(&with_failing_test(
+                report("c").content(1),
+                "z",
+                None,
+                &["boom late"],
+            ));
         }),
         ("another grouping", &|| {
             let done = elsewhere.refingerprint(world.project.id, &FirstWord);
@@ -81,9 +86,19 @@ fn they_are_counted_once_until_something_changes() {
 #[test]
 fn a_period_with_other_runs_is_counted_apart() {
     let world = World::on(Plan::Standard);
-    world.import(&said(report("old").at(13 * DAY), "x", None, &["boom"]));
-    world.import(&said(report("new").at(DAY), "y", None, &["boom"]));
-    world.import(&said(report("to come").at(-HOUR), "z", None, &["boom"]));
+    world.import(&with_failing_test(
+        report("old").at(13 * DAY),
+        "x",
+        None,
+        &["boom"],
+    ));
+    world.import(&with_failing_test(report("new").at(DAY), "y", None, &["boom"]));
+    world.import(&with_failing_test(
+        report("to come").at(-HOUR),
+        "z",
+        None,
+        &["boom"],
+    ));
     for (later, tests) in [
         (0, 2),
         (2 * HOUR, 3),

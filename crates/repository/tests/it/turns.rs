@@ -1,4 +1,5 @@
-//! Many imports into one project: the last one judges, none waits without a word, and a frozen one does not block for ever.
+//! Many imports into one project: the last one judges, each waiting import reports that it waits, and a frozen one
+//! blocks others only for a bounded time.
 
 use std::{
     sync::{
@@ -34,7 +35,7 @@ impl Judge for Tallying {
     }
 }
 
-/// A judge that never comes back, as a program that is killed.
+/// A judge that never returns, like a killed program.
 struct Killed;
 
 impl Judge for Killed {
@@ -43,14 +44,14 @@ impl Judge for Killed {
     }
 }
 
-/// A judge that waits for a sign, as a program that is frozen.
+/// A judge that waits for a signal, like a frozen program.
 struct Frozen {
     began: mpsc::SyncSender<()>,
     thawed: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Frozen {
-    /// The judge, what it sends to when it begins, and what it waits for to be dropped.
+    /// The judge, the channel for its beginning, and the channel whose end it waits for.
     fn new() -> (Self, mpsc::Receiver<()>, mpsc::Sender<()>) {
         let (began, has_begun) = mpsc::sync_channel(0);
         let (thaw, thawed) = mpsc::channel();
@@ -61,7 +62,7 @@ impl Frozen {
 
 impl Judge for Frozen {
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
-        // Only the first judgement waits: its transaction is lost, and it is repeated.
+        // Only the first judgement waits. Its transaction is lost, and it is repeated.
         if self.began.send(()).is_ok() {
             let _ = self.thawed.lock().unwrap().recv();
         }
@@ -160,7 +161,7 @@ fn an_import_killed_before_its_judgement_is_judged_by_its_repetition() {
 fn an_import_killed_before_its_judgement_is_judged_by_the_next_import() {
     let world = World::new();
     world.import(&report("a").at(3 * HOUR).test("x", "p").test("y", "p"));
-    // What the killed import replaced must not be taken over from the stored verdicts.
+    // The stored verdicts must not hide the changes of the killed import.
     let replaced = report("a").content(1).at(3 * HOUR).test("x", "f").test("z", "p");
     thread::scope(|scope| {
         let killed = scope.spawn(|| world.store.record(world.project.id, &replaced, &Killed, NOW));
@@ -329,7 +330,7 @@ fn an_import_writes_only_the_verdicts_that_it_changes() {
     world.import(&report("b").test("x", "f"));
     assert_ne!(version("x"), x);
     assert_eq!(version("y"), y);
-    // A judgement of everything, as after an import that was killed, writes nothing where nothing changed.
+    // A complete judgement, as after a killed import, writes nothing if nothing changed.
     let x = version("x");
     world.database.execute("UPDATE project SET judged = NULL");
     let repeated = world.import(&first);
@@ -346,7 +347,7 @@ fn a_judgement_that_others_put_off_for_a_minute_is_made_by_an_import_that_is_not
     let world = World::new();
     world.import(&report("a").at(5 * MINUTE).test("x", "p"));
     let judged_at = "UPDATE project SET evaluated_at = evaluated_at - interval '61 s'";
-    // Stands for an import that follows: what is observed changes as soon as this one is stored.
+    // Simulates a following import: the observed state changes as soon as this one is stored.
     world.database.execute(
         "CREATE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              UPDATE project SET observed = gen_random_uuid() WHERE id = NEW.project_id; RETURN NULL; END $$; \

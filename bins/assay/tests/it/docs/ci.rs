@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
-use assay_testkit::said;
+use assay_testkit::stderr_text;
 use serde_json::Value;
 
 use super::{blocks, root};
@@ -206,7 +206,7 @@ fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, Strin
         .envs(OF_THE_JOB)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{command}: {}", said(&output));
+    assert!(output.status.success(), "{command}: {}", stderr_text(&output));
     let requests = receiver.requests();
     assert_eq!(requests.len(), 1, "{command}");
     let parts = requests[0].parts().into_iter();
@@ -277,7 +277,11 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
                 .env("ASSAY_KEY_WEB", &site.key)
                 .output()
                 .unwrap();
-            assert!(output.status.success(), "{page}: {command}: {}", said(&output));
+            assert!(
+                output.status.success(),
+                "{page}: {command}: {}",
+                stderr_text(&output)
+            );
         }
         let count = i64::try_from(commands.len()).unwrap();
         let of_provider = format!("SELECT count(*) FROM run WHERE ci_provider::text = '{provider}'");
@@ -376,7 +380,7 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
         };
         let _ = fs::remove_file(folder.join("junit.xml"));
         let output = run(command, key);
-        assert!(output.status.success(), "{page}: {}", said(&output));
+        assert!(output.status.success(), "{page}: {}", stderr_text(&output));
         let stored = format!(
             "SELECT count(*) FROM run WHERE ci_provider::text = '{provider}' AND pull_request_number = 7 \
              AND branch <> 'main'"
@@ -392,15 +396,20 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
             "--pull-requests-only",
             "--best-effort",
         ] {
-            assert!(said(&output).contains(part), "{page}: {}", said(&output));
+            assert!(
+                stderr_text(&output).contains(part),
+                "{page}: {}",
+                stderr_text(&output)
+            );
         }
         assert!(!folder.join("junit.xml").exists(), "{page}");
         let output = run(&command.replace("assay run", "assay run --best-effort"), "");
-        assert!(output.status.success(), "{page}: {}", said(&output));
+        assert!(output.status.success(), "{page}: {}", stderr_text(&output));
         assert!(
-            said(&output).to_lowercase().contains("warning") && said(&output).contains("nothing was stored"),
+            stderr_text(&output).to_lowercase().contains("warning")
+                && stderr_text(&output).contains("nothing was stored"),
             "{page}: {}",
-            said(&output)
+            stderr_text(&output)
         );
         assert!(folder.join("junit.xml").exists(), "{page}");
         assert_eq!(site.world.count(&stored), 1, "{page}");
@@ -536,7 +545,7 @@ fn the_action_installs_the_program_and_sends_the_report() {
             output.status.code(),
             Some(status),
             "{inputs:?}: {}",
-            said(&output)
+            stderr_text(&output)
         );
         let installed = fs::read_to_string(job.folder.path().join("installed")).unwrap();
         assert!(

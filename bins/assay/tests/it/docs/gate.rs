@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::said;
+use assay_testkit::stderr_text;
 
 use super::{
     ci::{PAGES, Variables},
@@ -156,7 +156,7 @@ fn check_out(folder: &Path) {
     let mut git = Command::new("sh");
     let output = git.args(["-c", script]).current_dir(folder).env("HOME", folder);
     let output = output.output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
 }
 
 #[test]
@@ -229,11 +229,16 @@ fn every_recipe_of_the_gate_excuses_a_flake_and_no_breakage() {
     for (recipe, letter) in recipes.iter().zip('a'..='j') {
         let script = &recipe.script;
         let output = act(recipe, &cases(FLAKE), &[("GITHUB_STEP_SUMMARY", "summary.md")]);
-        assert_eq!(output.status.code(), Some(0), "{script}: {}", said(&output));
-        assert!(
-            said(&output).contains("Gate: passes, 1 failed test excused"),
+        assert_eq!(
+            output.status.code(),
+            Some(0),
             "{script}: {}",
-            said(&output)
+            stderr_text(&output)
+        );
+        assert!(
+            stderr_text(&output).contains("Gate: passes, 1 failed test excused"),
+            "{script}: {}",
+            stderr_text(&output)
         );
         let (test, error) = (
             format!("pays {letter}"),
@@ -241,7 +246,12 @@ fn every_recipe_of_the_gate_excuses_a_flake_and_no_breakage() {
         );
         let output = act(recipe, &cases(Some((&test, &error))), &[]);
         let status = if script.contains("--exit-code 42") { 42 } else { 1 };
-        assert_eq!(output.status.code(), Some(status), "{script}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{script}: {}",
+            stderr_text(&output)
+        );
         let stored = format!(
             "SELECT count(*) FROM run WHERE ci_provider::text = '{}'",
             recipe.provider
@@ -267,10 +277,10 @@ fn every_recipe_of_the_gate_excuses_a_flake_and_no_breakage() {
         ..*of_github
     };
     let output = act(&changed, &cases(FLAKE), &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
     assert!(
-        said(&output).contains("its file is part of the change"),
+        stderr_text(&output).contains("its file is part of the change"),
         "{}",
-        said(&output)
+        stderr_text(&output)
     );
 }

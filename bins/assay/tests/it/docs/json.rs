@@ -8,7 +8,7 @@ use super::{folder, root};
 use crate::junit;
 
 /// The rows of the page's table: a command's words, and the fields of its object in order.
-fn told() -> BTreeMap<String, Vec<String>> {
+fn fields_by_command() -> BTreeMap<String, Vec<String>> {
     let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
     let (_, table) = page.split_once("| Command | Fields |\n|---|---|\n").unwrap();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
@@ -54,13 +54,13 @@ fn each_command_prints_the_fields_that_are_told() {
     let cli = Cli::new(database.url());
     let at = |name: &str| folder.path().join(name).display().to_string();
     let report = at("reports/junit.xml");
-    let mut told = told();
+    let mut documented = fields_by_command();
     let mut check = |command: &str, arguments: &[&str]| {
         let words: Vec<_> = command.split(' ').chain(arguments.iter().copied()).collect();
         let printed = cli.json(&words);
         let mut fields: Vec<_> = printed.as_object().unwrap().keys().cloned().collect();
         fields.sort();
-        assert_eq!(told.remove(command), Some(fields), "{command}");
+        assert_eq!(documented.remove(command), Some(fields), "{command}");
         printed
     };
     check("org create", &["Shop", "--plan", "pro"]);
@@ -98,5 +98,5 @@ fn each_command_prints_the_fields_that_are_told() {
     check("project move-to-org", &["store", "Bakery"]);
     check("project delete", &["store", "--yes"]);
     check("org delete", &["Bakery", "--yes"]);
-    assert!(told.is_empty(), "not tried: {told:?}");
+    assert!(documented.is_empty(), "not tried: {documented:?}");
 }

@@ -1,4 +1,4 @@
-//! What the tools answer: the facts of the read API, within the budget, of the key's organization only.
+//! The tools' answers: the data of the read API, within the budget, for the key's organization only.
 
 use assay_testkit::text;
 use serde_json::{Value, json};
@@ -321,7 +321,7 @@ fn large_and_hostile_reports_fit_the_budget_and_show_nothing_hidden() {
             assert!(text.len() >= last, "a larger budget shows no less of {tool}");
             last = text.len();
             let answer: Value = serde_json::from_str(&text).unwrap();
-            // The next call repeats the agent's own arguments as they were.
+            // The next call repeats the agent's own arguments unchanged.
             let mut shown = answer.clone();
             shown.as_object_mut().unwrap().remove("next");
             assert!(!shown.to_string().contains(HIDDEN), "{tool}: {shown}");
@@ -363,7 +363,7 @@ fn large_and_hostile_reports_fit_the_budget_and_show_nothing_hidden() {
             assert_eq!(judged[ours], read[theirs]);
         }
     }
-    // The prompt is shown whole, or the call that shows it is named.
+    // The prompt is complete, or the answer names the call that returns it.
     let arguments = json!({"run": run, "test": name});
     let shown = agents.answer("show_failure", arguments);
     let prompt = text(&shown["copyPrompt"]);
@@ -405,7 +405,7 @@ fn data_of_another_organization_stays_hidden() {
         text(&errors.json()["errors"][0]["fingerprint"])
     };
 
-    // What is another organization's is answered as what does not exist.
+    // Resources of another organization get the same answer as absent ones.
     for (tool, arguments, absent) in [
         ("list_runs", json!({"project": theirs}), json!({"project": no_id})),
         (
@@ -448,7 +448,7 @@ fn data_of_another_organization_stays_hidden() {
     );
     assert_eq!(judged["unknown"], json!(["secret > plan"]));
 
-    // With several projects a call names one.
+    // If the key has several projects, a call must name one.
     let second = text(&cli.json(&["project", "create", "--org", "Shop", "app"])["id"]);
     let listed = agents.answer("list_runs", json!({}));
     let names: Vec<_> = listed["projects"]

@@ -139,7 +139,7 @@ fn only_a_read_key_from_an_allowed_place_calls_tools() {
         );
     }
 
-    // The session of a person who signed in to the pages is no key.
+    // The session cookie of the pages is not accepted as a key.
     let origin = agents.endpoint.trim_end_matches("/mcp");
     let signed_in = client().post(format!("{origin}/login")).header("Origin", origin);
     let signed_in = signed_in.send(format!("key={}", agents.world.key)).unwrap();
@@ -251,7 +251,7 @@ fn a_listed_host_may_call_tools() {
 #[test]
 fn a_key_may_call_60_tools_a_minute_apart_from_requests_to_the_read_api() {
     let agents = Agents::with(&[("ASSAY_RATE_LIMIT", "1")]);
-    // The window may end during the calls, so that two windows admit at most 120.
+    // The window may end during the calls. Two windows admit at most 120.
     let refused = (0..=120).find_map(|admitted| {
         let (failed, text) = agents.call("list_runs", json!({}));
         failed.then_some((admitted, text))
@@ -291,7 +291,7 @@ fn the_program_says_why_a_server_refuses() {
             .stderr(Stdio::piped());
         let mut child = pipes.spawn().unwrap();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-        // A program that ended at once reads nothing.
+        // A program that exits immediately reads nothing.
         let _ = writeln!(child.stdin.take().unwrap(), "{message}");
         let output = child.wait_with_output().unwrap();
         let printed = [output.stdout, output.stderr].concat();
