@@ -114,9 +114,8 @@ impl<'a, 'h> Judged<'a, 'h> {
         let timeline = self.timeline;
         let parts = self.parts;
         let results = self.results.sequence.results.iter().zip(&self.results.positions);
-        let results: Vec<_> = results.enumerate().collect();
         results
-            .into_iter()
+            .enumerate()
             .filter_map(move |(index, (result, position))| {
                 let part = |part: usize| parts.get(index)?.get(part).copied();
                 Some(Other {

@@ -159,7 +159,11 @@ struct Predicted {
 /// The parts of every result, given all results of the sequence.
 pub(crate) fn smooth(sequence: &Sequence, rates: BreakRates, prior: &PerRate) -> Smoothed {
     let links = links(sequence);
-    let passes: [RatePass; GRID] = from_fn(|k| RatePass::run(sequence, &links, rates, k));
+    let results = sequence.results.iter();
+    let likelihoods: Vec<_> = results
+        .map(|result| Likelihood::of(result.outcome, result.beta, BROKEN_PASSES))
+        .collect();
+    let passes: [RatePass; GRID] = from_fn(|k| RatePass::run(sequence, &links, &likelihoods, rates, k));
     let top = passes
         .iter()
         .map(|pass| pass.log_likelihood)
@@ -236,23 +240,34 @@ struct Passed {
 }
 
 impl RatePass {
-    fn run(sequence: &Sequence, links: &[Link], rates: BreakRates, k: usize) -> Self {
-        let (mut pass, passed) = Self::forward(sequence, links, rates, k);
+    fn run(
+        sequence: &Sequence,
+        links: &[Link],
+        likelihoods: &[Likelihood],
+        rates: BreakRates,
+        k: usize,
+    ) -> Self {
+        let (mut pass, passed) = Self::forward(sequence, links, likelihoods, rates, k);
         pass.backward(sequence, links, &passed);
         pass
     }
 
     /// The parts of each result, given the results until it.
-    fn forward(sequence: &Sequence, links: &[Link], rates: BreakRates, k: usize) -> (Self, Vec<Passed>) {
+    fn forward(
+        sequence: &Sequence,
+        links: &[Link],
+        likelihoods: &[Likelihood],
+        rates: BreakRates,
+        k: usize,
+    ) -> (Self, Vec<Passed>) {
         let mut states: Vec<Option<Shares>> = vec![None; sequence.chains.len()];
         let mut pass = Self {
             log_likelihood: 0.0,
             parts: Vec::with_capacity(links.len()),
         };
         let mut passed = Vec::with_capacity(links.len());
-        for (result, link) in sequence.results.iter().zip(links) {
+        for ((result, link), likelihood) in sequence.results.iter().zip(links).zip(likelihoods) {
             let predicted = predict(sequence, &states, result, link, rates);
-            let likelihood = Likelihood::of(result.outcome, result.beta, BROKEN_PASSES);
             let (good, broken) = (likelihood.good[k], likelihood.broken);
             let b = predicted.shares.broken();
             let z = predicted.shares.good * good + b * broken;
