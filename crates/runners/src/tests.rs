@@ -68,7 +68,7 @@ fn every_runner_gets_its_own_names() {
     );
     assert_eq!(
         text(Runner::Json, Use::Select, &js[..1]),
-        "[{\"filePath\":null,\"testName\":\"cart > adds (up)\"}]\n"
+        "[{\"testName\":\"cart > adds (up)\",\"filePath\":null}]\n"
     );
 }
 
