@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use assay_domain::store::StoreError;
-use assay_local_postgres::{Cluster, Found, Settings, look};
+use assay_local_postgres::{Cluster, ClusterState, Settings, look};
 use assay_repository::{Database, PoolOptions};
 
 use crate::{cli::Global, environment, upload::retry::Backoff};
@@ -18,7 +18,7 @@ const CONNECTIONS: u32 = 1;
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// An open database. Dropping it closes the connections, then leaves the private cluster.
-pub(crate) struct Opened {
+pub(crate) struct OpenDatabase {
     /// The connection pool.
     pub(crate) database: Database,
     /// The private cluster, which runs as long as this value lives.
@@ -26,12 +26,12 @@ pub(crate) struct Opened {
 }
 
 /// Opens the database. Its schema must be current; a private database is migrated first.
-pub(crate) fn open(global: &Global) -> anyhow::Result<Opened> {
+pub(crate) fn open(global: &Global) -> anyhow::Result<OpenDatabase> {
     open_with(global, options())
 }
 
 /// The same for an import. Waits this long for a free connection, and retries for this long when the database is lost.
-pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::Result<Opened> {
+pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::Result<OpenDatabase> {
     let options = PoolOptions {
         reconnect_for: retry_for,
         ..options()
@@ -54,7 +54,7 @@ pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::R
     }
 }
 
-fn open_with(global: &Global, options: PoolOptions) -> anyhow::Result<Opened> {
+fn open_with(global: &Global, options: PoolOptions) -> anyhow::Result<OpenDatabase> {
     let (url, cluster) = locate(global)?;
     if cluster.is_some() {
         assay_repository::migrate(&url)?;
@@ -70,7 +70,7 @@ fn open_with(global: &Global, options: PoolOptions) -> anyhow::Result<Opened> {
         }
     }
     let database = Database::connect(&url, options)?;
-    Ok(Opened {
+    Ok(OpenDatabase {
         database,
         _cluster: cluster,
     })
@@ -91,7 +91,7 @@ pub(crate) fn private_settings() -> Settings {
 }
 
 /// The result of a migration.
-pub(crate) struct Migrated {
+pub(crate) struct MigrationReport {
     /// The applied migrations.
     pub(crate) applied: Vec<String>,
     /// The statement that a more privileged user has to run, so that the roles for server and importer exist.
@@ -99,7 +99,7 @@ pub(crate) struct Migrated {
 }
 
 /// Migrates the schema, grants the roles, and prints what was done.
-pub(crate) fn migrate(global: &Global) -> anyhow::Result<Migrated> {
+pub(crate) fn migrate(global: &Global) -> anyhow::Result<MigrationReport> {
     let (url, _cluster) = locate(global)?;
     let applied = assay_repository::migrate(&url).map_err(|error| match error {
         unreachable @ StoreError::Unreachable(_) => anyhow::Error::from(unreachable),
@@ -107,7 +107,7 @@ pub(crate) fn migrate(global: &Global) -> anyhow::Result<Migrated> {
             .context("a migration waits no more than 5 s for other work on the database; if that was it, run `assay migrate` again"),
     })?;
     let roles = assay_repository::grant_roles(&url)?;
-    Ok(Migrated { applied, roles })
+    Ok(MigrationReport { applied, roles })
 }
 
 /// The address of the database, and the private cluster if that is the database.
@@ -117,7 +117,7 @@ fn locate(global: &Global) -> anyhow::Result<(String, Option<Cluster>)> {
     }
     let (dir, settings) = (global.data_dir(), private_settings());
     let start = || {
-        if matches!(look(&dir, &settings)?, Found::Nothing { .. }) {
+        if matches!(look(&dir, &settings)?, ClusterState::Nothing { .. }) {
             eprintln!(
                 "assay: making a private database in {} (about 50 MB); --data-dir or ASSAY_DATA_DIR names another folder",
                 dir.display()

@@ -65,12 +65,12 @@ fn main() -> ExitCode {
 fn complain(error: &anyhow::Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
     let reason = format!("{error:#}");
-    let mut told = format!("{style}assay:{style:#} {}", reason.trim_end());
+    let mut message = format!("{style}assay:{style:#} {}", reason.trim_end());
     if let Some(advice) = advice::of(error) {
-        told += &format!("\n  -> {advice}");
+        message += &format!("\n  -> {advice}");
     }
     // If standard error is closed, the exit status is the only message.
-    let _ = writeln!(terminal::err(), "{told}");
+    let _ = writeln!(terminal::err(), "{message}");
 }
 
 /// Whether the reader of the output has closed it, as `head` does.

@@ -61,7 +61,7 @@ pub(crate) fn read_candidates(
     let files = u64::try_from(candidates.len())?;
     let bar = progress::bar(global, "reading", files, Unit::Things("files"));
     let room = Room::default();
-    let read: anyhow::Result<Vec<Result<SourceFile, Skipped>>> = candidates
+    let read: anyhow::Result<Vec<Result<SourceFile, SkippedFile>>> = candidates
         .par_iter()
         .map(|candidate| {
             let mut reason = None;
@@ -76,7 +76,7 @@ pub(crate) fn read_candidates(
             };
             let file = candidate.read_if(is_recognised, &room)?;
             bar.inc(1);
-            Ok(file.ok_or_else(|| Skipped {
+            Ok(file.ok_or_else(|| SkippedFile {
                 name: candidate.name(),
                 reason,
             }))
@@ -97,7 +97,7 @@ pub(crate) fn read_candidates(
 }
 
 /// A file of a folder that is not a report.
-pub(crate) struct Skipped {
+pub(crate) struct SkippedFile {
     pub(crate) name: String,
     /// What it is instead, if its content shows that.
     pub(crate) reason: Option<String>,
@@ -320,14 +320,14 @@ fn matching(
 }
 
 /// Names the skipped files on standard error: first those that say what they are.
-pub(crate) fn tell_skipped(skipped: &[Skipped]) {
+pub(crate) fn tell_skipped(skipped: &[SkippedFile]) {
     let (explained, others): (Vec<_>, Vec<_>) = skipped.iter().partition(|file| file.reason.is_some());
     let named: Vec<_> = explained
         .into_iter()
         .take(MOST_EXPLAINED)
         .chain(others.into_iter().take(MOST_NAMED))
         .collect();
-    for Skipped { name, reason } in &named {
+    for SkippedFile { name, reason } in &named {
         let reason = reason
             .as_deref()
             .map_or(String::new(), |reason| format!("; {reason}"));

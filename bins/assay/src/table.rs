@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole_and_numbers_stand_right() {
+    fn texts_that_fit_are_whole_and_numbers_are_right_aligned() {
         let expected = format!("NAME  RUNS  ID\nshop     7  {ID}\nweb    120  {ID}\n");
         assert_eq!(
             drawn(&[["shop", "7", ID], ["web", "120", ID]], Some(80)),

@@ -43,7 +43,7 @@ pub(crate) struct Answer {
 
 /// The figures of a measurement under load.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     pub(crate) seconds: f64,
     /// Latencies of the requests with the same status as the first, ascending, in microseconds.
     latencies: Vec<u32>,
@@ -54,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) bytes: usize,
 }
 
-impl Measured {
+impl Measurement {
     /// Requests per second.
     pub(crate) fn rate(&self) -> f64 {
         float(self.latencies.len()) / self.seconds
@@ -86,7 +86,7 @@ impl Client {
         request: &Request,
         connections: u32,
         time: Duration,
-    ) -> anyhow::Result<Measured> {
+    ) -> anyhow::Result<Measurement> {
         let first = self.once(request)?;
         let begin = Instant::now() + time / 5;
         let driven = thread::scope(|scope| {
@@ -105,7 +105,7 @@ impl Client {
             .flat_map(|driven| driven.latencies.iter().copied())
             .collect();
         latencies.sort_unstable();
-        Ok(Measured {
+        Ok(Measurement {
             seconds: last.saturating_duration_since(begin).max(time).as_secs_f64(),
             latencies,
             rejected: driven.iter().map(|driven| driven.rejected).sum(),

@@ -24,7 +24,7 @@ pub(crate) struct Dataset {
     pub(crate) until: Timestamp,
     /// The read key. The database is reachable only from this machine.
     pub(crate) key: String,
-    pub(crate) projects: Vec<Made>,
+    pub(crate) projects: Vec<DatasetProject>,
     pub(crate) seconds: f64,
     /// Bytes of the database.
     pub(crate) bytes: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Dataset {
 /// A project of the data set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Made {
+pub(crate) struct DatasetProject {
     pub(crate) id: ProjectId,
     pub(crate) role: Role,
     pub(crate) tests: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Made {
 
 impl Dataset {
     /// The sum of a number over all projects.
-    pub(crate) fn sum(&self, of: fn(&Made) -> u64) -> f64 {
+    pub(crate) fn sum(&self, of: fn(&DatasetProject) -> u64) -> f64 {
         float(self.projects.iter().map(of).sum::<u64>())
     }
 
@@ -59,12 +59,12 @@ impl Dataset {
     }
 
     /// The first project of a role.
-    pub(crate) fn of(&self, role: Role) -> Option<&Made> {
+    pub(crate) fn of(&self, role: Role) -> Option<&DatasetProject> {
         self.projects.iter().find(|made| made.role == role)
     }
 
     /// The large project.
-    pub(crate) fn large(&self) -> anyhow::Result<&Made> {
+    pub(crate) fn large(&self) -> anyhow::Result<&DatasetProject> {
         self.of(Role::Large).context("the data set has no large project")
     }
 
@@ -105,13 +105,13 @@ fn manifest(dir: &Path) -> PathBuf {
 
 /// A data set with a running database.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenDataset {
     pub(crate) dir: PathBuf,
     pub(crate) data: Dataset,
     pub(crate) running: Running,
 }
 
-impl Opened {
+impl OpenDataset {
     /// Starts the database of the data set in this folder.
     pub(crate) fn open(dir: &Path, pg_bin: Option<&Path>) -> anyhow::Result<Self> {
         let Some(data) = Dataset::load(dir)? else {

@@ -4,7 +4,7 @@ use crate::{
     cases,
     cli::Options,
     cluster,
-    dataset::Opened,
+    dataset::OpenDataset,
     generate::generate,
     import,
     load::timed,
@@ -27,7 +27,7 @@ pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow
         let dir = own.dir();
         let data = generate(&dir, own.pg_bin.as_deref(), &shape.scaled(*size), false)?;
         results.push(data.sum(|made| made.results));
-        measurements.push(measured(&Opened::open(&dir, own.pg_bin.as_deref())?, &own)?);
+        measurements.push(measured(&OpenDataset::open(&dir, own.pg_bin.as_deref())?, &own)?);
     }
     let names = sizes.iter().map(|size| size.name());
     let columns: Vec<String> = ["Measured".to_owned()]
@@ -57,7 +57,7 @@ pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow
     Ok(table)
 }
 
-fn measured(opened: &Opened, options: &Options) -> anyhow::Result<Vec<(String, f64)>> {
+fn measured(opened: &OpenDataset, options: &Options) -> anyhow::Result<Vec<(String, f64)>> {
     let binary = program::server(options.server.as_deref())?;
     let server = Program::server(&binary, opened, &opened.running.url())?;
     let cases = cases::cases(&server.client, &opened.data)?;

@@ -11,7 +11,7 @@ use diesel::PgConnection;
 
 use crate::{
     clock, cluster,
-    dataset::{Opened, connect},
+    dataset::{OpenDataset, connect},
     generate::{Later, ProjectPlan, recordings_of},
     number::{float, median},
     statements, step,
@@ -19,20 +19,20 @@ use crate::{
 };
 
 /// The figures of importing one kind of report.
-struct Imported {
+struct ImportFigures {
     seconds: f64,
     statements: usize,
     wal_bytes: f64,
 }
 
 /// Imports `times` runs of each kind.
-pub(crate) fn import(opened: &Opened, times: u32) -> anyhow::Result<Table> {
+pub(crate) fn import(opened: &OpenDataset, times: u32) -> anyhow::Result<Table> {
     let importer = Importer::new(opened, times)?;
     let mut table = Table::new(
         "One report into the full database",
         &["Report", "tests", "seconds", "statements", "WAL kB"],
     );
-    let mut row = |name: &str, tests: usize, imported: &Imported| {
+    let mut row = |name: &str, tests: usize, imported: &ImportFigures| {
         let values = [
             float(tests),
             imported.seconds,
@@ -76,14 +76,14 @@ enum Kind {
 }
 
 struct Importer<'a> {
-    opened: &'a Opened,
+    opened: &'a OpenDataset,
     plan: ProjectPlan,
     project: ProjectId,
     times: u32,
 }
 
 impl<'a> Importer<'a> {
-    fn new(opened: &'a Opened, times: u32) -> anyhow::Result<Self> {
+    fn new(opened: &'a OpenDataset, times: u32) -> anyhow::Result<Self> {
         Ok(Self {
             opened,
             plan: ProjectPlan::new(&opened.data.shape, 0, opened.data.until),
@@ -122,7 +122,7 @@ impl<'a> Importer<'a> {
         salt: u64,
         judge: &dyn Judge,
         kind: Kind,
-    ) -> anyhow::Result<Imported> {
+    ) -> anyhow::Result<ImportFigures> {
         let (mut seconds, mut wal) = (Vec::new(), Vec::new());
         // The first one is a warm-up.
         for number in 0..=self.times {
@@ -142,7 +142,7 @@ impl<'a> Importer<'a> {
             connect(url, 1)?.record(self.project, &recording, judge, now)?;
             Ok(())
         })?;
-        Ok(Imported {
+        Ok(ImportFigures {
             seconds: median(seconds).context("nothing was imported")?,
             statements,
             wal_bytes: median(wal).unwrap_or(f64::NAN),
@@ -159,7 +159,7 @@ fn written(connection: &mut PgConnection) -> anyhow::Result<u64> {
 }
 
 /// The seconds of one whole import, for the growth.
-pub(crate) fn seconds(opened: &Opened, times: u32) -> anyhow::Result<f64> {
+pub(crate) fn seconds(opened: &OpenDataset, times: u32) -> anyhow::Result<f64> {
     let mut connection = opened.running.connection()?;
     Ok(Importer::new(opened, times)?
         .measure(&mut connection, 6, &Engine::default(), Kind::Whole)?

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::{
     cases::{self, Case},
     cli::Options,
-    client::Measured,
-    dataset::Opened,
+    client::Measurement,
+    dataset::OpenDataset,
     number::float,
     program::{self, Program},
     statements, step,
@@ -18,14 +18,14 @@ const MANY: u32 = 32;
 
 /// The figures of one case.
 #[derive(Debug)]
-pub(crate) struct Timed {
+pub(crate) struct CaseTimes {
     pub(crate) case: Case,
-    pub(crate) alone: Measured,
-    pub(crate) crowd: Measured,
+    pub(crate) alone: Measurement,
+    pub(crate) crowd: Measurement,
 }
 
 /// Measures the routes and tools whose name contains `only`.
-pub(crate) fn load(opened: &Opened, options: &Options, only: &str) -> anyhow::Result<Table> {
+pub(crate) fn load(opened: &OpenDataset, options: &Options, only: &str) -> anyhow::Result<Table> {
     let binary = program::server(options.server.as_deref())?;
     let server = Program::server(&binary, opened, &opened.running.url())?;
     let mut cases = cases::cases(&server.client, &opened.data)?;
@@ -74,13 +74,13 @@ pub(crate) fn load(opened: &Opened, options: &Options, only: &str) -> anyhow::Re
 }
 
 /// Each case with one connection and with many.
-pub(crate) fn timed(server: &Program, cases: &[Case], time: Duration) -> anyhow::Result<Vec<Timed>> {
+pub(crate) fn timed(server: &Program, cases: &[Case], time: Duration) -> anyhow::Result<Vec<CaseTimes>> {
     let timed = cases.iter().map(|case| {
         step(&format!("{}: 1 and {MANY} connections", case.name));
         let alone = server.client.load(&case.request, 1, time)?;
         anyhow::ensure!(alone.status == 200, "{} answered {}", case.name, alone.status);
         let crowd = server.client.load(&case.request, MANY, time)?;
-        Ok(Timed {
+        Ok(CaseTimes {
             case: case.clone(),
             alone,
             crowd,

@@ -26,7 +26,7 @@ use clap::Parser as _;
 
 use crate::{
     cli::{Cli, Command, Options},
-    dataset::Opened,
+    dataset::OpenDataset,
     number::float,
     shape::{Shape, Size},
     table::Table,
@@ -108,12 +108,12 @@ fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<()
     publish(&open(&options)?, &table)
 }
 
-fn open(options: &Options) -> anyhow::Result<Opened> {
-    Opened::open(&options.dir(), options.pg_bin.as_deref())
+fn open(options: &Options) -> anyhow::Result<OpenDataset> {
+    OpenDataset::open(&options.dir(), options.pg_bin.as_deref())
 }
 
 /// Prints a table with the command, the machine, the data and the time.
-fn publish(opened: &Opened, table: &Table) -> anyhow::Result<()> {
+fn publish(opened: &OpenDataset, table: &Table) -> anyhow::Result<()> {
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     let postgres = cluster::version(&mut opened.running.connection()?)?;
     let (machine, data, at) = (machine::description(), opened.data.description(), clock::now());

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::{
     client::{Client, Request},
-    dataset::Opened,
+    dataset::OpenDataset,
 };
 
 /// Time limit for the server's first answer.
@@ -28,7 +28,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// The real server over this database, without a rate limit.
-    pub(crate) fn server(server: &Path, opened: &Opened, url: &str) -> anyhow::Result<Self> {
+    pub(crate) fn server(server: &Path, opened: &OpenDataset, url: &str) -> anyhow::Result<Self> {
         let (listen, admin, front) = (free_address()?, free_address()?, free_address()?);
         let mut command = Command::new(server);
         command

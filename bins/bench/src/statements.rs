@@ -7,12 +7,12 @@ use anyhow::{Context as _, ensure};
 use crate::{
     cases::Case,
     cluster::{Running, with_settings},
-    dataset::Opened,
+    dataset::OpenDataset,
     program::Program,
 };
 
 /// The number of statements of each of these requests, on separate servers.
-pub(crate) fn of_requests(opened: &Opened, server: &Path, cases: &[Case]) -> anyhow::Result<Vec<usize>> {
+pub(crate) fn of_requests(opened: &OpenDataset, server: &Path, cases: &[Case]) -> anyhow::Result<Vec<usize>> {
     let url = with_settings(&opened.running.url(), &[("log_statement", "all")]);
     let program = Program::server(server, opened, &url)?;
     let count = |case: &Case| {

@@ -27,9 +27,9 @@ pub(crate) fn start(filter: &str, format: LogFormat) {
     // This fails only if there is another logger, and this program has none.
     if log::set_boxed_logger(Box::new(Guard(inner))).is_ok() {
         log::set_max_level(level);
-        panic::set_hook(Box::new(|told| {
-            let place = told.location().map(ToString::to_string).unwrap_or_default();
-            let payload = told.payload();
+        panic::set_hook(Box::new(|panic| {
+            let place = panic.location().map(ToString::to_string).unwrap_or_default();
+            let payload = panic.payload();
             let fixed = payload.downcast_ref::<&str>().copied();
             let made = payload.downcast_ref::<String>().map(String::as_str);
             let level = PanicLevel::current();

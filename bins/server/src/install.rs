@@ -9,7 +9,7 @@ use crate::{config::Config, startup};
 
 /// Installs Postgres if the demonstration's database needs it: prints what it installs, and asks on a terminal. Fails
 /// before anything starts if it may not install.
-pub(crate) fn where_missing(config: &Config) -> anyhow::Result<()> {
+pub(crate) fn install_if_missing(config: &Config) -> anyhow::Result<()> {
     let settings = startup::cluster_settings();
     let Err(ClusterError::NotFound { found, install }) = look(&config.data_dir(), &settings) else {
         return Ok(());
@@ -54,16 +54,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_advised_works_with_the_demonstration() {
+    fn the_advice_works_with_the_demonstration() {
         for (found, install) in [(None, None), (Some("Postgres 13"), Some("apk add postgresql"))] {
-            let told = missing(found, install);
+            let message = missing(found, install);
             assert!(
-                told.contains("PG_BIN") && told.contains(install.unwrap_or("apt-get")),
-                "{told}"
+                message.contains("PG_BIN") && message.contains(install.unwrap_or("apt-get")),
+                "{message}"
             );
-            assert!(told.contains(found.unwrap_or("not found")), "{told}");
+            assert!(message.contains(found.unwrap_or("not found")), "{message}");
             // The demonstration does not start with it.
-            assert!(!told.contains("ASSAY_DATABASE_URL"), "{told}");
+            assert!(!message.contains("ASSAY_DATABASE_URL"), "{message}");
         }
     }
 }

@@ -59,7 +59,7 @@ fn run(config: Config) -> anyhow::Result<()> {
     config.check().map_err(anyhow::Error::msg)?;
     // Before signals are caught: Ctrl-C ends a question and a package manager.
     if config.demo {
-        install::where_missing(&config)?;
+        install::install_if_missing(&config)?;
     }
     rt::System::new().block_on(serve::serve(config, sizes))
 }

@@ -17,7 +17,7 @@ use crate::{
     demo,
     listeners::{PATIENCE_S, Servers, Socket, Sockets, UPLOAD_PATIENCE_S},
     signals::{self, Signals},
-    startup::{self, Started},
+    startup::{self, Resources},
 };
 
 /// Calls of agents' tools a minute and key, where there is a limit at all.
@@ -45,7 +45,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let (uploads, upload_limiter) = (config.uploads.limits()?, upload_limiter(&config)?);
 
     let mut starting = spawn_blocking(move || startup::start(&config, sizes));
-    let Started {
+    let Resources {
         database,
         ingest,
         cluster,
@@ -102,7 +102,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             &app.metrics_registry(),
             usize::try_from(sizes.blocking)?,
             tool_calls_a_minute,
-            assay_mcp::Allowed {
+            assay_mcp::AllowedOrigins {
                 hosts: mcp_hosts,
                 origins: Vec::new(),
             },

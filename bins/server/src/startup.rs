@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use assay_local_postgres::{Cluster, Found, Settings, look};
+use assay_local_postgres::{Cluster, ClusterState, Settings, look};
 use assay_repository::{Database, PoolOptions};
 
 use crate::{
@@ -24,7 +24,7 @@ const STORED_WITHIN: Duration = Duration::from_secs(300);
 const CONNECTIONS_FOR_KEYS: u32 = 2;
 
 /// What the server needs to serve.
-pub(crate) struct Started {
+pub(crate) struct Resources {
     /// The database, with a current schema.
     pub(crate) database: Arc<Database>,
     /// The same database for reports, if the server takes them.
@@ -36,7 +36,7 @@ pub(crate) struct Started {
 }
 
 /// Opens the database and prepares it. Blocks.
-pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
+pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Resources> {
     let replica_url = config.replica_url();
     let (url, cluster) = match config.database_url() {
         Some(url) => (url.to_owned(), None),
@@ -88,7 +88,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Started> {
         }
         Some(_) | None => None,
     };
-    Ok(Started {
+    Ok(Resources {
         database,
         ingest,
         cluster,
@@ -112,7 +112,7 @@ fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
 fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
     let (dir, settings) = (config.data_dir(), cluster_settings());
     let start = || {
-        if matches!(look(&dir, &settings)?, Found::Nothing { .. }) {
+        if matches!(look(&dir, &settings)?, ClusterState::Nothing { .. }) {
             eprintln!(
                 "assay-server: making a private database in {} (about 50 MB); --data-dir or ASSAY_DATA_DIR names another \
                  folder",

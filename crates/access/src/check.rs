@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_read_key_is_refused_without_a_look_up() {
+    fn a_malformed_read_key_is_refused_without_a_look_up() {
         assert_eq!(PresentedKey::of_header(None), Err(Refusal::MissingKey));
         let (ingest, _) = key::mint(KeyKind::Ingest, NOW);
         let (read, _) = key::mint(KeyKind::Read, NOW);

@@ -47,7 +47,7 @@ pub struct Analysis {
     pub runs_assumed_stable: usize,
     /// The tests with a result in the window: broken and flaky ones first, then currently failing ones, then the
     /// others. Each group is in the order of the flaky list by time lost.
-    pub tests: Vec<Judged>,
+    pub tests: Vec<AnalyzedTest>,
     /// The causes of the window's failures, if requested.
     #[serde(flatten)]
     pub causes: Option<Causes>,
@@ -67,7 +67,7 @@ pub struct Analysis {
 /// A test with its verdict, its evidence and its errors.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Judged {
+pub struct AnalyzedTest {
     /// The entry of the flaky list, with evidence.
     #[serde(flatten)]
     pub entry: VerdictEntry,
@@ -158,7 +158,7 @@ impl Collector {
             runs: &runs,
             starts: HashMap::new(),
         };
-        let mut tests: Vec<Judged> = Engine::default()
+        let mut tests: Vec<AnalyzedTest> = Engine::default()
             .judge(&history, now)
             .into_iter()
             .map(|judgement| {
@@ -168,7 +168,7 @@ impl Collector {
                     .last_run
                     .and_then(|place| last.of(&history, place, test));
                 let name = interner::name(&self.tests, test);
-                Judged {
+                AnalyzedTest {
                     entry: VerdictEntry::new(name, judgement.verdict, last, Some(judgement.evidence)),
                     errors: errors.get(&test).cloned().unwrap_or_default(),
                     test,
@@ -304,22 +304,22 @@ impl Analysis {
     }
 
     /// The broken and flaky tests.
-    pub fn reported(&self) -> &[Judged] {
+    pub fn reported(&self) -> &[AnalyzedTest] {
         self.group(Group::Reported)
     }
 
     /// The tests whose newest runs failed and that are neither broken nor flaky.
-    pub fn failing(&self) -> &[Judged] {
+    pub fn failing(&self) -> &[AnalyzedTest] {
         self.group(Group::Failing)
     }
 
     /// All other tests.
-    pub fn others(&self) -> &[Judged] {
+    pub fn others(&self) -> &[AnalyzedTest] {
         self.group(Group::Other)
     }
 
     /// The tests of a group. [`rank`] has made them adjacent.
-    fn group(&self, group: Group) -> &[Judged] {
+    fn group(&self, group: Group) -> &[AnalyzedTest] {
         let start = self
             .tests
             .partition_point(|judged| Group::of(&judged.entry) < group);
@@ -338,23 +338,23 @@ impl Analysis {
     }
 
     /// The outcomes of a test by branch, the stable one first, and by variant with a failure.
-    pub fn strips(&self, judged: &Judged) -> Vec<Strip> {
+    pub fn strips(&self, judged: &AnalyzedTest) -> Vec<Strip> {
         history::strips(&self.history, &self.run_places, judged.test)
     }
 
     /// The variants in which a test failed or recovered.
-    pub fn failing_variants(&self, judged: &Judged) -> BTreeSet<Arc<str>> {
+    pub fn failing_variants(&self, judged: &AnalyzedTest) -> BTreeSet<Arc<str>> {
         history::failing_variants(&self.history, judged.test)
     }
 
     /// Whether the test first failed in the last week and ran without a failure before.
-    pub fn is_new(&self, judged: &Judged) -> bool {
+    pub fn is_new(&self, judged: &AnalyzedTest) -> bool {
         self.newly_failing.contains(judged.test)
     }
 
     /// The outcomes of a test in its newest runs on any branch, oldest first: the worst of each run, with the run's
     /// index in [`Self::bars`].
-    pub fn recent(&self, judged: &Judged, most: usize) -> Vec<(usize, Outcome)> {
+    pub fn recent(&self, judged: &AnalyzedTest, most: usize) -> Vec<(usize, Outcome)> {
         let mut cells = history::worst(&self.history, &self.run_places, judged.test);
         cells.drain(..cells.len().saturating_sub(most));
         cells

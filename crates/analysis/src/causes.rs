@@ -84,7 +84,7 @@ pub struct RunGate {
 
 /// Selects failures.
 #[derive(Debug, Clone, Copy)]
-pub enum Wanted<'a> {
+pub enum FailureSelection<'a> {
     /// The failures of every run of the window.
     All,
     /// The failures of the run with this name: its whole name, or the end of it after a slash.
@@ -120,7 +120,7 @@ impl Collector {
     /// [`NoSuchRun`] if one run was requested and it is missing.
     pub fn causes(
         &self,
-        wanted: Wanted<'_>,
+        wanted: FailureSelection<'_>,
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Result<Causes, NoSuchRun> {
@@ -130,8 +130,8 @@ impl Collector {
         let texts = texts(&history, &runs);
         let engine = Engine::default();
         let causes = match wanted {
-            Wanted::All => engine.causes(&history, &texts, knowledge, now),
-            Wanted::Run(name) => {
+            FailureSelection::All => engine.causes(&history, &texts, knowledge, now),
+            FailureSelection::Run(name) => {
                 let number = run_number(&history, name)?;
                 engine.causes_of_run(&history, &texts, number, knowledge, now)
             }

@@ -17,8 +17,8 @@ mod part;
 
 pub use assay_components::{history::Strip, strip::Outcome};
 
-pub use analysis::{Analysis, ErrorCount, Judged, NothingToJudge, RunBar};
-pub use causes::{CausedFailure, Causes, NoSuchRun, RunGate, Wanted};
+pub use analysis::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, RunBar};
+pub use causes::{CausedFailure, Causes, FailureSelection, NoSuchRun, RunGate};
 pub use collector::Collector;
 pub use csv::{CsvError, read_csv};
 pub use page::page;

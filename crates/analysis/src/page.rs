@@ -11,7 +11,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use self::card::{Filters, Rows};
-use crate::analysis::{Analysis, Judged, RunBar};
+use crate::analysis::{Analysis, AnalyzedTest, RunBar};
 
 const SCRIPT: &str = include_str!("page/script.js");
 
@@ -318,7 +318,7 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
     // One list for all groups, so that names of different tests also differ across groups.
     let short = name::short_names(&names);
     let mut named = analysis.tests.iter().zip(&short);
-    let mut next = |rows: &mut Rows<'_>, tests: &[Judged]| -> Markup {
+    let mut next = |rows: &mut Rows<'_>, tests: &[AnalyzedTest]| -> Markup {
         let shown: Vec<Markup> = (0..)
             .zip(named.by_ref().take(tests.len()))
             .map(|(rank, (judged, short))| rows.row(judged, short, card::detail(rank, judged.entry.status)))

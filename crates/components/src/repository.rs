@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_commit_and_no_file_of_the_checkout_has_no_page() {
+    fn commits_and_files_outside_the_checkout_have_no_page() {
         let repository = Repository::of_run("https://github.com/o/r/actions/runs/1").unwrap();
         for sha in ["HEAD", "abc", "abc1234/../..", ""] {
             assert_eq!(repository.commit(sha), None, "{sha}");

@@ -56,17 +56,17 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page `asked` (from 1) of a list of `total` entries. A page past the end becomes the last page.
-    pub fn of(asked: u64, per_page: PerPage, total: u64) -> Self {
-        Self::of_size(asked, per_page.count(), total)
+    /// The page `requested` (from 1) of a list of `total` entries. A page past the end becomes the last page.
+    pub fn of(requested: u64, per_page: PerPage, total: u64) -> Self {
+        Self::of_size(requested, per_page.count(), total)
     }
 
-    /// The page `asked` (from 1) of a list of `total` entries with this page size. A page past the end becomes the last
+    /// The page `requested` (from 1) of a list of `total` entries with this page size. A page past the end becomes the last
     /// page.
-    pub fn of_size(asked: u64, per_page: u32, total: u64) -> Self {
+    pub fn of_size(requested: u64, per_page: u32, total: u64) -> Self {
         let page_count = total.div_ceil(u64::from(per_page.max(1))).max(1);
         Self {
-            page: asked.clamp(1, page_count),
+            page: requested.clamp(1, page_count),
             per_page,
             total,
             page_count,

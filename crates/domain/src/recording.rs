@@ -190,7 +190,7 @@ pub struct RecordedAttempt {
 
 /// The result of importing a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportReceipt {
     /// The run's id.
     pub run_id: RunId,
     /// Its number within the project.

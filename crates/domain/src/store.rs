@@ -9,7 +9,7 @@ mod record;
 
 pub use administration::{
     Administration, DeletionReport, KeyDeletion, KeyRotation, NameError, ProjectChange, PruneReport,
-    PruneStep, Pruned, Refingerprinted, UnfinishedDeletions,
+    PruneStep, PrunedCounts, RefingerprintCounts, UnfinishedDeletions,
 };
 pub use read::{
     Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, in_snapshot,

@@ -231,8 +231,8 @@ fn ending(attempts: &TestAttempts, attempt: &StoredAttempt) -> String {
         .iter()
         .filter(|other| other.execution == attempt.execution)
         .collect();
-    let told = |attempt: &StoredAttempt| (attempt.status, attempt.duration_ms);
-    let end = TestOutcome::of(executions().map(|execution| execution.iter().map(told)));
+    let status_and_duration = |attempt: &StoredAttempt| (attempt.status, attempt.duration_ms);
+    let end = TestOutcome::of(executions().map(|execution| execution.iter().map(status_and_duration)));
     let rescue = mine
         .iter()
         .find(|other| other.retry > attempt.retry && other.status == AttemptStatus::Passed);

@@ -39,13 +39,13 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
                 .to_owned(),
         );
     }
-    let asked = choices.iter().find(|choice| choice.what == "branch");
-    if let (Some(asked), Some(kept)) = (asked, &context.branch)
-        && asked.value != *kept
+    let branch = choices.iter().find(|choice| choice.what == "branch");
+    if let (Some(branch), Some(kept)) = (branch, &context.branch)
+        && branch.value != *kept
     {
         doubts.push(format!(
             "The branch has {} characters and {NAME_CHARS} can be filtered by; it is stored as {kept}.",
-            asked.value.chars().count(),
+            branch.value.chars().count(),
         ));
     }
     if context.commit_sha.is_none() && context.tested_revision.is_none() {

@@ -28,7 +28,7 @@ pub use text::{BadText, name, one_line};
 
 use assay_domain::{
     id::ProjectId,
-    recording::Imported,
+    recording::ImportReceipt,
     rules::RecordingRules,
     store::{RecordError, Recorder, StoredRecording},
     timestamp::Timestamp,
@@ -46,7 +46,7 @@ pub fn import(
     prepared: &PreparedReport,
     rules: RecordingRules,
     now: Timestamp,
-) -> Result<Imported, RecordError> {
+) -> Result<ImportReceipt, RecordError> {
     let imported = recorder.record_under(project, &prepared.recording, rules, judge, now)?;
     log_stored(project, &imported, prepared);
     Ok(imported)
@@ -65,7 +65,7 @@ pub fn store(
     Ok(stored)
 }
 
-fn log_stored(project: ProjectId, imported: &Imported, prepared: &PreparedReport) {
+fn log_stored(project: ProjectId, imported: &ImportReceipt, prepared: &PreparedReport) {
     log::debug!(
         "run {} of project {project}: {} tests, {:?}",
         imported.run_number,

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_would_not_keep_is_refused() {
+    fn reports_that_the_store_cannot_hold_are_refused() {
         let mut long = report();
         long.tests[0].test.name = "n".repeat(8_001);
         let mut repeated = report();

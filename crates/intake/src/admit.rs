@@ -9,7 +9,7 @@ use assay_access::{
     limit::{Admission, WINDOW_MS},
 };
 
-use crate::{app::Shared, error::IntakeError};
+use crate::{app::AppState, error::IntakeError};
 
 /// A request that passed the checks. The expect handler attaches it to the request for the handler.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct AdmittedRequest {
 
 /// Checks a request by its head.
 pub(crate) async fn admit(
-    app: &std::sync::Arc<Shared>,
+    app: &std::sync::Arc<AppState>,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<AdmittedRequest, IntakeError> {

@@ -3,7 +3,7 @@
 use assay_access::ingest::IngestGrant;
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, Imported, VerdictChange},
+    recording::{Effect, ImportReceipt, VerdictChange},
     run::{Counts, Outcome},
 };
 use assay_explain::failures::ReportFailures;
@@ -116,7 +116,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn stored(grant: &IngestGrant, imported: Imported, parsed: ParsedUpload) -> Self {
+    pub(crate) fn stored(grant: &IngestGrant, imported: ImportReceipt, parsed: ParsedUpload) -> Self {
         Self {
             project: ProjectName::of(grant),
             run_id: Some(imported.run_id),

@@ -39,9 +39,9 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The dependencies and shared state of the routes. Clones share it.
 #[derive(Clone)]
-pub struct App(pub(crate) Arc<Shared>);
+pub struct App(pub(crate) Arc<AppState>);
 
-pub(crate) struct Shared {
+pub(crate) struct AppState {
     pub(crate) keys: Arc<dyn IngestKeys>,
     pub(crate) recorder: Arc<dyn Recorder>,
     pub(crate) judge: Arc<dyn Diagnose>,
@@ -88,7 +88,7 @@ impl App {
             places: limits.waiting.saturating_mul(100),
             places_of_key: limits.waiting + 1,
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(AppState {
             directory: IngestDirectory::new(database.clone()),
             keys: database.clone(),
             recorder: database.clone(),
@@ -116,7 +116,7 @@ impl App {
     }
 }
 
-impl Shared {
+impl AppState {
     /// Completes when the server is stopping.
     pub(crate) async fn closed(&self) {
         // `self` owns the sender, so the channel cannot close.
@@ -161,12 +161,12 @@ impl Shared {
 /// Memory that an upload may use, released on drop.
 pub(crate) struct MemoryPermit {
     _permit: tokio::sync::OwnedSemaphorePermit,
-    _reserved: crate::metrics::Reserved,
+    _reserved: crate::metrics::GaugeGuard,
 }
 
 /// Space for one upload's temporary file, released on drop.
 pub(crate) struct SpoolRoom {
-    app: Arc<Shared>,
+    app: Arc<AppState>,
     bytes: u64,
 }
 

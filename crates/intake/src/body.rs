@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 
 use crate::{
     admit::too_long,
-    app::{Shared, SpoolRoom},
+    app::{AppState, SpoolRoom},
     error::IntakeError,
     limits::PACE,
 };
@@ -27,7 +27,7 @@ pub(crate) struct ReceivedBody {
 }
 
 /// Receives a body. Its length, its time and the space of all bodies are bounded.
-pub(crate) async fn receive(app: &Arc<Shared>, mut payload: Payload) -> Result<ReceivedBody, IntakeError> {
+pub(crate) async fn receive(app: &Arc<AppState>, mut payload: Payload) -> Result<ReceivedBody, IntakeError> {
     let limits = &app.limits;
     let mut room = app.spool();
     let mut file = web::block(tempfile::tempfile)

@@ -113,27 +113,27 @@ impl UploadMetrics {
     }
 
     /// Counts an upload as waiting until the returned guard is dropped.
-    pub(crate) fn waiting(&self) -> Reserved {
-        Reserved::of(&self.waiting, 1)
+    pub(crate) fn waiting(&self) -> GaugeGuard {
+        GaugeGuard::of(&self.waiting, 1)
     }
 
     /// Counts memory as reserved until the returned guard is dropped.
-    pub(crate) fn reserved(&self, bytes: u64) -> Reserved {
-        Reserved::of(&self.memory, i64::try_from(bytes).unwrap_or(i64::MAX))
+    pub(crate) fn reserved(&self, bytes: u64) -> GaugeGuard {
+        GaugeGuard::of(&self.memory, i64::try_from(bytes).unwrap_or(i64::MAX))
     }
 }
 
 /// Increases a gauge until it is dropped.
-pub(crate) struct Reserved(Gauge, i64);
+pub(crate) struct GaugeGuard(Gauge, i64);
 
-impl Reserved {
+impl GaugeGuard {
     fn of(gauge: &Gauge, amount: i64) -> Self {
         gauge.inc_by(amount);
         Self(gauge.clone(), amount)
     }
 }
 
-impl Drop for Reserved {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec_by(self.1);
     }

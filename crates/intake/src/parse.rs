@@ -9,7 +9,7 @@ use assay_reports::{Options, SourceFile};
 use percent_encoding::percent_decode_str;
 
 use crate::{
-    app::Shared,
+    app::AppState,
     body::ReceivedBody,
     error::IntakeError,
     fields::{Fields, RawFields},
@@ -65,7 +65,7 @@ pub(crate) struct ParsedUpload {
 
 /// Reads fields and reports. Blocks.
 pub(crate) fn parse(
-    app: &Shared,
+    app: &AppState,
     grant: &IngestGrant,
     head: Head,
     received: &ReceivedBody,
@@ -97,7 +97,7 @@ pub(crate) fn parse(
 
 /// Explains the failures of a report from the stored runs. Blocks.
 pub(crate) fn explain(
-    app: &Shared,
+    app: &AppState,
     grant: &IngestGrant,
     parsed: ParsedUpload,
 ) -> Result<ParsedUpload, IntakeError> {

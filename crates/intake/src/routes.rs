@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::{
     admit::{AdmittedRequest, admit},
     answer::ProjectName,
-    app::{App, Shared},
+    app::{App, AppState},
     error::IntakeError,
     parse::Head,
     upload,
@@ -73,7 +73,7 @@ pub fn on_continue(app: App) -> Continue {
 
 /// Runs the checks before a body is read, in their order.
 async fn before_body(
-    app: &Arc<Shared>,
+    app: &Arc<AppState>,
     method: &Method,
     headers: &header::HeaderMap,
     query: Option<&str>,
@@ -89,7 +89,7 @@ async fn before_body(
     Ok((admitted, head))
 }
 
-async fn dispatch(app: Arc<Shared>, request: HttpRequest, payload: Payload) -> HttpResponse {
+async fn dispatch(app: Arc<AppState>, request: HttpRequest, payload: Payload) -> HttpResponse {
     let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
     let has_body = request.headers().contains_key(header::TRANSFER_ENCODING)
         || request
@@ -136,7 +136,7 @@ fn route(request: &HttpRequest) -> &'static str {
 }
 
 async fn respond(
-    app: &Arc<Shared>,
+    app: &Arc<AppState>,
     route: &'static str,
     request: &HttpRequest,
     payload: Payload,

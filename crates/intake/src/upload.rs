@@ -16,14 +16,14 @@ use assay_access::ingest::IngestGrant;
 use assay_domain::{
     id::ProjectId,
     intake::Upload,
-    recording::{Effect, Imported, VerdictChanges},
+    recording::{Effect, ImportReceipt, VerdictChanges},
     store::{DueJudgement, StoredRecording},
 };
 use assay_listener::Rejected;
 
 use crate::{
     answer::Answer,
-    app::Shared,
+    app::AppState,
     body,
     error::IntakeError,
     metrics::Phase,
@@ -40,7 +40,7 @@ const JUDGED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Receives, parses and stores an upload.
 pub(crate) async fn store(
-    app: &Arc<Shared>,
+    app: &Arc<AppState>,
     grant: IngestGrant,
     head: Head,
     payload: Payload,
@@ -77,7 +77,7 @@ pub(crate) async fn store(
 
 /// Stores the upload at its project's turn.
 async fn in_turn(
-    app: &Arc<Shared>,
+    app: &Arc<AppState>,
     grant: &IngestGrant,
     parsed: ParsedUpload,
 ) -> Result<(StatusCode, Answer), IntakeError> {
@@ -115,7 +115,7 @@ async fn in_turn(
         Effect::Added | Effect::Replaced => StatusCode::CREATED,
         Effect::Unchanged => StatusCode::OK,
     };
-    let imported = Imported {
+    let imported = ImportReceipt {
         verdicts_changed,
         ..imported
     };
@@ -125,7 +125,7 @@ async fn in_turn(
 /// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
 /// not wait for it.
 async fn judge_or_leave(
-    app: &Arc<Shared>,
+    app: &Arc<AppState>,
     project: ProjectId,
     due: DueJudgement,
 ) -> Result<VerdictChanges, IntakeError> {
@@ -146,7 +146,7 @@ async fn judge_or_leave(
 
 /// Judges the project when no other upload into it waits, or after a minute.
 async fn judge_in_turn(
-    app: Arc<Shared>,
+    app: Arc<AppState>,
     project: ProjectId,
     due: DueJudgement,
 ) -> Result<VerdictChanges, IntakeError> {
@@ -205,13 +205,13 @@ impl Turn {
 
 /// A stored upload.
 struct StoredUpload {
-    imported: Imported,
+    imported: ImportReceipt,
     due: Option<DueJudgement>,
     parsed: ParsedUpload,
 }
 
 /// Stores the report and records the upload. Blocks.
-fn record(app: &Shared, grant: &IngestGrant, parsed: ParsedUpload) -> Result<StoredUpload, IntakeError> {
+fn record(app: &AppState, grant: &IngestGrant, parsed: ParsedUpload) -> Result<StoredUpload, IntakeError> {
     let now = (app.clock)();
     let began = Instant::now();
     let StoredRecording { imported, due } = assay_ingest::store(

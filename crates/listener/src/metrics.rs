@@ -54,19 +54,19 @@ impl Default for MetricsRegistry {
 /// The metrics of one listener's requests. Clones share them.
 #[derive(Clone)]
 pub struct HttpMetrics {
-    requests: Family<Answered, Counter>,
-    seconds: Family<Asked, Histogram>,
+    requests: Family<AnswerLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram>,
     in_flight: Gauge,
 }
 
 /// A route, by its pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct RouteLabels {
     route: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct AnswerLabels {
     route: &'static str,
     status: u16,
     code: &'static str,
@@ -117,14 +117,14 @@ impl HttpMetrics {
         code: &'static str,
         took: Duration,
     ) {
-        let answered = Answered {
+        let answered = AnswerLabels {
             route,
             status: status.as_u16(),
             code,
         };
         self.requests.get_or_create(&answered).inc();
         self.seconds
-            .get_or_create(&Asked { route })
+            .get_or_create(&RouteLabels { route })
             .observe(took.as_secs_f64());
     }
 

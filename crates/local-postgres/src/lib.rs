@@ -28,7 +28,7 @@ use std::{
 
 pub use error::ClusterError;
 pub use install::Installer;
-pub use look::{Found, look};
+pub use look::{ClusterState, look};
 pub use place::nearest;
 
 use layout::Layout;

@@ -6,7 +6,7 @@ use crate::{ClusterError, Settings, binaries::Binaries, layout::Layout};
 
 /// The state of a private cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum ClusterState {
     /// It exists. It may be running or stopped.
     Cluster {
         /// Its folder.
@@ -22,17 +22,17 @@ pub enum Found {
 }
 
 /// The state of the cluster in `dir`. Fails if there is none and none could be created.
-pub fn look(dir: &Path, settings: &Settings) -> Result<Found, ClusterError> {
+pub fn look(dir: &Path, settings: &Settings) -> Result<ClusterState, ClusterError> {
     if dir.is_dir() {
         let layout = Layout::of(dir)?;
         if layout.data().exists() {
-            return Ok(Found::Cluster {
+            return Ok(ClusterState::Cluster {
                 base: layout.base().to_path_buf(),
             });
         }
     }
     let binaries = Binaries::find(settings, dir)?;
-    Ok(Found::Nothing {
+    Ok(ClusterState::Nothing {
         programs: binaries.folder().to_path_buf(),
         version: binaries.major(),
     })

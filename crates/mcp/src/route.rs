@@ -55,7 +55,7 @@ pub struct Endpoint {
 
 /// The permitted origins of requests, besides loopback.
 #[derive(Debug, Clone, Default)]
-pub struct Allowed {
+pub struct AllowedOrigins {
     /// Permitted values of `Host`, each with or without a port.
     pub hosts: Vec<String>,
     /// Permitted values of `Origin`. Pages of any other origin are refused.
@@ -72,7 +72,7 @@ impl Endpoint {
         metrics: &MetricsRegistry,
         threads: usize,
         calls_a_minute: u32,
-        allowed: Allowed,
+        allowed: AllowedOrigins,
     ) -> Self {
         let server = ToolServer {
             directory: Arc::new(Directory::new(Arc::clone(&store))),

@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_visible_stays_as_it_is(text in any::<String>()) {
+        fn visible_characters_stay(text in any::<String>()) {
             let once = visible(&text);
             let hidden = once.chars().filter(|&character| is_hidden(character) && !"\n\t".contains(character));
             prop_assert_eq!(hidden.count(), 0);

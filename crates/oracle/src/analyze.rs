@@ -48,13 +48,13 @@ pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &V
     if !tally.same(&format!("assay analyze: {}", said.err), &said.status, &0) {
         return;
     }
-    let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let analysis: Value = serde_json::from_str(&said.out).unwrap_or_default();
     tally.same(
         "assay analyze: windowDays",
-        &told["windowDays"].as_i64(),
+        &analysis["windowDays"].as_i64(),
         &Some(14),
     );
-    let entries: BTreeMap<(String, Option<String>), &Value> = told["tests"]
+    let entries: BTreeMap<(String, Option<String>), &Value> = analysis["tests"]
         .as_array()
         .into_iter()
         .flatten()

@@ -47,10 +47,10 @@ pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
         }
         for coding in ["gzip", "br", "zstd"] {
             let packed = client.ask("GET", &path, &[("Accept-Encoding", coding)]);
-            let told = packed.header("content-encoding");
+            let encoding = packed.header("content-encoding");
             tally.that(
-                packed.status == 200 && told.is_none_or(|told| told == coding),
-                || format!("GET {path} as {coding}: {told:?}"),
+                packed.status == 200 && encoding.is_none_or(|encoding| encoding == coding),
+                || format!("GET {path} as {coding}: {encoding:?}"),
             );
         }
     }

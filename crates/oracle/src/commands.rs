@@ -92,16 +92,16 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
     let arguments = ["import", "--json", "--project", project, "--format", "auto", "-"].map(str::to_owned);
     let wrapped = format!("\u{feff}some tool said this first\n{report}\n");
     let said = stack.assay(&arguments, &BTreeMap::new(), wrapped.as_bytes());
-    let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let answer: Value = serde_json::from_str(&said.out).unwrap_or_default();
     tally.same(
         &format!("an import of standard input: {}", said.err),
         &said.status,
         &0,
     );
-    tally.same("its tests", &told["counts"]["total"].as_i64(), &Some(1));
+    tally.same("its tests", &answer["counts"]["total"].as_i64(), &Some(1));
     let start = now - 26 * HOUR;
     let told_as = clock::text(start + 2 * HOUR).replace('Z', "+02:00");
-    let told = stack.run_json(&[
+    let answer = stack.run_json(&[
         "import",
         "--project",
         project,
@@ -114,7 +114,10 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         &good,
     ]);
     let detail = client
-        .get(&format!("{runs}/{}", told["runId"].as_str().unwrap_or_default()))
+        .get(&format!(
+            "{runs}/{}",
+            answer["runId"].as_str().unwrap_or_default()
+        ))
         .json_or_null();
     let started = detail["run"]["startedAt"].as_str().map(str::to_owned);
     tally.same("--started-at with an offset", &started, &Some(clock::text(start)));
@@ -173,10 +176,10 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
         all.extend(arguments);
         let said = stack.command(&all);
         tally.same(&format!("assay {all:?}: {}", said.err), &said.status, &0);
-        let told = client.get(&path).json_or_null();
+        let answer = client.get(&path).json_or_null();
         tally.same(
             &format!("assay {all:?}"),
-            &told.pointer(field).cloned().unwrap_or_default(),
+            &answer.pointer(field).cloned().unwrap_or_default(),
             &expected,
         );
     }
@@ -202,11 +205,11 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         ];
         arguments.extend(more);
         arguments.push(&file);
-        let told = stack.run_json(&arguments);
+        let answer = stack.run_json(&arguments);
         client
             .get(&format!(
                 "{here}/runs/{}",
-                told["runId"].as_str().unwrap_or_default()
+                answer["runId"].as_str().unwrap_or_default()
             ))
             .json_or_null()
     };
@@ -260,10 +263,10 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         .to_string()
         .replace("CUT", "\\ud83d");
     let file = stack.file("cut.json", text.as_bytes());
-    let told = stack.run_json(&["import", "--project", &project.id, "--run-key", "cut", &file]);
+    let answer = stack.run_json(&["import", "--project", &project.id, "--run-key", "cut", &file]);
     tally.same(
         "a report with half an emoji",
-        &told["counts"]["passed"].as_i64(),
+        &answer["counts"]["passed"].as_i64(),
         &Some(1),
     );
     // Flags take precedence over the report.

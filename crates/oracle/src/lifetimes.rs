@@ -114,13 +114,13 @@ pub fn expiry(tally: &mut Tally, stack: &Stack, organization: &Organization) {
             continue;
         }
         good(tally, &settings, &answer);
-        let told = answer.header("service-key-expires-at");
-        tally.that(told.is_some() == header, || {
-            format!("{left} before its end: the header is {told:?}")
+        let expiry = answer.header("service-key-expires-at");
+        tally.that(expiry.is_some() == header, || {
+            format!("{left} before its end: the header is {expiry:?}")
         });
-        if let Some(told) = told {
-            tally.that(clock::parse(told).is_some(), || {
-                format!("the header {told:?} is no time")
+        if let Some(expiry) = expiry {
+            tally.that(clock::parse(expiry).is_some(), || {
+                format!("the header {expiry:?} is no time")
             });
             refused(
                 tally,

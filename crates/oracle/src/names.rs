@@ -112,7 +112,7 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         },
     });
     let file = stack.file("ctrf.json", report.to_string().as_bytes());
-    let told = stack.run_json(&[
+    let imported = stack.run_json(&[
         "import",
         "--project",
         &project.id,
@@ -125,7 +125,7 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         &file,
     ]);
     let here = format!("/projects/{}", escape(&project.id));
-    let run = told["runId"].as_str().unwrap_or_default().to_owned();
+    let run = imported["runId"].as_str().unwrap_or_default().to_owned();
     let detail = client.get(&format!("{here}/runs/{run}")).json_or_null();
     tally.same(
         "startedAt of CTRF",
@@ -192,8 +192,8 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
     }
     report["suites"].as_array_mut().unwrap().push(twin);
     let said = importer::send_report(stack, project, &run, 0, &report, &[]);
-    let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
-    let id = told["runId"].as_str().unwrap_or_default();
+    let imported: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let id = imported["runId"].as_str().unwrap_or_default();
     let name = "chromium > small.spec.ts > small > signs in";
     let bare = json!({
         "reportFormat": "CTRF", "specVersion": "0.0.0",

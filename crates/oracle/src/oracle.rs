@@ -8,7 +8,7 @@ use crate::{
     clock::{self, DAY},
     tally::ANY,
     texts,
-    world::{Attempt, Fault, MENDED_CLASS, Plan, Project, Run, Stored, Way, is_failure},
+    world::{Attempt, ExpectedTest, Fault, MENDED_CLASS, Plan, Project, Run, Way, is_failure},
 };
 
 /// The outcome of a run.
@@ -23,14 +23,14 @@ pub enum Outcome {
 pub type Fingerprints = BTreeMap<String, String>;
 
 /// `counts` of these tests, each counted once.
-pub fn counts(tests: &[Stored]) -> Value {
-    let of = |holds: &dyn Fn(&Stored) -> bool| tests.iter().filter(|test| holds(test)).count();
+pub fn counts(tests: &[ExpectedTest]) -> Value {
+    let of = |holds: &dyn Fn(&ExpectedTest) -> bool| tests.iter().filter(|test| holds(test)).count();
     json!({
         "total": tests.len(),
         "passed": of(&|test| test.status() == "passed"),
-        "failed": of(&Stored::failed),
-        "skipped": of(&Stored::skipped),
-        "recovered": of(&Stored::recovered),
+        "failed": of(&ExpectedTest::failed),
+        "skipped": of(&ExpectedTest::skipped),
+        "recovered": of(&ExpectedTest::recovered),
     })
 }
 
@@ -156,7 +156,7 @@ fn shards(run: &Run) -> Value {
 }
 
 /// The shard of a test.
-pub fn shard_tag(run: &Run, test: &Stored) -> Value {
+pub fn shard_tag(run: &Run, test: &ExpectedTest) -> Value {
     match run.expected {
         None => Value::Null,
         Some(_) => json!({"index": run.shards[test.shard].index, "runId": run.shards[test.shard].id}),
@@ -164,7 +164,7 @@ pub fn shard_tag(run: &Run, test: &Stored) -> Value {
 }
 
 /// A test entry of the run detail.
-pub fn test_entry(run: &Run, test: &Stored, fingerprints: &Fingerprints) -> Value {
+pub fn test_entry(run: &Run, test: &ExpectedTest, fingerprints: &Fingerprints) -> Value {
     let last = test.last();
     let message = last.faults.first().map(message).map(excerpt);
     json!({
@@ -206,7 +206,7 @@ pub fn message(fault: &Fault) -> String {
 }
 
 /// The attempts of a test in a run.
-pub fn attempts(project: &Project, run: &Run, test: &Stored) -> Value {
+pub fn attempts(project: &Project, run: &Run, test: &ExpectedTest) -> Value {
     let attempts: Vec<Value> = test
         .numbered()
         .into_iter()
@@ -231,7 +231,7 @@ pub fn attempts(project: &Project, run: &Run, test: &Stored) -> Value {
 }
 
 /// The test of this name and file in a run.
-pub fn find(run: &Run, name: &str, file: Option<&str>) -> Option<Stored> {
+pub fn find(run: &Run, name: &str, file: Option<&str>) -> Option<ExpectedTest> {
     run.tests()
         .into_iter()
         .find(|test| test.name == name && test.file.as_deref() == file)
@@ -271,7 +271,7 @@ pub fn history(runs: &[&Run], name: &str, file: Option<&str>) -> Vec<Value> {
 #[derive(Clone)]
 pub struct Occurrence<'a> {
     pub run: &'a Run,
-    pub test: Stored,
+    pub test: ExpectedTest,
     pub at: i64,
     pub class: String,
     pub message: String,

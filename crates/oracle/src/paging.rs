@@ -61,10 +61,10 @@ pub fn paging(
             rows.iter()
                 .filter_map(|row| row["id"].as_str().map(str::to_owned)),
         );
-        let told = answer["total"].as_u64().unwrap_or_default() as usize;
+        let total = answer["total"].as_u64().unwrap_or_default() as usize;
         tally.same(
             "total while runs arrive",
-            &told,
+            &total,
             &(first_runs.len() + arrived.len()),
         );
         back = answer["prevCursor"].as_str().map(str::to_owned);
@@ -81,10 +81,10 @@ pub fn paging(
         );
         project.runs.push(run);
         let newest = project.runs.len() - 1;
-        let told = importer::send(stack, project, &project.runs[newest], 0);
-        let id = told["runId"].as_str().unwrap_or_default().to_owned();
+        let total = importer::send(stack, project, &project.runs[newest], 0);
+        let id = total["runId"].as_str().unwrap_or_default().to_owned();
         project.runs[newest].id.clone_from(&id);
-        project.runs[newest].number = told["runNumber"].as_i64().unwrap_or_default();
+        project.runs[newest].number = total["runNumber"].as_i64().unwrap_or_default();
         arrived.push(id);
     }
     let once: BTreeSet<String> = seen.iter().cloned().collect();

@@ -27,14 +27,14 @@ pub struct Product {
 impl Product {
     /// Imports every run of the world. The first test of a process imports them; each test has a copy of the database.
     pub fn whole() -> Self {
-        static IMPORTED: OnceLock<Imported> = OnceLock::new();
-        IMPORTED.get_or_init(|| Imported::new(usize::MAX)).served()
+        static IMPORTED: OnceLock<ImportedWorld> = OnceLock::new();
+        IMPORTED.get_or_init(|| ImportedWorld::new(usize::MAX)).served()
     }
 
     /// Imports a few of the newest runs of each project, for tests that import the rest themselves.
     pub fn newest() -> Self {
-        static IMPORTED: OnceLock<Imported> = OnceLock::new();
-        IMPORTED.get_or_init(|| Imported::new(6)).served()
+        static IMPORTED: OnceLock<ImportedWorld> = OnceLock::new();
+        IMPORTED.get_or_init(|| ImportedWorld::new(6)).served()
     }
 
     /// Fails with a list if a check failed or the server panicked.
@@ -73,13 +73,13 @@ impl Product {
 }
 
 /// The initial state of each test.
-struct Imported {
+struct ImportedWorld {
     database: TestDatabase,
     world: Vec<Organization>,
     now: i64,
 }
 
-impl Imported {
+impl ImportedWorld {
     /// Imports this many runs of each project, and checks the importer's output.
     fn new(newest: usize) -> Self {
         let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());

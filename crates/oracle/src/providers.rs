@@ -122,8 +122,8 @@ pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, 
                 &said.status,
                 &0,
             );
-            let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
-            ids.push(told["runId"].as_str().unwrap_or_default().to_owned());
+            let imported: Value = serde_json::from_str(&said.out).unwrap_or_default();
+            ids.push(imported["runId"].as_str().unwrap_or_default().to_owned());
         }
         tally.that(ids.iter().all(|id| *id == ids[0]), || {
             format!("the jobs of {provider} are the runs {ids:?}")

@@ -98,9 +98,9 @@ fn fill(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
             &said.status,
             &0,
         );
-        let told: Value = serde_json::from_str(&said.out).unwrap_or_default();
-        run.id = told["runId"].as_str().unwrap_or_default().to_owned();
-        run.number = told["runNumber"].as_i64().unwrap_or_default();
+        let imported: Value = serde_json::from_str(&said.out).unwrap_or_default();
+        run.id = imported["runId"].as_str().unwrap_or_default().to_owned();
+        run.number = imported["runNumber"].as_i64().unwrap_or_default();
         run.shards[0].duration = 90_000;
         project.runs.push(run);
     }
@@ -197,10 +197,10 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
         }
     }
     branches.sort_by_key(Value::to_string);
-    let told = client.get(&format!("{here}/branches")).json_or_null();
+    let imported = client.get(&format!("{here}/branches")).json_or_null();
     tally.matches(
         &format!("{what}: branches"),
-        &told["branches"],
+        &imported["branches"],
         &Value::Array(branches),
     );
     first_seen(tally, client, project, &here, &what, shown);

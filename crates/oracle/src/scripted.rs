@@ -105,14 +105,14 @@ pub fn project(seed: u64, now: i64) -> Project {
 /// The answers of the status route and the flaky list about them.
 pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
     for (title, letters, status, reasons) in SCRIPTS {
-        let told = verdict_of(verdicts, title);
+        let verdict = verdict_of(verdicts, title);
         tally.same(
             &format!("{title:?} ({letters}): status"),
-            &told["status"].as_str(),
+            &verdict["status"].as_str(),
             &Some(status),
         );
         if !reasons.is_empty() {
-            let reason = told["statusReason"].as_str().unwrap_or_default();
+            let reason = verdict["statusReason"].as_str().unwrap_or_default();
             tally.that(reasons.contains(&reason), || {
                 format!("{title:?}: statusReason {reason:?}, expected {reasons:?}")
             });

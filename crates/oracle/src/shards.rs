@@ -83,7 +83,7 @@ fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: 
                 dice,
             ));
         }
-        let told: Vec<serde_json::Value> = std::thread::scope(|scope| {
+        let imported: Vec<serde_json::Value> = std::thread::scope(|scope| {
             let sent: Vec<_> = (0..5)
                 .map(|shard| {
                     let (project, run) = (&project, &run);
@@ -94,14 +94,14 @@ fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: 
                 .map(|thread| thread.join().expect("the import ends"))
                 .collect()
         });
-        run.id = told[0]["runId"].as_str().unwrap_or_default().to_owned();
-        run.number = told[0]["runNumber"].as_i64().unwrap_or_default();
+        run.id = imported[0]["runId"].as_str().unwrap_or_default().to_owned();
+        run.number = imported[0]["runNumber"].as_i64().unwrap_or_default();
         tally.same("runNumber of shards that came at once", &run.number, &(round + 1));
-        for (shard, told) in run.shards.iter_mut().zip(&told) {
-            shard.id = told["shardId"].as_str().unwrap_or_default().to_owned();
+        for (shard, imported) in run.shards.iter_mut().zip(&imported) {
+            shard.id = imported["shardId"].as_str().unwrap_or_default().to_owned();
             tally.same(
                 "runId of shards that came at once",
-                &told["runId"].as_str(),
+                &imported["runId"].as_str(),
                 &Some(run.id.as_str()),
             );
         }
@@ -137,15 +137,15 @@ fn arrive(
     let client = Client::new(stack.address(), &organization.key);
     let kept = format!("/projects/{}/runs/{}", escape(&project.id), project.runs[0].id);
     let before = client.get(&kept).header("etag").unwrap_or_default().to_owned();
-    let told = importer::send(stack, project, &project.runs[0], shard);
+    let imported = importer::send(stack, project, &project.runs[0], shard);
     let after = client.ask("GET", &kept, &[("If-None-Match", &before)]);
     tally.that(project.runs[0].id.is_empty() || after.status == 200, || {
         format!("GET {kept}: {} although a shard arrived", after.status)
     });
-    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    let text = |name: &str| imported[name].as_str().unwrap_or_default().to_owned();
     if project.runs[0].id.is_empty() {
         project.runs[0].id = text("runId");
-        project.runs[0].number = told["runNumber"].as_i64().unwrap_or_default();
+        project.runs[0].number = imported["runNumber"].as_i64().unwrap_or_default();
         tally.same(
             "the run's id is its first shard's",
             &text("runId"),
@@ -230,10 +230,10 @@ fn again(tally: &mut Tally, stack: &Stack, organization: &Organization, project:
     ];
     let before: Vec<Vec<u8>> = paths.iter().map(|path| client.get(path).body).collect();
     for shard in 0..3 {
-        let told = importer::send(stack, project, &project.runs[0], shard);
+        let imported = importer::send(stack, project, &project.runs[0], shard);
         tally.same(
             "the same shard again",
-            &told["shardId"].as_str(),
+            &imported["shardId"].as_str(),
             &Some(project.runs[0].shards[shard].id.as_str()),
         );
     }
@@ -308,9 +308,9 @@ fn attempts_of_ci(tally: &mut Tally, stack: &Stack, organization: &Organization,
             .collect();
         let arguments = ["import", "--json", "--project", &project.id, &file].map(str::to_owned);
         let said = stack.assay(&arguments, &variables, b"");
-        let told: serde_json::Value = serde_json::from_str(&said.out).unwrap_or_default();
+        let imported: serde_json::Value = serde_json::from_str(&said.out).unwrap_or_default();
         tally.same("import of a CI attempt", &said.status, &0);
-        ids.push(told["runId"].to_string());
+        ids.push(imported["runId"].to_string());
     }
     tally.that(ids[0] != ids[1] && ids[0] == ids[2], || {
         format!("attempts 1, 2, 1 of CI are the runs {ids:?}")

@@ -157,7 +157,7 @@ pub struct Spot {
 
 /// A test of a run in its expected stored form.
 #[derive(Clone)]
-pub struct Stored {
+pub struct ExpectedTest {
     pub name: String,
     pub file: Option<String>,
     pub browser: Option<String>,
@@ -177,7 +177,7 @@ pub const TEST_DIR: &str = "tests";
 /// The class of the error of a test that was expected to fail and passed.
 pub const MENDED_CLASS: &str = "expected to fail, but passed";
 
-impl Stored {
+impl ExpectedTest {
     /// The attempts of each execution.
     pub fn executions(&self) -> Vec<&[Attempt]> {
         let mut rest = self.attempts.as_slice();
@@ -267,10 +267,10 @@ impl Case {
     }
 
     /// The values that the importer should store for it.
-    pub fn stored(&self, shard: usize) -> Stored {
+    pub fn stored(&self, shard: usize) -> ExpectedTest {
         let file = format!("{TEST_DIR}/{}", self.suite);
         let executions = self.presented();
-        Stored {
+        ExpectedTest {
             name: self.name(),
             file: Some(file),
             browser: (!self.browser.is_empty()).then(|| self.browser.clone()),
@@ -354,7 +354,7 @@ impl Run {
             .expect("at least one shard")
     }
 
-    pub fn tests(&self) -> Vec<Stored> {
+    pub fn tests(&self) -> Vec<ExpectedTest> {
         self.shards
             .iter()
             .enumerate()

@@ -39,7 +39,7 @@ mod tests {
     fn the_page_of_formats_tells_these_limits() {
         let page = include_str!("../../../docs/formats.md");
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-        for told in [
+        for sentence in [
             format!(
                 "{} MiB a file and {} GiB altogether",
                 FILE_BYTES >> 20,
@@ -54,7 +54,7 @@ mod tests {
             format!("{ERRORS} errors an attempt; {REPORT_ERRORS} errors outside of tests"),
             format!("more than {},000 characters", NAME / 1_000),
         ] {
-            assert!(page.contains(&told), "{told}");
+            assert!(page.contains(&sentence), "{sentence}");
         }
     }
 }

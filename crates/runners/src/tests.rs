@@ -73,7 +73,7 @@ fn every_runner_gets_its_own_names() {
 }
 
 #[test]
-fn what_a_runner_cannot_name_is_left_out_with_the_reason() {
+fn tests_that_a_runner_cannot_name_are_left_out_with_the_reason() {
     for (runner, name, file) in [
         (Runner::Playwright, "home > shows", None),
         (Runner::Playwright, "home > shows", Some("a.spec.ts")),

@@ -2,7 +2,7 @@
 //!
 //! [`TestDatabase::new`] creates an empty, migrated database for the test and drops it at the end. [`Server::start`]
 //! runs the real server over it, [`Cli`] the real command line. [`World::new`] creates an organization, a project and a
-//! read key in it. [`Served::new`] adds a server.
+//! read key in it. [`ServedWorld::new`] adds a server.
 
 #![allow(
     clippy::disallowed_methods,
@@ -27,4 +27,4 @@ pub use database::TestDatabase;
 pub use http::{Client, Response};
 pub use program::{Cli, program, stderr_text};
 pub use server::{PATIENCE, Server, free_address};
-pub use world::{Served, Template, World, junit, rfc3339, text};
+pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

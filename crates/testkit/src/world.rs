@@ -128,8 +128,8 @@ impl<D> World<D> {
     }
 
     /// This world with this server over its database.
-    pub fn served_by(self, server: Server) -> Served<D> {
-        Served { server, world: self }
+    pub fn served_by(self, server: Server) -> ServedWorld<D> {
+        ServedWorld { server, world: self }
     }
 
     /// Writes a file and returns its path.
@@ -168,14 +168,14 @@ impl<D> World<D> {
 
 /// A world with a server over its database.
 #[derive(Debug)]
-pub struct Served<D = TestDatabase> {
+pub struct ServedWorld<D = TestDatabase> {
     /// Dropped first.
     pub server: Server,
     /// The world of the server.
     pub world: World<D>,
 }
 
-impl Served {
+impl ServedWorld {
     /// A new world behind a server without a rate limit.
     pub fn new() -> Self {
         Self::with(&[])
@@ -190,13 +190,13 @@ impl Served {
     }
 }
 
-impl Default for Served {
+impl Default for ServedWorld {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<D> Served<D> {
+impl<D> ServedWorld<D> {
     /// Gets a path below the API's base.
     pub fn ask(&self, path: &str) -> Response {
         let path = format!("/api/v1{path}");
@@ -211,7 +211,7 @@ impl<D> Served<D> {
     }
 }
 
-impl<D> Deref for Served<D> {
+impl<D> Deref for ServedWorld<D> {
     type Target = World<D>;
 
     fn deref(&self) -> &World<D> {
@@ -219,7 +219,7 @@ impl<D> Deref for Served<D> {
     }
 }
 
-impl<D> DerefMut for Served<D> {
+impl<D> DerefMut for ServedWorld<D> {
     fn deref_mut(&mut self) -> &mut World<D> {
         &mut self.world
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_analysis::Wanted;
+use assay_analysis::FailureSelection;
 use assay_domain::cause::Knowledge;
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
@@ -150,6 +150,6 @@ fn by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) -> anyho
     );
     // A name that no file has.
     let name = collector.record("\0the report", recording);
-    let causes = collector.causes(Wanted::Run(&name), Knowledge::AtTheTime, started_at)?;
+    let causes = collector.causes(FailureSelection::Run(&name), Knowledge::AtTheTime, started_at)?;
     Ok(JudgedRun::of_causes(causes, incomplete, tests))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use assay_domain::{
-    recording::{Effect, Imported},
+    recording::{Effect, ImportReceipt},
     rules::RecordingRules,
     run::Outcome,
     store::{Administration, RecordError, StoreError},
@@ -122,7 +122,9 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         "warnings": warnings,
         "notRead": unread,
     });
-    output::print(global.json, &value, || told(&project.name, &imported, &prepared))?;
+    output::print(global.json, &value, || {
+        summary(&project.name, &imported, &prepared)
+    })?;
     accept(&unread, lenient)
 }
 
@@ -174,7 +176,7 @@ fn warn<'a>(warnings: impl IntoIterator<Item = &'a String>) {
 }
 
 /// The note for a report that replaced an earlier one: jobs of one CI build share its run key by mistake.
-fn replaced_notice(project: &str, imported: &Imported) -> Option<String> {
+fn replaced_notice(project: &str, imported: &ImportReceipt) -> Option<String> {
     (imported.effect == Effect::Replaced).then(|| {
         format!(
             "this replaced the earlier report of the same shard of run {} of {project:?}; jobs of one build that run \
@@ -224,8 +226,8 @@ fn prepare(
 }
 
 /// The import as text.
-fn told(project: &str, imported: &Imported, prepared: &PreparedReport) -> String {
-    let Imported {
+fn summary(project: &str, imported: &ImportReceipt, prepared: &PreparedReport) -> String {
+    let ImportReceipt {
         run_id,
         run_number,
         shard_id,

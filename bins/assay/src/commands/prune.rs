@@ -2,7 +2,7 @@
 
 use anyhow::{bail, ensure};
 use assay_domain::{
-    store::{Administration, PruneReport, PruneStep, Pruned},
+    store::{Administration, PruneReport, PruneStep, PrunedCounts},
     timestamp::Timestamp,
 };
 use clap::Args;
@@ -151,7 +151,7 @@ fn show(bar: &ProgressBar, step: PruneStep<'_>) {
     bar.set_message(what);
 }
 
-fn listed(pruned: &[Pruned]) -> String {
+fn listed(pruned: &[PrunedCounts]) -> String {
     output::table(
         &["PROJECT", "ID", "RUNS", "RESULTS"],
         pruned.iter().filter(|project| project.runs > 0).map(|project| {

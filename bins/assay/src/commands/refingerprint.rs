@@ -1,7 +1,7 @@
 //! `assay refingerprint`: groups stored errors again.
 
 use anyhow::bail;
-use assay_domain::store::{Administration, Refingerprinted};
+use assay_domain::store::{Administration, RefingerprintCounts};
 use assay_fingerprint::{Fingerprinter, VERSION};
 use clap::Args;
 use serde_json::json;
@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &RefingerprintArgs) -> anyhow::Result<(
     })
 }
 
-fn row(project: &str, result: &Refingerprinted) -> Vec<String> {
+fn row(project: &str, result: &RefingerprintCounts) -> Vec<String> {
     vec![
         project.to_owned(),
         result.attempts.to_string(),

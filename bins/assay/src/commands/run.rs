@@ -93,8 +93,8 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let before = states(&sources::existing(&args.report)?);
     let status = match run_command(&args.command)? {
-        Ended::With(status) => status,
-        Ended::NotRun(code) => return Ok(ExitCode::from(code)),
+        CommandEnd::With(status) => status,
+        CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };
     let sent = match &server {
         Some(server) => send_written(global, args, server, &ci, &before).map(Some),
@@ -162,13 +162,13 @@ const fn failing(code: u8) -> u8 {
 }
 
 /// How a command ended.
-enum Ended {
+enum CommandEnd {
     With(ExitStatus),
     /// It could not be started; the reason was said.
     NotRun(u8),
 }
 
-fn run_command(command: &[OsString]) -> anyhow::Result<Ended> {
+fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
@@ -179,14 +179,14 @@ fn run_command(command: &[OsString]) -> anyhow::Result<Ended> {
         Ok(child) => child,
         Err(error) => {
             crate::complain(&anyhow::anyhow!("{name}: {error}"));
-            return Ok(Ended::NotRun(match error.kind() == ErrorKind::NotFound {
+            return Ok(CommandEnd::NotRun(match error.kind() == ErrorKind::NotFound {
                 true => NOT_FOUND,
                 false => NOT_EXECUTABLE,
             }));
         }
     };
     forwarding.until_ended(&child)?;
-    Ok(Ended::With(child.wait()?))
+    Ok(CommandEnd::With(child.wait()?))
 }
 
 /// The exit status as a shell gives it.

@@ -19,7 +19,7 @@ use crate::{
     report_flags::ReportFlags,
     sources, terminal,
     upload::{
-        address::{Missing, Wanted},
+        address::{AddressFlags, Missing},
         annotation, answer,
         body::{Body, Facts, Field},
         retry::Backoff,
@@ -104,7 +104,7 @@ pub(crate) struct UploadFlags {
 impl UploadFlags {
     /// The server; none where its address or the key is missing and `--best-effort` was given, which is warned of.
     pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
-        let wanted = Wanted {
+        let wanted = AddressFlags {
             url: self.url.as_deref(),
             key_file: self.key_file.as_ref(),
             insecure_http: self.insecure_http,

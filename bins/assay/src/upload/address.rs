@@ -133,13 +133,13 @@ impl Key {
 }
 
 /// What both of them need, as flags say it.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct AddressFlags<'a> {
     pub(crate) url: Option<&'a str>,
     pub(crate) key_file: Option<&'a PathBuf>,
     pub(crate) insecure_http: bool,
 }
 
-impl Wanted<'_> {
+impl AddressFlags<'_> {
     /// The address and the key. An error that is a [`Missing`] where one of them was not given.
     pub(crate) fn resolve(&self) -> anyhow::Result<(Address, Key)> {
         let url = self.url.map(str::trim).filter(|url| !url.is_empty());

@@ -14,7 +14,7 @@ use crate::{changes, output};
 /// What the words need of an answer. A field that a newer server leaves out is no reason to fail: the report is stored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Stored {
+struct StoredAnswer {
     project: Project,
     run_id: Option<String>,
     run_number: Option<i64>,
@@ -75,7 +75,7 @@ impl Change {
 
 /// The warnings of an answer.
 pub(crate) fn warnings(answer: &Value) -> Vec<String> {
-    let stored = Stored::deserialize(answer).unwrap_or_default();
+    let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     stored
         .warnings
         .iter()
@@ -85,7 +85,7 @@ pub(crate) fn warnings(answer: &Value) -> Vec<String> {
 
 /// The answer to a report that was stored.
 pub(crate) fn in_words(answer: &Value) -> String {
-    let stored = Stored::deserialize(answer).unwrap_or_default();
+    let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let project = shown_name(&stored.project.name);
     let text = |text: &Option<String>| text.as_deref().map(shown_name).unwrap_or_default();
     let ended = match stored.status.as_deref() {
@@ -118,7 +118,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
 
 /// The answer to `--dry-run`.
 pub(crate) fn of_dry_run(answer: &Value) -> String {
-    let stored = Stored::deserialize(answer).unwrap_or_default();
+    let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let rows = stored.values.iter().map(|value| {
         let text = |name: &str| match value.get(name) {
             Some(Value::String(text)) => shown_name(text.lines().next().unwrap_or_default()),

@@ -24,11 +24,13 @@ impl Backoff {
     }
 
     /// The next pause: what the server asked for, if it is longer. None where the time would be over.
-    pub(crate) fn pause(&mut self, asked: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn pause(&mut self, server_pause: Option<Duration>) -> Option<Duration> {
         // From half of it to all of it, so that the jobs of a matrix do not return together.
         let own = self.next.mul_f64(rand::random_range(0.5..=1.0));
         self.next = (self.next * 2).min(LONGEST);
-        let pause = asked.map_or(own, |asked| asked + FIRST.mul_f64(rand::random_range(0.0..=1.0)));
+        let pause = server_pause.map_or(own, |server_pause| {
+            server_pause + FIRST.mul_f64(rand::random_range(0.0..=1.0))
+        });
         (pause <= self.left()).then_some(pause)
     }
 

@@ -87,7 +87,7 @@ fn a_name_is_refused_where_another_has_it() {
 }
 
 #[test]
-fn what_can_be_made_can_be_renamed_moved_and_deleted() {
+fn everything_that_can_be_created_can_be_renamed_moved_and_deleted() {
     let world = World::without_key();
     let cli = &world.cli;
     let report = world.file("r.xml", &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]));
@@ -247,21 +247,21 @@ fn a_command_whose_effect_is_still_missing_says_so() {
         String::from_utf8(output.stdout).unwrap()
     };
     let set = |arguments: &[&str]| shown(&[&["project", "set", "web"], arguments].concat());
-    for told in [
+    for printed in [
         set(&["--chat-events", "run_failed"]),
         set(&["--pr-comments", "on"]),
     ] {
-        assert!(told.contains("are not sent yet"), "{told}");
+        assert!(printed.contains("are not sent yet"), "{printed}");
     }
-    for told in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
-        assert!(!told.contains(" yet"), "{told}");
+    for printed in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
+        assert!(!printed.contains(" yet"), "{printed}");
     }
     // An ingest key has its effect.
     let ingest = ["key", "create-ingest", "--project", "web"];
-    for told in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
-        assert!(!told.contains(" yet"), "{told}");
+    for printed in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
+        assert!(!printed.contains(" yet"), "{printed}");
         for part in ["ASSAY_INGEST_KEY", "`assay upload`", "`assay run`"] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(printed.contains(part), "{part}: {printed}");
         }
     }
     let help = shown(&["project", "set", "--help"]);

@@ -444,7 +444,7 @@ fn every_kind_of_report_can_be_analysed() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_said() {
+fn tests_that_cannot_be_judged_are_named() {
     let empty = folder(&[("notes.txt", String::new())]);
     let wrong = folder(&[
         (

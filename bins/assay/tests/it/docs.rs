@@ -51,8 +51,8 @@ fn blocks(page: &Path) -> Vec<Block> {
     let mut open = false;
     for line in fs::read_to_string(page).unwrap().lines() {
         match line.trim_start().strip_prefix("```") {
-            Some(told) if !open => {
-                let (language, note) = told.split_once(' ').unwrap_or((told, ""));
+            Some(fence) if !open => {
+                let (language, note) = fence.split_once(' ').unwrap_or((fence, ""));
                 blocks.push(Block {
                     language: language.to_owned(),
                     note: note.to_owned(),
@@ -279,7 +279,7 @@ fn the_tutorial_runs() {
     assert!(commands(&script) > 8);
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&script), folder.path(), &database);
-    let told = String::from_utf8(output.stdout).unwrap();
+    let fence = String::from_utf8(output.stdout).unwrap();
     for expected in [
         "\"statusReason\":\"retry_rate\"",
         "\"evidence\":",
@@ -287,7 +287,7 @@ fn the_tutorial_runs() {
         "\"awaitingFirstWrite\":false",
         "Passed on retry in ",
     ] {
-        assert!(told.contains(expected), "{expected} is missing in:\n{told}");
+        assert!(fence.contains(expected), "{expected} is missing in:\n{fence}");
     }
     assert!(fs::metadata(folder.path().join("storefront.html")).unwrap().len() > 10_000);
 }
@@ -304,10 +304,10 @@ sed -n 's/^  export/export/p' demo.txt > exports.sh
 ";
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&format!("{demo}{script}")), folder.path(), &database);
-    let told = String::from_utf8(output.stdout).unwrap();
+    let fence = String::from_utf8(output.stdout).unwrap();
     assert!(
-        told.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""),
-        "{told}"
+        fence.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""),
+        "{fence}"
     );
     assert!(fs::metadata(folder.path().join("report.html")).unwrap().len() > 1_000);
 }

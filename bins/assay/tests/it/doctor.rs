@@ -27,7 +27,7 @@ fn says(check: &Value, text: &str) {
 }
 
 #[test]
-fn what_works_is_ok_and_changes_nothing() {
+fn a_healthy_installation_is_ok_and_unchanged() {
     let world = World::without_key();
     world
         .cli
@@ -123,7 +123,7 @@ fn keys_that_are_missing_expired_or_about_to_be_are_told() {
 }
 
 #[test]
-fn what_is_not_pruned_judged_or_packed_is_told() {
+fn missing_pruning_judging_and_packing_are_reported() {
     let world = World::without_key();
     let report = world.file(
         "r.xml",

@@ -43,7 +43,7 @@ fn rows(world: &World) -> i64 {
 }
 
 #[test]
-fn what_is_refused_is_named_with_its_place_and_leaves_nothing_behind() {
+fn a_refused_report_is_named_with_its_place_and_leaves_nothing_behind() {
     let world = World::without_key();
     let deep = format!("<testsuites>\n{}", "<testsuite name='s'>".repeat(200_000));
     let deep_json = format!(
@@ -110,7 +110,7 @@ fn what_is_refused_is_named_with_its_place_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_is_taken_does_no_harm() {
+fn accepted_reports_do_no_harm() {
     let world = World::without_key();
     // Were the file read, its text would stand in the name.
     let secret = world.file("secret.txt", "the secret");
@@ -213,8 +213,8 @@ fn huge(path: &Path, bytes: usize) -> usize {
 fn a_huge_broken_report_is_refused_in_bounded_memory() {
     let world = World::without_key();
     // `ASSAY_HOSTILE_MB=500 cargo test -p assay-cli --test it hostile -- --nocapture` tells the peak memory.
-    let asked = std::env::var_os("ASSAY_HOSTILE_MB");
-    let megabytes: usize = asked
+    let setting = std::env::var_os("ASSAY_HOSTILE_MB");
+    let megabytes: usize = setting
         .as_ref()
         .map_or(8, |size| size.to_str().unwrap().parse().unwrap());
     let path = world.folder.path().join("huge.json");

@@ -136,7 +136,7 @@ fn a_folder_is_walked_and_what_is_no_report_is_skipped_with_a_word() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused_whole() {
+fn an_unreadable_report_is_refused_whole() {
     let world = World::without_key();
     let good = world.file("good.xml", &junit::report(START, &[("adds", true)]));
     let bad = world.file("bad.json", "{\"name\": \"shop\"}");
@@ -164,7 +164,7 @@ fn what_cannot_be_imported_is_refused_whole() {
 }
 
 #[test]
-fn what_is_readable_beside_an_unreadable_file_is_stored() {
+fn readable_files_beside_an_unreadable_one_are_stored() {
     let world = World::without_key();
     let good = world.file("good.xml", &junit::report(START, &[("adds", true)]));
     let bad = world.file("bad.json", "{\"name\": \"shop\"}");
@@ -290,8 +290,8 @@ fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_o
     };
     let run = |output: &std::process::Output| {
         assert!(output.status.success(), "{}", stderr_text(output));
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        text(&told["runId"])
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        text(&printed["runId"])
     };
     let unit = run(&send("unit", "r1", "adds", &[]));
     let lint = run(&send("lint", "r1", "is tidy", &[]));
@@ -350,13 +350,13 @@ fn an_import_names_the_verdicts_that_it_changed() {
     {
         let arguments = import(&"k".repeat(index + 1), passed);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let told = world.import(&arguments);
-        let changes = told["verdictsChanged"].as_array().unwrap();
-        assert_eq!(told["verdictsChangedTotal"], changes.len());
+        let printed = world.import(&arguments);
+        let changes = printed["verdictsChanged"].as_array().unwrap();
+        assert_eq!(printed["verdictsChangedTotal"], changes.len());
         for change in changes {
             let name = text(&change["testName"]);
-            assert_eq!(change["from"], last[&name], "{told}");
-            assert_eq!(change.as_object().unwrap().len(), 4, "{told}");
+            assert_eq!(change["from"], last[&name], "{printed}");
+            assert_eq!(change.as_object().unwrap().len(), 4, "{printed}");
             last[&name] = change["to"].clone();
             seen.push((name, text(&change["to"])));
         }
@@ -392,7 +392,7 @@ fn an_import_names_the_verdicts_that_it_changed() {
 }
 
 #[test]
-fn what_is_not_known_of_the_code_is_a_warning() {
+fn unknown_branch_and_commit_are_a_warning() {
     let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true)]));
     let output = world.cli.run(&["import", "--project", "web", &report]);
@@ -428,10 +428,10 @@ fn people_read_a_sentence() {
     let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
     let output = world.cli.run(&["import", "--project", "web", &report]);
-    let told = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        told.starts_with("Run 1 of \"web\" failed: 2 tests, 1 passed (0 recovered), 1 failed, 0 skipped"),
-        "{told}"
+        printed.starts_with("Run 1 of \"web\" failed: 2 tests, 1 passed (0 recovered), 1 failed, 0 skipped"),
+        "{printed}"
     );
 }
 

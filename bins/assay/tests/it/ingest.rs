@@ -258,7 +258,7 @@ fn a_run_is_stored_whether_the_command_succeeds_or_not() {
 }
 
 #[test]
-fn what_a_dead_server_missed_is_sent_once_to_the_next() {
+fn uploads_that_a_dead_server_missed_are_sent_once_to_the_next() {
     let mut site = Site::new();
     site.world
         .file("r.xml", &junit::report(&now(), &[("adds", true)]));

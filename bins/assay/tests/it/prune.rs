@@ -4,7 +4,7 @@ use crate::junit;
 use assay_testkit::{World, stderr_text, text};
 
 #[test]
-fn what_is_past_the_retention_is_counted_then_deleted() {
+fn runs_past_the_retention_are_counted_then_deleted() {
     let world = World::without_key();
     let report = world.file(
         "r.xml",

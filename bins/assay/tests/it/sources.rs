@@ -38,7 +38,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn what_may_have_no_end_is_not_read() {
+fn endless_files_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let (pipe, link) = (folder.path().join("pipe.xml"), folder.path().join("link.xml"));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -136,21 +136,21 @@ fn the_name_of_a_file_commands_neither_ci_nor_a_terminal() {
     for command in [dry, &["analyze"]] {
         for path in [&text(folder.path()), &missing, &matched, &cut] {
             let output = bounded(&[command, &[path]].concat(), &[]);
-            let told = stderr_text(&output) + &String::from_utf8_lossy(&output.stdout);
+            let printed = stderr_text(&output) + &String::from_utf8_lossy(&output.stdout);
             assert!(
-                !told.contains("##vso[")
-                    && !told.contains(['\u{1b}', '\u{202e}'])
-                    && !told.contains("::error::"),
-                "{told:?}"
+                !printed.contains("##vso[")
+                    && !printed.contains(['\u{1b}', '\u{202e}'])
+                    && !printed.contains("::error::"),
+                "{printed:?}"
             );
-            let names_it = told.contains(r"\u{a}\u{3a}:error");
-            assert!(names_it || command == ["analyze"] && path == &cut, "{told:?}");
+            let names_it = printed.contains(r"\u{a}\u{3a}:error");
+            assert!(names_it || command == ["analyze"] && path == &cut, "{printed:?}");
         }
     }
 }
 
 #[test]
-fn what_can_be_read_beside_an_unreadable_file_counts_and_the_exit_status_tells() {
+fn readable_files_beside_an_unreadable_one_count_and_the_exit_status_differs() {
     let folder = tempfile::tempdir().unwrap();
     let report = junit::report(START, &[("adds", true), ("pays", true)]);
     fs::write(folder.path().join("a.xml"), report).unwrap();
@@ -271,13 +271,13 @@ fn a_folder_says_what_each_unread_report_is_and_what_to_write_instead() {
     ] {
         let output = bounded(&[command, &[&text(folder.path())]].concat(), &[]);
         assert!(output.status.success(), "{}", stderr_text(&output));
-        let told = stderr_text(&output);
+        let printed = stderr_text(&output);
         for (name, _, hint) in unread {
-            let line = told
+            let line = printed
                 .lines()
                 .find(|line| line.contains(&format!("/{name}: no test report; ")));
-            assert!(line.is_some_and(|line| line.contains(hint)), "{name}: {told}");
+            assert!(line.is_some_and(|line| line.contains(hint)), "{name}: {printed}");
         }
-        assert!(told.contains("skipped 20 more files"), "{told}");
+        assert!(printed.contains("skipped 20 more files"), "{printed}");
     }
 }

@@ -49,7 +49,7 @@ fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
     let id = key(&other);
     assert!(
         other.cli.run(&["key", "revoke", &id]).status.success(),
-        "a pipe is not asked"
+        "a pipe is not question"
     );
     assert!(is_revoked(&other));
 }
@@ -65,7 +65,7 @@ fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
     };
     let before = names();
     let (web, question) = (world.project.as_str(), "[y/N]");
-    for (command, asked) in [
+    for (command, question) in [
         (&["project", "rename", web, "store"][..], "to \"store\"?"),
         (
             &["project", "move-to-org", web, "Bakery"],
@@ -79,7 +79,7 @@ fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
         session.until(question);
         session.answer("n");
         let (status, shown) = session.end();
-        assert!(shown.contains(asked) && status.code() == Some(1), "{shown}");
+        assert!(shown.contains(question) && status.code() == Some(1), "{shown}");
     }
     assert_eq!(names(), before);
     let mut session = Session::start(world.cli.command(&["org", "delete", "Shop"]), 200, Streams::All);

@@ -157,7 +157,7 @@ fn the_files_arrive_as_they_are_with_what_flags_and_variables_say() {
 }
 
 #[test]
-fn what_changed_is_said_and_json_is_the_servers_answer() {
+fn changes_are_printed_and_json_is_the_servers_answer() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     let output = job.run(&["upload", "out"]);
@@ -520,7 +520,7 @@ fn a_check_shows_whose_key_it_is_and_sends_nothing() {
 }
 
 #[test]
-fn what_could_not_be_sent_waits_in_the_spool_and_goes_first() {
+fn unsent_reports_wait_in_the_spool_and_go_first() {
     let job = Job::new("http://127.0.0.1:1");
     for number in ["1", "2"] {
         let output = job.run(&[

@@ -32,7 +32,7 @@ pub(crate) use run::recordings_of;
 use crate::{
     clock,
     cluster::{self, Running, with_settings},
-    dataset::{Dataset, Made, connect},
+    dataset::{Dataset, DatasetProject, connect},
     number::small,
     shape::Shape,
     step,
@@ -115,8 +115,8 @@ fn float_free(count: usize) -> u64 {
 }
 
 /// Stores the history of one project. Imports into one project are serial.
-fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Result<Made> {
-    let mut made = Made {
+fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Result<DatasetProject> {
+    let mut made = DatasetProject {
         id,
         role: plan.role,
         tests: float_free(plan.tests.len()),

@@ -278,11 +278,11 @@ mod tests {
     fn shape() -> Shape {
         use clap::Parser;
         #[derive(Parser)]
-        struct Asked {
+        struct Arguments {
             #[command(flatten)]
             shape: Shape,
         }
-        Asked::parse_from(["x"]).shape
+        Arguments::parse_from(["x"]).shape
     }
 
     #[test]

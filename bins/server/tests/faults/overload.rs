@@ -36,11 +36,11 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
     let before = world.server.megabytes();
     let request = raw::request(&world.path("/runs"), &world.key);
     let answers = raw::run(async {
-        let asked =
+        let requests =
             (0..3_000).map(|_| tokio::spawn(once(world.server.address().to_owned(), request.clone())));
         let mut answers = Vec::new();
-        for asked in asked.collect::<Vec<_>>() {
-            answers.push(asked.await.unwrap());
+        for requests in requests.collect::<Vec<_>>() {
+            answers.push(requests.await.unwrap());
         }
         answers
     });

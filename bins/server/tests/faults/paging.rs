@@ -25,7 +25,7 @@ const MARGIN_S: i64 = 600;
 
 /// An imported run, as the program reported it.
 #[derive(Clone)]
-struct Acknowledged {
+struct AcknowledgedRun {
     id: String,
     stays: bool,
 }
@@ -79,7 +79,7 @@ fn pages_are_complete_and_without_repeats_while_runs_come_and_go() {
     });
 }
 
-fn import(world: &World, build: u32, age_s: i64, acknowledged: &Mutex<Vec<Acknowledged>>) {
+fn import(world: &World, build: u32, age_s: i64, acknowledged: &Mutex<Vec<AcknowledgedRun>>) {
     let report = Report {
         build,
         shard: None,
@@ -89,11 +89,11 @@ fn import(world: &World, build: u32, age_s: i64, acknowledged: &Mutex<Vec<Acknow
     let id = text(&world.import(&report)["runId"]);
     let waited = time::OffsetDateTime::now_utc() - now();
     let stays = age_s + waited.whole_seconds() < RETENTION_S - MARGIN_S;
-    acknowledged.lock().unwrap().push(Acknowledged { id, stays });
+    acknowledged.lock().unwrap().push(AcknowledgedRun { id, stays });
 }
 
 /// One walk to the oldest run and one back.
-fn walk(world: &World, acknowledged: &Mutex<Vec<Acknowledged>>, per_page: u32) {
+fn walk(world: &World, acknowledged: &Mutex<Vec<AcknowledgedRun>>, per_page: u32) {
     let known = acknowledged.lock().unwrap().clone();
     let (there, last) = follow(world, per_page, "", "nextCursor", "next");
     is_complete(&there, &known);
@@ -116,12 +116,12 @@ fn walk(world: &World, acknowledged: &Mutex<Vec<Acknowledged>>, per_page: u32) {
 fn follow(world: &World, per_page: u32, from: &str, next: &str, direction: &str) -> (Vec<String>, Value) {
     let (mut seen, mut cursor) = (Vec::new(), from.to_owned());
     loop {
-        let asked = if cursor.is_empty() {
+        let after = if cursor.is_empty() {
             String::new()
         } else {
             format!("&cursor={cursor}&direction={direction}")
         };
-        let page = world.get(&format!("/runs?days=90&perPage={per_page}{asked}"));
+        let page = world.get(&format!("/runs?days=90&perPage={per_page}{after}"));
         seen.extend(ids(&page));
         match page[next].as_str() {
             Some(next) => cursor = next.to_owned(),
@@ -140,7 +140,7 @@ fn ids(page: &Value) -> Vec<String> {
 }
 
 /// No run is repeated, and every run that existed throughout is present.
-fn is_complete(seen: &[String], known: &[Acknowledged]) {
+fn is_complete(seen: &[String], known: &[AcknowledgedRun]) {
     let set: HashSet<_> = seen.iter().collect();
     assert_eq!(set.len(), seen.len(), "a run came twice");
     for run in known.iter().filter(|run| run.stays) {

@@ -17,7 +17,7 @@ use crate::{
 const ENDED_WITHIN: Duration = Duration::from_secs(14);
 
 #[test]
-fn what_was_admitted_is_finished() {
+fn admitted_requests_are_finished() {
     for signal in ["TERM", "INT"] {
         is_finished_on(signal);
     }
@@ -54,7 +54,7 @@ fn is_finished_on(signal: &str) {
 }
 
 #[test]
-fn what_never_ends_does_not_hold_it_up() {
+fn endless_requests_do_not_delay_it() {
     let _shared = quiet::shared();
     let mut world = World::with_own_postgres();
     world.import(&Report::whole(1, 10, 60));

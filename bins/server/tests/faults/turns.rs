@@ -95,14 +95,14 @@ fn an_import_that_gets_no_connection_in_time_says_why_and_what_to_do() {
     let mut import = world.import_command(&Report::whole(1, 3, 10));
     world.cli = administrator;
     let output = import.args(["--retry-for", "3s"]).output().unwrap();
-    let told = stderr_text(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let message = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(
-        told.contains("waiting for a connection to the database, "),
-        "{told}"
+        message.contains("waiting for a connection to the database, "),
+        "{message}"
     );
-    assert!(told.contains("too many connections"), "{told}");
-    assert!(told.contains("CONNECTION LIMIT"), "{told}");
+    assert!(message.contains("too many connections"), "{message}");
+    assert!(message.contains("CONNECTION LIMIT"), "{message}");
     shared(&world).execute(&format!("DROP ROLE {role}"));
 }
 

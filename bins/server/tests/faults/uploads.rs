@@ -130,19 +130,19 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
 
     let mut random = StdRng::seed_from_u64(seed.into());
     let mut disturbed = Intake::over(World::with_own_postgres());
-    let (mut asked, mut cut) = (0, 0);
+    let (mut uploads, mut cut) = (0, 0);
     for (index, report) in (1..).zip(&history) {
         // The moments are spread evenly over the history.
-        while asked * u32::try_from(history.len()).unwrap() < cuts * index {
-            let by = [Cut::Client, Cut::Server, Cut::Postgres][usize::try_from(asked % 3).unwrap()];
+        while uploads * u32::try_from(history.len()).unwrap() < cuts * index {
+            let by = [Cut::Client, Cut::Server, Cut::Postgres][usize::try_from(uploads % 3).unwrap()];
             let moment = typical.mul_f64(random.random_range(0.2..1.0));
             cut += u32::from(disturbed.cut(report, by, moment));
-            asked += 1;
+            uploads += 1;
         }
         disturbed.upload(report);
     }
     assert!(cut > 0, "every upload ended before its moment");
-    println!("{cut} of {asked} uploads of about {typical:?} cut off");
+    println!("{cut} of {uploads} uploads of about {typical:?} cut off");
     let context = format!("seed {seed}");
     snapshot::assert_same(&snapshot::of(&disturbed.world), &expected, &context);
     for report in &history {

@@ -92,16 +92,16 @@ fn errors_are_listed_by_period_branch_text_and_category() {
             &["timeout"],
         ),
     ] {
-        let told = agents.answer("list_errors", arguments);
+        let answer = agents.answer("list_errors", arguments);
         let read = agents.world.get(&format!("/errors?{query}"));
-        assert_eq!(told["total"], read["page"]["total"], "{query}");
-        let mut listed = each(&told["errors"], "category");
+        assert_eq!(answer["total"], read["page"]["total"], "{query}");
+        let mut listed = each(&answer["errors"], "category");
         listed.sort_unstable();
         listed.dedup();
-        assert_eq!(listed, categories, "{query}: {told:#}");
+        assert_eq!(listed, categories, "{query}: {answer:#}");
         for (ours, theirs) in [("fingerprint", "fingerprint"), ("title", "title")] {
             assert_eq!(
-                each(&told["errors"], ours),
+                each(&answer["errors"], ours),
                 each(&read["errors"], theirs),
                 "{query}"
             );
@@ -134,9 +134,9 @@ fn runs_are_listed_by_commit_pull_request_branch_and_status() {
             Some(14),
         ),
     ] {
-        let told = agents.answer("list_runs", arguments.clone());
-        assert_eq!(told["total"], total, "{arguments}: {told:#}");
-        let runs = told["runs"].as_array().map_or(&[][..], Vec::as_slice);
+        let answer = agents.answer("list_runs", arguments.clone());
+        assert_eq!(answer["total"], total, "{arguments}: {answer:#}");
+        let runs = answer["runs"].as_array().map_or(&[][..], Vec::as_slice);
         let limit = arguments["limit"].as_u64().unwrap_or(10).min(total);
         assert_eq!(runs.len() as u64, limit, "{arguments}");
         assert_eq!(
@@ -150,8 +150,8 @@ fn runs_are_listed_by_commit_pull_request_branch_and_status() {
                 ("pullRequest", "pullRequest"),
                 ("status", "status"),
             ] {
-                if let Some(asked) = arguments.get(argument) {
-                    assert_eq!(&run[field], asked, "{arguments}: {run}");
+                if let Some(value) = arguments.get(argument) {
+                    assert_eq!(&run[field], value, "{arguments}: {run}");
                 }
             }
         }
@@ -181,11 +181,11 @@ fn flaky_tests_are_sorted_and_searched() {
             &[slow, quick],
         ),
     ] {
-        let told = agents.answer("list_flaky", arguments);
+        let answer = agents.answer("list_flaky", arguments);
         let read = agents.world.get(&format!("/flaky?perPage=10{query}"));
-        assert_eq!(each(&told["tests"], "test"), tests, "{query}: {told:#}");
+        assert_eq!(each(&answer["tests"], "test"), tests, "{query}: {answer:#}");
         assert_eq!(each(&read["tests"], "testName"), tests, "{query}");
-        assert_eq!(told["total"], tests.len(), "{query}");
+        assert_eq!(answer["total"], tests.len(), "{query}");
     }
     let (failed, says) = agents.call("list_flaky", json!({"sort": "name"}));
     assert!(failed && says.contains("timeLost, rate, impact"), "{says}");

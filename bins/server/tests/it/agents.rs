@@ -5,7 +5,7 @@ mod protocol;
 
 use std::time::Duration;
 
-use assay_testkit::{Served, free_address, text};
+use assay_testkit::{ServedWorld, free_address, text};
 use serde_json::{Value, json};
 
 /// The newest version of the protocol that opens with a handshake.
@@ -13,7 +13,7 @@ const HANDSHAKE: &str = "2025-11-25";
 
 /// A served project and the address of the endpoint.
 pub(crate) struct Agents {
-    pub(crate) world: Served,
+    pub(crate) world: ServedWorld,
     endpoint: String,
 }
 
@@ -28,7 +28,7 @@ impl Agents {
         let free = free_address();
         let environment = [&[("ASSAY_FRONT_LISTEN", free.as_str())], environment].concat();
         Self {
-            world: Served::with(&environment),
+            world: ServedWorld::with(&environment),
             endpoint: format!("http://{free}/mcp"),
         }
     }

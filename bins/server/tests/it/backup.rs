@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, Served, Server, TestDatabase, World};
+use assay_testkit::{Cli, ServedWorld, Server, TestDatabase, World};
 
 use crate::everything;
 
@@ -38,7 +38,7 @@ fn run(command: &mut Command) {
 
 #[test]
 fn a_restored_dump_answers_the_same_on_every_route() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     for (index, minutes) in [20, 3 * 24 * 60, 20 * 24 * 60, 50 * 24 * 60]
         .into_iter()
         .enumerate()
@@ -85,7 +85,7 @@ fn a_restored_dump_answers_the_same_on_every_route() {
     // The restored database continues: derived rows are correct, and reports and prunings find their partitions.
     let rebuilt = cli.json(&["rebuild"]);
     assert_eq!(rebuilt["projects"][0]["result"]["runsChanged"], 0, "{rebuilt}");
-    let moved = Served {
+    let moved = ServedWorld {
         server,
         world: World {
             cli,

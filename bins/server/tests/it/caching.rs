@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Served, Server, text};
+use assay_testkit::{ServedWorld, Server, text};
 
 /// A change counts on every process within this time after its command.
 const COUNTS_WITHIN: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const WATCHED: Duration = Duration::from_millis(500);
 
 /// Two servers over the database of a world.
 struct Pair {
-    world: Served,
+    world: ServedWorld,
     second: Server,
 }
 
@@ -28,13 +28,13 @@ struct Pair {
 struct TimedAnswer {
     server: usize,
     key: String,
-    asked: Instant,
+    sent_at: Instant,
     said: String,
 }
 
 impl Pair {
     fn new() -> Self {
-        let world = Served::new();
+        let world = ServedWorld::new();
         let second = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
         Self { world, second }
     }
@@ -56,12 +56,12 @@ impl Pair {
                     let begun = Instant::now();
                     while !over.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
                         for key in keys {
-                            let asked = Instant::now();
+                            let sent_at = Instant::now();
                             let said = ask(running, key, "/projects");
                             seen.lock().unwrap().push(TimedAnswer {
                                 server,
                                 key: (*key).to_owned(),
-                                asked,
+                                sent_at,
                                 said,
                             });
                         }
@@ -75,7 +75,7 @@ impl Pair {
             };
             wait(
                 || known(&seen.lock().unwrap()),
-                "every key was asked with everywhere",
+                "every key was sent_at with everywhere",
             );
             self.world.cli.json(command);
             let ended = Instant::now();
@@ -83,14 +83,14 @@ impl Pair {
             let late = |seen: &Vec<TimedAnswer>| {
                 let count = |server| {
                     let is_late =
-                        |seen: &&TimedAnswer| seen.server == server && seen.asked > ended + COUNTS_WITHIN;
+                        |seen: &&TimedAnswer| seen.server == server && seen.sent_at > ended + COUNTS_WITHIN;
                     seen.iter().filter(is_late).count()
                 };
                 (0..2).all(|server| count(server) >= keys.len())
             };
             wait(
                 || late(&seen.lock().unwrap()),
-                "every key was asked with after the command",
+                "every key was sent_at with after the command",
             );
             over.store(true, Ordering::Relaxed);
             ended
@@ -117,9 +117,9 @@ fn wait(condition: impl Fn() -> bool, what: &str) {
 /// Asserts the answers for a key: `before` until the change, `after` from a second after it.
 fn changed((seen, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &str, after: &str) {
     for seen in seen.iter().filter(|seen| seen.key == key) {
-        let is_late = seen.asked > *ended + COUNTS_WITHIN;
+        let is_late = seen.sent_at > *ended + COUNTS_WITHIN;
         let allowed: &[&str] = if is_late { &[after] } else { &[before, after] };
-        let later = seen.asked.saturating_duration_since(*ended);
+        let later = seen.sent_at.saturating_duration_since(*ended);
         assert!(
             allowed.contains(&seen.said.as_str()),
             "server {} said {:?} {later:?} after the command",
@@ -160,7 +160,7 @@ fn a_plan_counts_on_every_process_within_a_second() {
 }
 
 #[test]
-fn what_was_not_there_is_there_at_once() {
+fn new_resources_are_visible_at_once() {
     let pair = Pair::new();
     let cli = &pair.world.cli;
     for server in pair.servers() {

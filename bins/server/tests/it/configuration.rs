@@ -77,7 +77,7 @@ fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
 }
 
 #[test]
-fn what_cannot_be_used_ends_the_start_with_its_name() {
+fn an_unusable_setting_ends_the_start_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -58,7 +58,7 @@ fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
 }
 
 #[test]
-fn what_a_demonstration_prints_can_be_pasted() {
+fn commands_that_a_demonstration_prints_can_be_pasted() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::{
-    imported::{Imported, test_of},
+    imported::{ImportedSeason, test_of},
     recount::Recount,
     season::instant,
 };
 
 #[test]
 fn every_count_can_be_done_again_from_the_history_route_alone() {
-    let imported = Imported::new(4, true);
+    let imported = ImportedSeason::new(4, true);
     let (live, _) = imported.live();
     let mut shown = BTreeSet::new();
     for entry in &live {

@@ -1,18 +1,18 @@
 //! The causes of failures, from imported reports to the answer.
 
-use assay_testkit::{Served, text};
+use assay_testkit::{ServedWorld, text};
 use serde_json::{Value, json};
 
 /// Twelve runs of main with new code each, a rerun, and a branch with four failures: one that it broke, one that main
 /// broke, one of a flaky test, and one that began with the branch's first revision.
-fn story() -> (Served, Vec<String>) {
-    let world = Served::new();
+fn story() -> (ServedWorld, Vec<String>) {
+    let world = ServedWorld::new();
     let runs = tell(&world);
     (world, runs)
 }
 
 /// The ids of these runs after importing them into an empty project.
-pub(crate) fn tell(world: &Served) -> Vec<String> {
+pub(crate) fn tell(world: &ServedWorld) -> Vec<String> {
     let mut runs = Vec::new();
     let mut import = |minutes: i64, branch: &str, commit: &str, failed: &[&str]| {
         let tests = ["adds", "gone", "mails", "sums", "wobbles"];

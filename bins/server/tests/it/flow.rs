@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Served, text};
+use assay_testkit::{ServedWorld, text};
 use serde_json::json;
 
 #[test]
-fn what_is_imported_is_read_on_every_route() {
-    let world = Served::new();
+fn imported_runs_are_visible_on_every_route() {
+    let world = ServedWorld::new();
     let imported = world.import_cases(
         60,
         &[("adds", true), ("sums", false)],
@@ -90,7 +90,7 @@ fn what_is_imported_is_read_on_every_route() {
 
 #[test]
 fn a_revocation_and_a_plan_take_effect_within_a_second() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     assert_eq!(world.ask("/projects").status, 200);
     world.cli.json(&["org", "set-plan", "Shop", "free"]);
     within_a_second(&world, 403, "tier_too_low");
@@ -108,7 +108,7 @@ fn a_revocation_and_a_plan_take_effect_within_a_second() {
 
 #[test]
 fn an_ingest_key_reads_nothing() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     let key = text(&world.cli.json(&["key", "create-ingest", "--project", "web"])["key"]);
     let answer = world.server.client().get("/api/v1/projects", Some(&key));
     assert_eq!(
@@ -119,7 +119,7 @@ fn an_ingest_key_reads_nothing() {
 
 #[test]
 fn settings_show_what_was_set() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     world.cli.json(&[
         "project",
         "set",
@@ -146,15 +146,15 @@ fn settings_show_what_was_set() {
 }
 
 /// Repeats a request until it has this status and code. This must happen within a second.
-fn within_a_second(world: &Served, status: u16, code: &str) {
+fn within_a_second(world: &ServedWorld, status: u16, code: &str) {
     let deadline = Instant::now() + Duration::from_secs(1);
     loop {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let answer = world.ask("/projects");
         if answer.status == status && answer.json()["code"].as_str().unwrap_or_default() == code {
             return;
         }
-        assert!(asked < deadline, "still {}: {}", answer.status, answer.text());
+        assert!(sent_at < deadline, "still {}: {}", answer.status, answer.text());
         thread::sleep(Duration::from_millis(50));
     }
 }

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use assay_testkit::{Served, text};
+use assay_testkit::{ServedWorld, text};
 use serde_json::Value;
 
 use crate::season::{STABLE, Season, identity, instant};
@@ -15,8 +15,8 @@ use crate::season::{STABLE, Season, identity, instant};
 pub(crate) type Test = (String, String);
 
 /// A season in a served database, with the reports that were imported.
-pub(crate) struct Imported {
-    pub(crate) world: Served,
+pub(crate) struct ImportedSeason {
+    pub(crate) world: ServedWorld,
     pub(crate) season: Season,
     /// The ids by run.
     pub(crate) run_ids: Vec<String>,
@@ -24,12 +24,12 @@ pub(crate) struct Imported {
     pub(crate) files: BTreeMap<String, String>,
 }
 
-impl Imported {
+impl ImportedSeason {
     /// Imports a season that ends now, run by run, with shards in any order.
     pub(crate) fn new(seed: u64, full: bool) -> Self {
         let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
         let mut imported = Self {
-            world: Served::new(),
+            world: ServedWorld::new(),
             season: Season::new(seed, now, full),
             run_ids: Vec::new(),
             files: BTreeMap::new(),

@@ -533,7 +533,7 @@ fn head(key: &str, more: &str) -> String {
 }
 
 #[test]
-fn what_is_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
+fn a_request_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
     let intake = Intake::new();
     let client = intake.server.ingest();
     let unknown = mint(KeyKind::Ingest, now()).0;

@@ -301,13 +301,13 @@ impl Recount {
 
     /// The streak of two or more failures at the end of a stable chain. If several suites end with one, only the model
     /// knows the worst, and the evidence has its choice.
-    pub(crate) fn breakage(&self, told: &Value) -> Option<Vec<String>> {
+    pub(crate) fn breakage(&self, position: &Value) -> Option<Vec<String>> {
         let ends = self.stable_ends().into_iter();
         let mut ends: Vec<Vec<String>> = ends.filter(|streak| streak.len() >= 2).collect();
-        let told = ends
+        let position = ends
             .iter()
-            .position(|end| told == &json!(end[..end.len().min(20)]));
-        (!ends.is_empty()).then(|| ends.swap_remove(told.unwrap_or(0)))
+            .position(|end| position == &json!(end[..end.len().min(20)]));
+        (!ends.is_empty()).then(|| ends.swap_remove(position.unwrap_or(0)))
     }
 
     /// The longest streak of two or more at the end of a chain of another branch, if the stable chains pass.

@@ -1,6 +1,6 @@
 //! `assay refingerprint` after the algorithm changed.
 
-use assay_testkit::{Served, TestDatabase, text};
+use assay_testkit::{ServedWorld, TestDatabase, text};
 use serde_json::json;
 
 /// A fingerprint in the form of an earlier version of the algorithm.
@@ -8,7 +8,7 @@ const OLD: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
 fn an_old_fingerprint_still_answers_after_errors_were_grouped_anew() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     world.import_cases(30, &[("adds", false)], &["--branch", "main"]);
     world.import_cases(20, &[("adds", false), ("sums", false)], &["--branch", "main"]);
     let detail = |fingerprint: &str| world.ask(&format!("/projects/{}/errors/{fingerprint}", world.project));
@@ -41,7 +41,7 @@ fn an_old_fingerprint_still_answers_after_errors_were_grouped_anew() {
 
 #[test]
 fn grouping_a_project_anew_that_is_not_there_is_refused() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     let output = world.cli.run(&["refingerprint", "--project", "gone", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

@@ -10,7 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_repository::Database;
-use assay_testkit::{Cli, Served, Server, TestDatabase};
+use assay_testkit::{Cli, ServedWorld, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
 use crate::everything;
@@ -95,8 +95,8 @@ const IMPORTS: [&str; 6] = [
     "UPDATE verdict SET status = 'healthy'",
 ];
 
-fn world() -> Served {
-    let world = Served::new();
+fn world() -> ServedWorld {
+    let world = ServedWorld::new();
     world.import_cases(
         3 * 24 * 60,
         &[("adds", false), ("removes", true)],

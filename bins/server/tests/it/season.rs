@@ -109,7 +109,7 @@ impl Season {
                 (true, 0) => &[Some("smoke"), Some("e2e")],
                 (true, _) => &[Some("e2e")],
             };
-            let told = dice.below(12);
+            let roll = dice.below(12);
             let outage = match build {
                 20 | 47 => Some(70),
                 33 => Some(30),
@@ -119,8 +119,8 @@ impl Season {
                 let mut run = Run {
                     started: started + place as i64 * 7 * MINUTE,
                     build,
-                    branch: (told != 0).then(|| branch.clone()),
-                    commit: (told != 1).then(|| match pull_request {
+                    branch: (roll != 0).then(|| branch.clone()),
+                    commit: (roll != 1).then(|| match pull_request {
                         Some(_) => dice.hex(),
                         None => revision.clone(),
                     }),

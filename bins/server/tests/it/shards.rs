@@ -1,11 +1,11 @@
 //! Shards that arrive late, again or never.
 
-use assay_testkit::{Served, text};
+use assay_testkit::{ServedWorld, text};
 use serde_json::Value;
 
 #[test]
 fn a_late_shard_joins_its_run_and_any_shards_id_names_it() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     let first = world.import_cases(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
     let detail = world.get(&format!("/runs/{}", text(&first["runId"])));
     assert_eq!(detail["run"]["status"], "incomplete");
@@ -35,7 +35,7 @@ fn a_late_shard_joins_its_run_and_any_shards_id_names_it() {
 
 #[test]
 fn a_shard_imported_again_replaces_what_it_said() {
-    let world = Served::new();
+    let world = ServedWorld::new();
     world.import_cases(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
     let broken = world.import_cases(
         50,

@@ -1,6 +1,6 @@
 //! The number of statements of each route with a cached key and project. docs/storage.md lists them.
 
-use assay_testkit::{Served, text};
+use assay_testkit::{ServedWorld, text};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -68,7 +68,7 @@ fn sent(database: &str) -> Vec<String> {
 #[actix_web::test]
 async fn every_route_costs_the_statements_that_are_told() {
     set_default_instrumentation(notes).unwrap();
-    let world = Served::new();
+    let world = ServedWorld::new();
     world.import_cases(20, &[("adds", true), ("removes", false)], &["--branch", "main"]);
     world.import_cases(10, &[("adds", false), ("removes", true)], &["--branch", "main"]);
     let run = text(&world.get("/runs")["runs"][0]["id"]);

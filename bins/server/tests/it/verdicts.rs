@@ -6,19 +6,19 @@ use assay_testkit::text;
 use serde_json::{Value, json};
 
 use crate::{
-    imported::{Imported, Test, test_of},
+    imported::{ImportedSeason, Test, test_of},
     season::STABLE,
 };
 
 #[test]
 fn reports_are_judged_alike_in_the_store_live_and_offline() {
-    let imported = Imported::new(1, false);
+    let imported = ImportedSeason::new(1, false);
     agree(&imported, &imported.reports());
 }
 
 #[test]
 fn a_table_of_attempts_is_judged_as_the_reports_with_suites_and_pull_requests() {
-    let imported = Imported::new(3, true);
+    let imported = ImportedSeason::new(3, true);
     let table = imported.world.folder.path().join("attempts.csv");
     std::fs::write(&table, imported.table()).unwrap();
     agree(&imported, &table);
@@ -26,7 +26,7 @@ fn a_table_of_attempts_is_judged_as_the_reports_with_suites_and_pull_requests() 
 
 /// Compares every field of every test.
 #[track_caller]
-fn agree(imported: &Imported, history: &Path) {
+fn agree(imported: &ImportedSeason, history: &Path) {
     let stored = imported.stored();
     let judged: BTreeMap<&Test, &Value> = stored
         .iter()
@@ -60,7 +60,7 @@ fn agree(imported: &Imported, history: &Path) {
 }
 
 /// The tests of an offline analysis, with runs named as in the store.
-fn analyze(imported: &Imported, history: &Path, now: &str) -> Vec<Value> {
+fn analyze(imported: &ImportedSeason, history: &Path, now: &str) -> Vec<Value> {
     let path = history.to_str().unwrap();
     // The service has no branch if none is stored.
     let apart = ["--without-branch", "unknown"];
@@ -92,7 +92,7 @@ fn analyze(imported: &Imported, history: &Path, now: &str) -> Vec<Value> {
 }
 
 /// Replaces the file name of a run in an analysis with the run's id.
-fn rename(imported: &Imported, run: &mut Value) {
+fn rename(imported: &ImportedSeason, run: &mut Value) {
     let Some(name) = run.as_str() else { return };
     let file = Path::new(name).file_name().and_then(|file| file.to_str());
     if let Some(id) = file.and_then(|file| imported.files.get(file)) {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use assay_testkit::{Browser, Client, Response, Scripts, Served, Server, Template, junit, text};
+use assay_testkit::{Browser, Client, Response, Scripts, ServedWorld, Server, Template, junit, text};
 use serde_json::Value;
 
 /// Names that try to break out of their markup.
@@ -19,13 +19,13 @@ pub(crate) fn hostile_names() -> Vec<String> {
 
 /// A server with pages. All worlds have the same state.
 pub(crate) struct World {
-    pub(crate) served: Served,
+    pub(crate) served: ServedWorld,
 }
 
 impl std::ops::Deref for World {
-    type Target = Served;
+    type Target = ServedWorld;
 
-    fn deref(&self) -> &Served {
+    fn deref(&self) -> &ServedWorld {
         &self.served
     }
 }

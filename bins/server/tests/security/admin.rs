@@ -72,9 +72,9 @@ fn the_listener_for_operators_tells_nothing_of_a_tenant_or_of_the_machine() {
     private.push(world.address.to_string());
     for path in PATHS {
         let answer = world.server.admin().get(path, Some(&world.keys.good));
-        let told = format!("{:?} {}", answer.headers, answer.text());
+        let answered = format!("{:?} {}", answer.headers, answer.text());
         for word in &private {
-            assert!(!told.contains(word), "{path} tells {word}");
+            assert!(!answered.contains(word), "{path} tells {word}");
         }
     }
 }

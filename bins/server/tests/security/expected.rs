@@ -40,9 +40,9 @@ pub(crate) fn expected<'a>(contract: &'a Contract, world: &World, draft: &Draft)
         return Expected::Refusal(status, vec![code]);
     }
     let (operation, segments) = match route(contract, &path) {
-        Routed::To(operation, segments) => (operation, segments),
-        Routed::Nowhere => return Expected::Refusal(404, vec!["invalid_parameter"]),
-        Routed::Unclear => return Expected::Sound,
+        RouteMatch::To(operation, segments) => (operation, segments),
+        RouteMatch::Nowhere => return Expected::Refusal(404, vec!["invalid_parameter"]),
+        RouteMatch::Unclear => return Expected::Sound,
     };
     if draft.method != "GET" && draft.method != "HEAD" {
         return Expected::Refusal(405, vec!["invalid_parameter"]);
@@ -71,14 +71,14 @@ fn plain(target: &[u8]) -> Option<(String, String)> {
     Some((path.to_owned(), query.to_owned()))
 }
 
-enum Routed<'a> {
+enum RouteMatch<'a> {
     To(&'a Operation, Vec<(String, String)>),
     Nowhere,
     Unclear,
 }
 
 /// The operation of a path, with its parameters in their sent form.
-fn route<'a>(contract: &'a Contract, path: &str) -> Routed<'a> {
+fn route<'a>(contract: &'a Contract, path: &str) -> RouteMatch<'a> {
     let segments: Vec<_> = path.split('/').collect();
     let mut unclear = false;
     for operation in &contract.operations {
@@ -98,12 +98,16 @@ fn route<'a>(contract: &'a Contract, path: &str) -> Routed<'a> {
         if fits {
             let parameters = both().filter(|(pattern, _)| pattern.starts_with('{'));
             let named = parameters.map(|(name, segment)| ((*name).to_owned(), (*segment).to_owned()));
-            return Routed::To(operation, named.collect());
+            return RouteMatch::To(operation, named.collect());
         }
         // The router decides whether an escaped letter equals the letter.
         unclear |= both().any(|(pattern, segment)| !pattern.starts_with('{') && segment.contains('%'));
     }
-    if unclear { Routed::Unclear } else { Routed::Nowhere }
+    if unclear {
+        RouteMatch::Unclear
+    } else {
+        RouteMatch::Nowhere
+    }
 }
 
 /// The pairs of a query. A value that cannot be decoded is none.

@@ -62,7 +62,7 @@ impl Draft {
 }
 
 /// The `Authorization` fields of a request, and their refusal, if any.
-type Presented = (Vec<Vec<u8>>, Option<(u16, &'static str)>);
+type PresentedKey = (Vec<Vec<u8>>, Option<(u16, &'static str)>);
 
 /// Generates requests.
 pub(crate) struct Generator<'a> {
@@ -264,7 +264,7 @@ impl<'a> Generator<'a> {
         let bearer = |key: &str| format!("Bearer {key}").into_bytes();
         let missing = Some((401, "missing_key"));
         let invalid = Some((401, "invalid_key"));
-        let cases: [Presented; 16] = [
+        let cases: [PresentedKey; 16] = [
             (vec![], missing),
             (vec![bearer(&keys.ingest)], Some((401, "wrong_key_type"))),
             (vec![bearer(&keys.unknown)], invalid),

@@ -135,12 +135,12 @@ fn a_crash_tells_no_key() {
         .status()
         .unwrap();
     assert!(aborted.success());
-    let told = std::iter::repeat_with(|| world.server.client().try_get("/api/v1/projects", &[]))
+    let answers = std::iter::repeat_with(|| world.server.client().try_get("/api/v1/projects", &[]))
         .take_while(Result::is_ok)
         .count();
     tells_nothing(
         &world,
-        &format!("the log after {told} more answers"),
+        &format!("the log after {answers} more answers"),
         &world.server.log(),
     );
 }

@@ -24,8 +24,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(15);
 const TESTS: usize = 8_000;
 
 #[test]
-fn who_does_not_move_on_is_let_go_and_who_is_slow_is_served_whole() {
-    let served = Served::new();
+fn stalled_clients_are_disconnected_and_slow_readers_are_served_whole() {
+    let served = PlainAndTls::new();
     let plain = |room| served.plain(room);
     let over_tls = |room| served.over_tls(room);
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn who_does_not_move_on_is_let_go_and_who_is_slow_is_served_whole() {
 }
 
 /// A whole request, then one whose head arrives byte by byte.
-fn half_a_second_request(served: &Served, mut stream: Box<dyn Stream>) {
+fn half_a_second_request(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
     stream.write_all(served.request("/branches").as_bytes()).unwrap();
     assert_eq!(
         wire::read(&mut stream, &mut Vec::new(), false).unwrap().status,
@@ -52,7 +52,7 @@ fn half_a_second_request(served: &Served, mut stream: Box<dyn Stream>) {
 }
 
 /// A request that is answered before its body, whose pieces arrive slowly.
-fn a_body_without_end(served: &Served, mut stream: Box<dyn Stream>) {
+fn a_body_without_end(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
     let head = served.request("/branches");
     let head = head.trim_end();
     stream
@@ -116,7 +116,7 @@ fn until_let_go(mut stream: Box<dyn Stream>, drop: &[u8]) {
 }
 
 /// A large answer. The client reads hardly any of it.
-fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
+fn reading_drop_by_drop(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
     stream
         .write_all(served.request(&served.large).as_bytes())
         .unwrap();
@@ -132,7 +132,7 @@ fn reading_drop_by_drop(served: &Served, mut stream: Box<dyn Stream>) {
 }
 
 /// The same at about thirty kilobytes a second, which takes longer than the longest permitted pause.
-fn reading_slowly_but_steadily(served: &Served, stream: Box<dyn Stream>) {
+fn reading_slowly_but_steadily(served: &PlainAndTls, stream: Box<dyn Stream>) {
     let began = Instant::now();
     let mut stream = Steady(stream);
     stream
@@ -190,7 +190,7 @@ fn is_silence(error: &std::io::Error) -> bool {
 }
 
 /// One database, served with and without TLS.
-struct Served {
+struct PlainAndTls {
     key: String,
     project: String,
     /// The path of the large answer, below the project.
@@ -203,7 +203,7 @@ struct Served {
     _database: TestDatabase,
 }
 
-impl Served {
+impl PlainAndTls {
     fn new() -> Self {
         let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
         let cli = Cli::new(database.url());

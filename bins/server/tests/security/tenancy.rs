@@ -292,14 +292,14 @@ fn only_our_own_is_listed(world: &World) {
 /// The database runs the same statements for an absent and a foreign id.
 fn the_same_statements_run(world: &World, contract: &Contract) {
     let log = Statements::of(world);
-    let mut told = 0;
+    let mut logged = 0;
     for holding in [Some(&world.theirs), None] {
         let theirs = asks(contract, &world.theirs.project, holding);
         for (their, nobody) in theirs.iter().zip(&asks(contract, NO_ID, holding)) {
             let of_theirs = log.during(|| world.as_us("GET", &their.path, &[]));
             let of_nobodys = log.during(|| world.as_us("GET", &nobody.path, &[]));
             assert_eq!(of_theirs, of_nobodys, "{}", their.what);
-            told += of_theirs.len();
+            logged += of_theirs.len();
         }
     }
     for operation in &contract.operations {
@@ -313,7 +313,7 @@ fn the_same_statements_run(world: &World, contract: &Contract) {
         let absent = log.during(|| world.as_us("GET", &absent, &[]));
         let leaf = format!("/api/v1{}", leaves(&path, Some(&world.theirs))[0]);
         assert_eq!(log.during(|| world.as_us("GET", &leaf, &[])), absent, "{path}");
-        told += absent.len();
+        logged += absent.len();
     }
-    assert!(told > 20, "the log of Postgres told {told} statements only");
+    assert!(logged > 20, "the log of Postgres logged {logged} statements only");
 }

@@ -239,7 +239,7 @@ fn until(mut done: impl FnMut() -> bool, server: &Server) {
 }
 
 #[test]
-fn what_is_wrong_with_the_files_is_told_in_one_sentence() {
+fn each_fault_of_the_files_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     issue(folder.path());
     let of = |name: &str| folder.path().join(name).display().to_string();

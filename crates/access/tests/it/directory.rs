@@ -84,7 +84,7 @@ fn an_expiry_counts_at_its_moment() {
 }
 
 #[test]
-fn what_was_not_found_is_looked_for_again() {
+fn an_absent_key_is_looked_up_again() {
     let (_, stored, _) = a_key();
     let (secret, new) = mint(KeyKind::Read, NOW);
     let (other, _) = mint(KeyKind::Read, NOW);

@@ -89,7 +89,7 @@ fn refusal(outcome: Result<IngestGrant, IngestCheckError>) -> IngestRefusal {
 }
 
 #[test]
-fn what_cannot_be_an_ingest_key_is_refused_without_a_look_up() {
+fn a_malformed_ingest_key_is_refused_without_a_look_up() {
     let (ingest, _) = mint(KeyKind::Ingest, NOW);
     let (read, _) = mint(KeyKind::Read, NOW);
     let (ingest, read) = (ingest.reveal(), read.reveal());

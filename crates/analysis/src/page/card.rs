@@ -17,7 +17,7 @@ use assay_domain::{
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::analysis::{Analysis, ErrorCount, Judged, RunBar};
+use crate::analysis::{Analysis, AnalyzedTest, ErrorCount, RunBar};
 
 /// Most runs in a row's strip.
 const ROW_RUNS: usize = 24;
@@ -87,7 +87,7 @@ pub(super) struct Rows<'a> {
 
 impl Rows<'_> {
     /// One test. `short` is its name in the list.
-    pub(super) fn row(&mut self, judged: &Judged, short: &name::ShortName, detail: Detail) -> Markup {
+    pub(super) fn row(&mut self, judged: &AnalyzedTest, short: &name::ShortName, detail: Detail) -> Markup {
         let entry = &judged.entry;
         let figures = &entry.figures;
         let strips = self.analysis.strips(judged);
@@ -131,7 +131,7 @@ impl Rows<'_> {
 
     fn card(
         &self,
-        judged: &Judged,
+        judged: &AnalyzedTest,
         strips: &[Strip],
         mass: &HashSet<usize>,
         newest: Option<usize>,
@@ -187,7 +187,7 @@ impl Rows<'_> {
         }
     }
 
-    fn short_card(&self, judged: &Judged, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
+    fn short_card(&self, judged: &AnalyzedTest, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
         let entry = &judged.entry;
         html! {
             article.card {
@@ -273,7 +273,7 @@ impl Rows<'_> {
         joined(numbers)
     }
 
-    fn failing_variants(&mut self, judged: &Judged) -> Option<String> {
+    fn failing_variants(&mut self, judged: &AnalyzedTest) -> Option<String> {
         let failing = self.analysis.failing_variants(judged);
         let variants = &mut self.filters.variants;
         joined(failing.iter().map(|name| variants.number(variant_name(name))))

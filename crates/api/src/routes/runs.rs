@@ -53,7 +53,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let (branch, sha, status) = (query.text("branch")?, query.sha()?, query.word("status")?);
     let per_page = query.per_page()?;
     let (position, direction) = query.position()?;
-    let asked = RunQuery {
+    let query = RunQuery {
         window,
         branch,
         sha,
@@ -64,8 +64,8 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         direction,
     };
     let project = call.project()?;
-    let page = call.store.runs(&project, &asked)?;
-    Answer::of(&RunList::new(&project, &asked, page))
+    let page = call.store.runs(&project, &query)?;
+    Answer::of(&RunList::new(&project, &query, page))
 }
 
 /// `GET /projects/{projectId}/runs/{runId}`.
@@ -156,20 +156,20 @@ pub(crate) struct RunAnswer {
 }
 
 impl RunList {
-    fn new(project: &Project, asked: &RunQuery, page: RunPage) -> Self {
+    fn new(project: &Project, query: &RunQuery, page: RunPage) -> Self {
         let oldest = page
             .runs
             .last()
             .map(position)
-            .or_else(|| beside(asked, Direction::Next));
+            .or_else(|| beside(query, Direction::Next));
         let newest = page
             .runs
             .first()
             .map(position)
-            .or_else(|| beside(asked, Direction::Prev));
+            .or_else(|| beside(query, Direction::Prev));
         Self {
             project: project.tag(),
-            window: asked.window,
+            window: query.window,
             next_cursor: oldest.filter(|_| page.has_older).map(cursor::encode),
             prev_cursor: newest.filter(|_| page.has_newer).map(cursor::encode),
             stable_branch: page.stable_branch,
@@ -188,8 +188,8 @@ fn position(run: &RunRow) -> RunPosition {
 
 /// For an empty page: a position from which reading in `direction` returns the requested position's run. Run numbers
 /// are unique, so no other run lies between the two.
-fn beside(asked: &RunQuery, direction: Direction) -> Option<RunPosition> {
-    let position = asked.position?;
+fn beside(query: &RunQuery, direction: Direction) -> Option<RunPosition> {
+    let position = query.position?;
     let number = match direction {
         Direction::Next => position.number.saturating_add(1),
         Direction::Prev => position.number.saturating_sub(1),
@@ -235,7 +235,7 @@ mod tests {
         has_older: bool,
         has_newer: bool,
     ) -> (Option<RunPosition>, Option<RunPosition>) {
-        let asked = RunQuery {
+        let query = RunQuery {
             window: Window::ending(NOW, Days::Seven),
             branch: None,
             sha: None,
@@ -252,7 +252,7 @@ mod tests {
         let project = Project::of_row(id, "shop".to_owned(), Plan::Pro, NOW);
         let list = RunList::new(
             &project,
-            &asked,
+            &query,
             RunPage {
                 stable_branch: "main".to_owned(),
                 runs,

@@ -43,7 +43,7 @@ pub(super) const LIST: Route = Route {
 /// The signatures that occurred in the period.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
-    let asked = SignatureQuery {
+    let query = SignatureQuery {
         window: query.window()?,
         branch: query.text("branch")?,
         category: query.word("category")?,
@@ -53,12 +53,12 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         per_page: query.per_page()?,
     };
     let project = call.project()?;
-    let found = call.store.signatures(&project, &asked)?;
+    let found = call.store.signatures(&project, &query)?;
     Answer::of(&SignatureList {
         project: project.tag(),
-        window: asked.window,
+        window: query.window,
         page: found.page,
-        sort: asked.sort,
+        sort: query.sort,
         errors: found.signatures,
         unfingerprinted_count: found.unfingerprinted_count,
     })

@@ -110,7 +110,7 @@ fn computed() -> Duration {
 
 /// A worker needs a hundred times as long to parse them as to read them.
 #[actix_web::test]
-async fn what_a_request_carries_is_not_parsed_before_its_key_is_known() {
+async fn a_request_is_not_parsed_before_its_key_is_known() {
     let api = Api::new();
     let unknown = format!("Bearer {}", api.seed.keys.unknown.reveal());
     let (one, many) = ("a".repeat(58_000), "a&".repeat(29_000));

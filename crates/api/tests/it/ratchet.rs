@@ -223,7 +223,7 @@ async fn every_failure_of_a_key_is_told_before_anything_else() {
 }
 
 #[actix_web::test]
-async fn what_is_anothers_and_what_does_not_exist_are_the_same_bytes() {
+async fn foreign_and_missing_resources_are_the_same_bytes() {
     let api = Api::new();
     for row in ROWS.iter().filter(|row| row.path != "/projects") {
         let anothers = api.get(&row.with_project(OTHER_PROJECT)).await;

@@ -21,7 +21,7 @@ pub trait Administration: Send + Sync {
     /// Renames an organization. Its name must be unique.
     fn rename_organization(&self, organization: OrganizationId, name: &str) -> Result<(), NameError>;
 
-    /// Deletes an organization with its projects and keys; none if there is no such organization. `told` is called with
+    /// Deletes an organization with its projects and keys; none if there is no such organization. `progress` is called with
     /// the number of rows deleted so far.
     ///
     /// Readers and importers stop finding it when the deletion begins. The next call completes a deletion that was
@@ -30,7 +30,7 @@ pub trait Administration: Send + Sync {
         &self,
         organization: OrganizationId,
         now: Timestamp,
-        told: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64),
     ) -> Result<Option<DeletionReport>, StoreError>;
 
     /// Every organization, oldest first.
@@ -59,7 +59,7 @@ pub trait Administration: Send + Sync {
         &self,
         project: ProjectId,
         now: Timestamp,
-        told: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64),
     ) -> Result<Option<DeletionReport>, StoreError>;
 
     /// The store's own clock.
@@ -131,17 +131,17 @@ pub trait Administration: Send + Sync {
         &self,
         project: ProjectId,
         classifier: &dyn Classifier,
-    ) -> Result<Option<Refingerprinted>, StoreError>;
+    ) -> Result<Option<RefingerprintCounts>, StoreError>;
 
     /// Deletes results past each organization's retention as of `now` and records of old uploads, or only counts them.
-    /// `told` is called at each step. Completes deletions that were killed.
+    /// `progress` is called at each step. Completes deletions that were killed.
     ///
     /// Each step is its own transaction. The next call continues an interrupted one.
     fn prune(
         &self,
         now: Timestamp,
         dry_run: bool,
-        told: &mut dyn FnMut(PruneStep<'_>),
+        progress: &mut dyn FnMut(PruneStep<'_>),
     ) -> Result<PruneReport, StoreError>;
 }
 
@@ -266,7 +266,7 @@ pub enum PruneStep<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct PruneReport {
     /// The projects with deleted data, or data to delete.
-    pub projects: Vec<Pruned>,
+    pub projects: Vec<PrunedCounts>,
     /// The number of runs before pruning.
     pub runs_stored: u64,
     /// Periods that were dropped as a whole, or would be. Their runs are past every plan's retention.
@@ -282,7 +282,7 @@ pub struct PruneReport {
 /// The rows of one project that pruning deleted, or would delete.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Pruned {
+pub struct PrunedCounts {
     /// The project.
     pub project_id: ProjectId,
     /// Its name.
@@ -296,7 +296,7 @@ pub struct Pruned {
 /// The result of regrouping a project's errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Refingerprinted {
+pub struct RefingerprintCounts {
     /// Failed attempts that were checked.
     pub attempts: u64,
     /// Failed attempts with a new fingerprint.

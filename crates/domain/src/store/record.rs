@@ -5,7 +5,7 @@ use std::any::Any;
 use super::StoreError;
 use crate::{
     id::ProjectId,
-    recording::{Imported, Recording, Sender, VerdictChanges},
+    recording::{ImportReceipt, Recording, Sender, VerdictChanges},
     rules::{RecordingRules, RuleViolation},
     timestamp::Timestamp,
     verdict::Judge,
@@ -60,7 +60,7 @@ pub enum RecordError {
 #[derive(Debug)]
 pub struct StoredRecording {
     /// The result of storing. It has no verdicts yet.
-    pub imported: Imported,
+    pub imported: ImportReceipt,
     /// The judgement that is due, if any.
     pub due: Option<DueJudgement>,
 }
@@ -107,13 +107,13 @@ pub trait Recorder: Send + Sync {
         rules: RecordingRules,
         judge: &dyn Judge,
         now: Timestamp,
-    ) -> Result<Imported, RecordError> {
+    ) -> Result<ImportReceipt, RecordError> {
         let StoredRecording { imported, due } = self.store_under(project, recording, rules, now)?;
         let verdicts_changed = match due {
             Some(due) => self.judge_after(&due, judge)?,
             None => VerdictChanges::default(),
         };
-        Ok(Imported {
+        Ok(ImportReceipt {
             verdicts_changed,
             ..imported
         })
@@ -126,7 +126,7 @@ pub trait Recorder: Send + Sync {
         recording: &Recording,
         judge: &dyn Judge,
         now: Timestamp,
-    ) -> Result<Imported, RecordError> {
+    ) -> Result<ImportReceipt, RecordError> {
         self.record_under(project, recording, RecordingRules::Unrestricted, judge, now)
     }
 }

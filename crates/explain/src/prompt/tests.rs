@@ -194,7 +194,7 @@ fn only_a_failure_gets_a_prompt() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_facts_are_named() {
     let mut attempts = recovered(ErrorDetail::default());
     attempts.commit_sha = None;
     attempts.test.file_path = None;
@@ -217,16 +217,16 @@ fn a_push_names_its_commit_and_no_tested_revision() {
 #[test]
 fn the_age_of_the_verdict_is_told_and_a_test_without_one_has_no_line() {
     let mut attempts = recovered(ErrorDetail::default());
-    let mut told = |hours: i64| {
+    let mut prompt_part = |hours: i64| {
         attempts.verdict.as_mut().unwrap().evaluated_at = NOW.plus_ms(-hours * 3_600_000);
         of_first(&attempts)
     };
-    assert!(told(23).contains("(less than a day ago)"));
-    assert!(told(24).contains("(1 day ago)"));
+    assert!(prompt_part(23).contains("(less than a day ago)"));
+    assert!(prompt_part(24).contains("(1 day ago)"));
     assert!(
-        told(24 * 40).contains("2026-10-11T18:46:03.120Z (40 days ago)"),
+        prompt_part(24 * 40).contains("2026-10-11T18:46:03.120Z (40 days ago)"),
         "{}",
-        told(24 * 40)
+        prompt_part(24 * 40)
     );
     attempts.verdict = None;
     let prompt = of_first(&attempts);
@@ -389,8 +389,8 @@ fn the_cause_and_the_same_error_are_told() {
         fingerprint: None,
         title: None,
     };
-    let told = explained("Passed in all 13 runs on main and failed on this revision");
-    let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&told), NOW).unwrap();
+    let prompt_part = explained("Passed in all 13 runs on main and failed on this revision");
+    let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&prompt_part), NOW).unwrap();
     for line in [
         "Probable cause: `this_change: Passed in all 13 runs on main and failed on this revision`\n",
         "Broken by this branch: `near certain (0.96)`\n",
@@ -399,7 +399,7 @@ fn the_cause_and_the_same_error_are_told() {
     ] {
         assert!(prompt.contains(line), "{line} in {prompt}");
     }
-    let told = explained(&"branch ".repeat(2_000));
-    let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&told), NOW).unwrap();
+    let prompt_part = explained(&"branch ".repeat(2_000));
+    let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&prompt_part), NOW).unwrap();
     assert!(prompt.len() <= PROMPT, "{}", prompt.len());
 }

@@ -228,7 +228,7 @@ fn class(message: &str, stack: &str) -> assay_domain::signature::ErrorClass {
 }
 
 #[test]
-fn what_came_does_not_tell_small_numbers_apart() {
+fn small_numbers_in_received_values_are_not_distinguished() {
     let [one, other] = [3, 7].map(|came| class(&format!("expected:<1> but was:<{came}>"), "").fingerprint);
     assert_eq!(one, other);
 }

@@ -43,7 +43,7 @@ const SHOWN: [(&str, &str); 3] = [
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
-    let asked = view.parse("show", "must be one of failed, recovered, all", |word| {
+    let chosen = view.parse("show", "must be one of failed, recovered, all", |word| {
         SHOWN
             .into_iter()
             .map(|(word, _)| word)
@@ -56,7 +56,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let is_failed = |test: &&TestEntry| test.status.is_failure();
     let is_recovered =
         |test: &&TestEntry| !test.status.is_failure() && !test.status.is_skip() && test.attempts > 1;
-    let show = asked.unwrap_or(if run.counts.failed > 0 {
+    let show = chosen.unwrap_or(if run.counts.failed > 0 {
         "failed"
     } else if run.counts.recovered > 0 {
         "recovered"

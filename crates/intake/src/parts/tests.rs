@@ -97,7 +97,7 @@ fn a_body_cut_anywhere_is_refused_and_ends() {
 }
 
 #[test]
-fn what_unpacks_to_more_than_the_limit_is_refused_wherever_it_is_packed() {
+fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
     let zeros = vec![b' '; 2 << 20];
     let body = multipart(&[("r", Some("a.xml"), &zeros)]);
     let inner = multipart(&[("r", Some("a.xml"), &gzip(&zeros))]);

@@ -152,13 +152,13 @@ fn a_folder_that_is_named_and_does_not_do_is_told_and_no_other_taken() {
     };
     let bin = dir.path().join("bin");
     let error = refused(&bin);
-    for told in [
+    for part in [
         &*format!("PG_BIN names {}", bin.display()),
         "no programs",
         "15 or newer",
         "unset",
     ] {
-        assert!(error.contains(told), "{told} is missing in: {error}");
+        assert!(error.contains(part), "{part} is missing in: {error}");
     }
     fs::create_dir(&bin).unwrap();
     fs::write(bin.join("initdb"), "").unwrap();

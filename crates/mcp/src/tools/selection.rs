@@ -33,8 +33,8 @@ impl Call<'_> {
 
     /// The period, `default` unless the call says otherwise.
     pub(super) fn days(&self, default: Days) -> Result<Days, ToolError> {
-        let asked = self.arguments.number("days", 1..=90)?.unwrap_or(default.count());
-        Days::within(self.caller.plan, asked).ok_or_else(|| {
+        let days = self.arguments.number("days", 1..=90)?.unwrap_or(default.count());
+        Days::within(self.caller.plan, days).ok_or_else(|| {
             let longest = self.caller.plan.retention_days();
             ToolError::new(format!(
                 "`days` must be 7, 30 or 90, and at most {longest} on this plan."

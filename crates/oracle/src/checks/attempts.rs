@@ -8,7 +8,7 @@ use crate::{
     oracle, playwright,
     tally::Tally,
     texts,
-    world::{Attempt, Fault, MENDED_CLASS, Run, Stored, is_failure},
+    world::{Attempt, ExpectedTest, Fault, MENDED_CLASS, Run, is_failure},
 };
 
 /// Checks every test that did not simply pass, and some that did, in every visible run.
@@ -28,7 +28,7 @@ pub fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
     }
 }
 
-fn one(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &Stored) {
+fn one(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTest) {
     let id = &run.shards[test.shard].id;
     let mut path = scene.path(&["runs", id, "tests", &test.name]);
     if test.attempts.len().is_multiple_of(2) {
@@ -117,7 +117,14 @@ fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &
     }
 }
 
-fn prompt(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, test: &Stored, attempt: &Attempt) {
+fn prompt(
+    tally: &mut Tally,
+    scene: &Scene<'_>,
+    what: &str,
+    got: &Value,
+    test: &ExpectedTest,
+    attempt: &Attempt,
+) {
     if !is_failure(attempt.status) {
         tally.same(&format!("{what}.copyPrompt"), got, &Value::Null);
         return;

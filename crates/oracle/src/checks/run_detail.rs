@@ -8,7 +8,7 @@ use super::{Scene, refused};
 use crate::{
     oracle,
     tally::Tally,
-    world::{Run, Stored},
+    world::{ExpectedTest, Run},
 };
 
 /// Checks every field of every visible run, by its own id and by each of its shards' ids.
@@ -81,7 +81,7 @@ fn trim_ends(entry: &mut Value) {
 }
 
 /// A class has one fingerprint, and two classes have different ones.
-fn learn(tally: &mut Tally, scene: &mut Scene<'_>, test: &Stored, entry: &Value) {
+fn learn(tally: &mut Tally, scene: &mut Scene<'_>, test: &ExpectedTest, entry: &Value) {
     if let (Some(class), Some(fingerprint)) = (oracle::class(test.last()), entry["fingerprint"].as_str()) {
         note(tally, scene, class, fingerprint);
     }

@@ -10,7 +10,7 @@ use crate::{
     http::escape,
     oracle,
     tally::{ANY, BOOL, NUMBER, Tally},
-    world::{Run, Stored, is_failure},
+    world::{ExpectedTest, Run, is_failure},
 };
 
 /// Verdicts of the status route by test name and file.
@@ -34,7 +34,7 @@ const SIGNALS: [&str; 12] = [
 
 /// Figures that can be counted from a test's results in the engine's window.
 pub struct Figures {
-    pub runs: Vec<(i64, Stored)>,
+    pub runs: Vec<(i64, ExpectedTest)>,
     pub failing: usize,
     /// None if no attempt reported a duration.
     pub time_lost: Option<i64>,
@@ -47,21 +47,21 @@ pub struct Figures {
 /// Counts the figures.
 pub fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figures {
     let project = scene.project;
-    let window: Vec<(&Run, Stored)> = oracle::within(project, 14, scene.now)
+    let window: Vec<(&Run, ExpectedTest)> = oracle::within(project, 14, scene.now)
         .into_iter()
         .filter_map(|run| oracle::find(run, name, file).map(|test| (run, test)))
         .filter(|(_, test)| !test.skipped())
         .collect();
-    let stable: Vec<&(&Run, Stored)> = window
+    let stable: Vec<&(&Run, ExpectedTest)> = window
         .iter()
         .filter(|(run, _)| run.branch.as_deref() == Some(project.stable.as_str()))
         .collect();
-    let chain: Vec<&(&Run, Stored)> = if stable.is_empty() {
+    let chain: Vec<&(&Run, ExpectedTest)> = if stable.is_empty() {
         window.iter().collect()
     } else {
         stable
     };
-    let failures = |test: &Stored| -> i64 {
+    let failures = |test: &ExpectedTest| -> i64 {
         test.attempts
             .iter()
             .filter(|a| is_failure(a.status))
@@ -98,7 +98,7 @@ pub fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figures {
 }
 
 /// Changes between neighbouring runs of a branch, as a share of the neighbours.
-fn flip_rate(window: &[(&Run, Stored)]) -> Option<f64> {
+fn flip_rate(window: &[(&Run, ExpectedTest)]) -> Option<f64> {
     let revisions: BTreeSet<_> = window
         .iter()
         .filter_map(|(run, _)| run.tested_revision.as_ref().or(run.commit.as_ref()))

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_attribute_is_left_out() {
+    fn malformed_attributes_are_left_out() {
         assert_eq!(
             nodes("<a x=1 =\"2\" y=\"3\" z/>").unwrap().first().unwrap(),
             "<a y=3>"

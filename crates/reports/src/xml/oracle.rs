@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn what_they_take_of_odd_pieces_is_met_alike(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)) {
+    fn both_parsers_read_odd_pieces_alike(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)) {
         check(&pieces.concat());
     }
 }

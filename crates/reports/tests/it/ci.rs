@@ -259,40 +259,43 @@ fn jenkins_azure_bitbucket_and_teamcity_are_known() {
 
 #[test]
 fn a_job_is_a_suite_and_jobs_of_one_name_are_told_apart() {
-    let told = |text: &str| {
+    let job_and_runner = |text: &str| {
         let ci = detected(text);
         (ci.context.suite, ci.job, ci.runner)
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(
-        told("GITHUB_ACTIONS=true\nGITHUB_JOB=e2e\nRUNNER_NAME=GitHub Actions 4"),
+        job_and_runner("GITHUB_ACTIONS=true\nGITHUB_JOB=e2e\nRUNNER_NAME=GitHub Actions 4"),
         (some("e2e"), some("e2e"), some("GitHub Actions 4"))
     );
     assert_eq!(
-        told("GITLAB_CI=true\nCI_JOB_NAME=rspec 1"),
+        job_and_runner("GITLAB_CI=true\nCI_JOB_NAME=rspec 1"),
         (some("rspec 1"), some("rspec 1"), None)
     );
     for (name, place) in [("rspec 2/3", "2"), ("rspec: [ruby, linux]", "1"), ("rspec", "3")] {
         let text = format!("GITLAB_CI=true\nCI_JOB_NAME={name}\nCI_NODE_INDEX={place}\nCI_NODE_TOTAL=3");
-        assert_eq!(told(&text), (some("rspec"), some(name), None));
+        assert_eq!(job_and_runner(&text), (some("rspec"), some(name), None));
     }
     assert_eq!(
-        told("GITLAB_CI=true\nCI_JOB_NAME=a 1/2: b\nCI_JOB_GROUP_NAME=a\nCI_NODE_INDEX=1\nCI_NODE_TOTAL=2").0,
+        job_and_runner(
+            "GITLAB_CI=true\nCI_JOB_NAME=a 1/2: b\nCI_JOB_GROUP_NAME=a\nCI_NODE_INDEX=1\nCI_NODE_TOTAL=2"
+        )
+        .0,
         some("a")
     );
     assert_eq!(
-        told("CIRCLECI=true\nCIRCLE_JOB=unit"),
+        job_and_runner("CIRCLECI=true\nCIRCLE_JOB=unit"),
         (some("unit"), some("unit"), None)
     );
     assert_eq!(
-        told("BUILDKITE=true\nBUILDKITE_STEP_KEY=unit\nBUILDKITE_JOB_ID=j"),
+        job_and_runner("BUILDKITE=true\nBUILDKITE_STEP_KEY=unit\nBUILDKITE_JOB_ID=j"),
         (some("unit"), some("unit"), some("j"))
     );
     assert_eq!(
-        told("JENKINS_URL=https://ci\nSTAGE_NAME=Unit\nNODE_NAME=built-in\nEXECUTOR_NUMBER=1"),
+        job_and_runner("JENKINS_URL=https://ci\nSTAGE_NAME=Unit\nNODE_NAME=built-in\nEXECUTOR_NUMBER=1"),
         (some("Unit"), some("Unit"), some("built-in #1"))
     );
-    let azure = |text: &str| told(&format!("TF_BUILD=True\nSYSTEM_JOBID=j\n{text}"));
+    let azure = |text: &str| job_and_runner(&format!("TF_BUILD=True\nSYSTEM_JOBID=j\n{text}"));
     assert_eq!(
         azure("SYSTEM_JOBNAME=unit"),
         (some("unit"), some("unit"), some("j"))
@@ -306,8 +309,8 @@ fn a_job_is_a_suite_and_jobs_of_one_name_are_told_apart() {
         some("unit")
     );
     assert_eq!(
-        told("BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_STEP_UUID={s}"),
+        job_and_runner("BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_STEP_UUID={s}"),
         (None, None, some("{s}"))
     );
-    assert_eq!(told("TEAMCITY_VERSION=2026.1"), (None, None, None));
+    assert_eq!(job_and_runner("TEAMCITY_VERSION=2026.1"), (None, None, None));
 }

@@ -258,14 +258,14 @@ fn ctrf(report: &Value) -> Counted {
         _ => "s",
     };
     let tests = items(&report["results"]["tests"]).map(|test| {
-        let told: String = items(&test["retryAttempts"])
+        let attempts: String = items(&test["retryAttempts"])
             .map(|attempt| letter(&attempt["status"]))
             .collect();
         let retries = usize::try_from(test["retries"].as_u64().unwrap_or(0)).unwrap();
-        let earlier = if told.is_empty() {
+        let earlier = if attempts.is_empty() {
             "f".repeat(retries)
         } else {
-            told
+            attempts
         };
         let key = ["filePath", "suite", "browser", "name"].map(|part| test[part].to_string());
         // Some writers put the titles of the suites into the name.

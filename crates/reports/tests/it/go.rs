@@ -73,7 +73,7 @@ fn a_stream_that_is_cut_off_marks_its_run() {
 }
 
 #[test]
-fn what_is_no_stream_of_events_is_an_error() {
+fn a_file_that_is_no_stream_of_events_is_an_error() {
     for (text, expected) in [
         (
             "",

@@ -12,7 +12,7 @@ fn error(name: &str, bytes: impl Into<Vec<u8>>) -> String {
 }
 
 #[test]
-fn what_is_no_report_is_named_with_a_way_out() {
+fn a_file_that_is_no_report_is_named_with_advice() {
     for (bytes, hint) in [
         ("", "the file is empty: its reporter crashed or never ran"),
         ("  \n", "the file is empty: its reporter crashed or never ran"),

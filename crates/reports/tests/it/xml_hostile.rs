@@ -200,7 +200,7 @@ fn several_roots_are_all_read() {
 }
 
 #[test]
-fn what_is_no_report_is_refused_with_file_line_and_expectation() {
+fn a_file_that_is_no_report_is_refused_with_file_line_and_expectation() {
     let empty =
         "r.xml:1: not a readable JUnit XML report: the file is empty; expected <testsuites> or <testsuite>";
     for (text, expected) in [

@@ -9,7 +9,7 @@ use assay_domain::{
     signature::Classifier,
     store::{
         Administration, DeletionReport, KeyDeletion, KeyRotation, NameError, ProjectChange, PruneReport,
-        PruneStep, Refingerprinted, StoreError, UnfinishedDeletions,
+        PruneStep, RefingerprintCounts, StoreError, UnfinishedDeletions,
     },
     timestamp::Timestamp,
     verdict::Judge,
@@ -215,7 +215,7 @@ impl Administration for Database {
         &self,
         project: ProjectId,
         classifier: &dyn Classifier,
-    ) -> Result<Option<Refingerprinted>, StoreError> {
+    ) -> Result<Option<RefingerprintCounts>, StoreError> {
         self.in_transaction("grouping errors anew", |connection| {
             refingerprint::refingerprint(connection, project, classifier)
         })
@@ -253,7 +253,13 @@ fn set_project(
         .as_ref()
         .is_some_and(|branch| *branch != former)
     {
-        verdict::judge(connection, id.0, judge, now, &verdict::Touched::everything())?;
+        verdict::judge(
+            connection,
+            id.0,
+            judge,
+            now,
+            &verdict::ImportChanges::everything(),
+        )?;
     }
     Ok(true)
 }

@@ -59,22 +59,22 @@ macro_rules! in_batches {
 }
 
 /// The tables with many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
-const LARGE_TABLES: [(Counted, DeleteBatch); 10] = [
-    (Counted::Results, in_batches!(result, run_number)),
-    (Counted::Other, in_batches!(attempt, run_number)),
-    (Counted::Other, in_batches!(run_pack, run_number)),
-    (Counted::Other, in_batches!(shard, run_number)),
-    (Counted::Runs, in_batches!(run, number)),
-    (Counted::Other, in_batches!(verdict, test)),
-    (Counted::Other, in_batches!(test, ordinal)),
-    (Counted::Other, in_batches!(signature, ordinal)),
-    (Counted::Other, in_batches!(browser, ordinal)),
-    (Counted::Other, in_batches!(upload, at, At)),
+const LARGE_TABLES: [(ReportFigure, DeleteBatch); 10] = [
+    (ReportFigure::Results, in_batches!(result, run_number)),
+    (ReportFigure::Other, in_batches!(attempt, run_number)),
+    (ReportFigure::Other, in_batches!(run_pack, run_number)),
+    (ReportFigure::Other, in_batches!(shard, run_number)),
+    (ReportFigure::Runs, in_batches!(run, number)),
+    (ReportFigure::Other, in_batches!(verdict, test)),
+    (ReportFigure::Other, in_batches!(test, ordinal)),
+    (ReportFigure::Other, in_batches!(signature, ordinal)),
+    (ReportFigure::Other, in_batches!(browser, ordinal)),
+    (ReportFigure::Other, in_batches!(upload, at, At)),
 ];
 
 /// The figure of a deletion's report that counts a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counted {
+enum ReportFigure {
     Runs,
     Results,
     Other,
@@ -102,9 +102,9 @@ pub(crate) fn delete_project(
             let rows = u64::try_from(rows).unwrap_or(u64::MAX);
             report.rows += rows;
             match counted {
-                Counted::Runs => report.runs += rows,
-                Counted::Results => report.results += rows,
-                Counted::Other => {}
+                ReportFigure::Runs => report.runs += rows,
+                ReportFigure::Results => report.results += rows,
+                ReportFigure::Other => {}
             }
             progress(report.rows);
             if !has_more {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use assay_domain::{
     id::ProjectId,
     plan::Plan,
-    store::{PruneReport, PruneStep, Pruned, StoreError},
+    store::{PruneReport, PruneStep, PrunedCounts, StoreError},
     timestamp::Timestamp,
 };
 use diesel::{
@@ -66,7 +66,7 @@ pub(crate) fn prune(
             due.delete(database, now, counted.runs, progress)?
         };
         if counts.runs > 0 {
-            report.projects.push(Pruned {
+            report.projects.push(PrunedCounts {
                 project_id: ProjectId(due.project),
                 project: due.name.clone(),
                 runs: counts.runs,

@@ -6,7 +6,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     id::ProjectId,
     signature::{Classifier, ErrorClass},
-    store::{Refingerprinted, StoreError},
+    store::{RefingerprintCounts, StoreError},
 };
 use diesel::{
     ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
@@ -38,7 +38,7 @@ pub(crate) fn refingerprint(
     connection: &mut PgConnection,
     id: ProjectId,
     classifier: &dyn Classifier,
-) -> Read<Option<Refingerprinted>> {
+) -> Read<Option<RefingerprintCounts>> {
     // The lock that imports take, too: a new signature must not get a number twice.
     let numbered: Option<i32> = project::table
         .find(id.0)
@@ -69,7 +69,7 @@ pub(crate) fn refingerprint(
 
 /// The columns of a failed attempt that grouping needs.
 #[derive(Queryable)]
-struct Failed {
+struct FailedAttempt {
     run_number: i32,
     started_at: At,
     test: i32,
@@ -84,7 +84,7 @@ fn failed_attempts(
     connection: &mut PgConnection,
     project: Uuid,
     runs: &[(i32, At)],
-) -> QueryResult<Vec<Failed>> {
+) -> QueryResult<Vec<FailedAttempt>> {
     let (Some((_, from)), Some((_, to))) = (runs.first(), runs.last()) else {
         return Ok(Vec::new());
     };
@@ -153,7 +153,7 @@ impl<'a> Grouping<'a> {
     }
 
     /// Classes these attempts; the answer names those that get another signature.
-    fn group(&mut self, failed: Vec<Failed>) -> Result<Changes, StoreError> {
+    fn group(&mut self, failed: Vec<FailedAttempt>) -> Result<Changes, StoreError> {
         let mut changes = Changes::default();
         for attempt in failed {
             let class = self.classifier.classify(&errors(attempt.errors)?);
@@ -189,7 +189,7 @@ impl<'a> Grouping<'a> {
     }
 
     /// Stores the new signatures, and the signature to which each former fingerprint leads.
-    fn store(self, connection: &mut PgConnection) -> QueryResult<Refingerprinted> {
+    fn store(self, connection: &mut PgConnection) -> QueryResult<RefingerprintCounts> {
         let project = self.project;
         diesel::update(project::table.find(project))
             .set(project::signatures.eq(self.numbered))
@@ -215,7 +215,7 @@ impl<'a> Grouping<'a> {
         }
         let renamed = self.store_aliases(connection)?;
         crate::read::signature::delete_orphans(connection, project)?;
-        Ok(Refingerprinted {
+        Ok(RefingerprintCounts {
             attempts: self.attempts,
             changed: self.changed,
             signatures_before: length(self.former.len()),

@@ -28,7 +28,7 @@ use diesel::{
 };
 
 use self::{
-    horizon::{Horizon, Needed, OLDEST},
+    horizon::{Horizon, OLDEST, RequiredPosition},
     standby::Standbys,
     trouble::{Trouble, Unreachable},
 };
@@ -196,7 +196,7 @@ impl Replicas {
     }
 
     /// The position that a standby must have reached; none if the primary does not show it.
-    fn needed(&self, position: impl FnOnce() -> Result<i64, StoreError>) -> Option<Needed> {
+    fn needed(&self, position: impl FnOnce() -> Result<i64, StoreError>) -> Option<RequiredPosition> {
         let horizon = || self.horizon.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if horizon().is_due(now) {
@@ -209,7 +209,7 @@ impl Replicas {
     }
 
     /// A connection to a standby that has reached this position, without waiting for one.
-    fn one_that_keeps_up(&self, needed: &Needed) -> Option<PooledConnection<Standbys>> {
+    fn one_that_keeps_up(&self, needed: &RequiredPosition) -> Option<PooledConnection<Standbys>> {
         let mut behind = Vec::new();
         for _ in 0..self.pool.max_size() {
             let Some(mut standby) = self.pool.try_get() else {

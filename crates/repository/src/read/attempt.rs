@@ -52,7 +52,7 @@ define_sql_function! {
 struct Row {
     run: RunRow,
     /// None where the run has no test of the name.
-    ended: Option<Ended>,
+    ended: Option<EndRow>,
     /// None for a single attempt without errors, which the row of `result` describes completely.
     attempt: Option<AttemptRow>,
     browser_name: Option<String>,
@@ -72,7 +72,7 @@ struct RunRow {
 
 /// How the test ended in the run.
 #[derive(Debug, Queryable)]
-struct Ended {
+struct EndRow {
     test: i32,
     file_path: Option<String>,
     status: i16,
@@ -93,12 +93,12 @@ pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     id: RunId,
-    asked: &TestSelector,
+    selector: &TestSelector,
 ) -> Read<Option<TestLookup<TestAttempts>>> {
-    let mut candidates: Vec<(TestName, Found)> = Vec::new();
+    let mut candidates: Vec<(TestName, CappedRows)> = Vec::new();
     let (mut last, mut has_run) = (None, false);
     let (_, to) = ever_visible(project);
-    for row in rows(connection, project, id, &asked.name)? {
+    for row in rows(connection, project, id, &selector.name)? {
         let row = row?;
         if row.run.started_at > to {
             return Ok(None);
@@ -108,17 +108,17 @@ pub(crate) fn find(
         if last != Some(ended.test) {
             last = Some(ended.test);
             let name = TestName {
-                name: asked.name.clone(),
+                name: selector.name.clone(),
                 file_path: ended.file_path.clone(),
             };
-            if let (FileSelector::Any, Some((_, found))) = (&asked.file, candidates.last_mut()) {
+            if let (FileSelector::Any, Some((_, found))) = (&selector.file, candidates.last_mut()) {
                 // The name is ambiguous: only the files are answered.
-                *found = Found::default();
+                *found = CappedRows::default();
             }
-            candidates.push((name, Found::default()));
+            candidates.push((name, CappedRows::default()));
         }
         if let Some((name, found)) = candidates.last_mut()
-            && is_asked_for(name, &asked.file)
+            && is_asked_for(name, &selector.file)
         {
             found.push(row);
         }
@@ -126,7 +126,7 @@ pub(crate) fn find(
     if !has_run {
         return Ok(None);
     }
-    let chosen = choose(candidates, &asked.file, |(name, _)| name);
+    let chosen = choose(candidates, &selector.file, |(name, _)| name);
     let found = then(chosen, |(name, found)| {
         let ordinal = found
             .oldest
@@ -159,7 +159,7 @@ const ROOM: usize = 4 << 20;
 
 /// The rows of one test: of too many the oldest and the newest.
 #[derive(Debug, Default)]
-struct Found {
+struct CappedRows {
     oldest: Vec<Row>,
     oldest_bytes: usize,
     newest: VecDeque<(Row, usize)>,
@@ -167,7 +167,7 @@ struct Found {
     omitted: u32,
 }
 
-impl Found {
+impl CappedRows {
     fn push(&mut self, row: Row) {
         let errors = row.attempt.as_ref().and_then(|attempt| attempt.errors.as_ref());
         let bytes = errors.map_or(0, text_bytes);
@@ -289,7 +289,7 @@ fn rows<'a>(
         .load_iter::<Row, PgRowByRowLoadingMode>(connection)
 }
 
-fn attempts(test: TestName, found: Found) -> Result<TestAttempts, StoreError> {
+fn attempts(test: TestName, found: CappedRows) -> Result<TestAttempts, StoreError> {
     let nothing = || corrupt("test without attempts", &test.name);
     let first = found.oldest.first().ok_or_else(nothing)?;
     Ok(TestAttempts {
@@ -315,7 +315,7 @@ impl Row {
                 &format!("in run {}", self.run.number),
             )
         })?;
-        let single = |ended: Ended| AttemptRow {
+        let single = |ended: EndRow| AttemptRow {
             execution: 0,
             retry: 0,
             status: ended.status,

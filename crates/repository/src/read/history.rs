@@ -31,10 +31,10 @@ use crate::{
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestSelector,
+    selector: &TestSelector,
     window: &Window,
 ) -> Read<TestLookup<TestHistory>> {
-    let found = test::find(connection, project, asked)?;
+    let found = test::find(connection, project, selector)?;
     test::then(found, |found| {
         let rest = HistoryRest {
             test: found.ordinal,

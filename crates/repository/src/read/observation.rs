@@ -245,9 +245,9 @@ impl Texts {
 pub(crate) fn final_results(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &[ResultKey],
+    requested: &[ResultKey],
 ) -> Read<Vec<FinalResult>> {
-    let keys: Vec<(i32, i32, At)> = asked
+    let keys: Vec<(i32, i32, At)> = requested
         .iter()
         .map(|key| (int(key.test), key.run_number, At(key.run_started_at)))
         .collect();
@@ -264,12 +264,12 @@ pub(crate) fn final_results(
             started_at: final_start(At(key.run_started_at), ended.offset_ms),
         })
     };
-    Ok(asked.iter().map(answer).collect::<Result<_, StoreError>>()?)
+    Ok(requested.iter().map(answer).collect::<Result<_, StoreError>>()?)
 }
 
 /// How a test ended in a run, as stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
+pub(crate) struct StoredEnd {
     pub(crate) status: i16,
     pub(crate) offset_ms: Option<i32>,
 }
@@ -279,7 +279,7 @@ pub(crate) fn ended(
     connection: &mut PgConnection,
     project: Uuid,
     keys: &[(i32, i32, At)],
-) -> QueryResult<HashMap<(i32, i32), Ended>> {
+) -> QueryResult<HashMap<(i32, i32), StoredEnd>> {
     let (tests, (numbers, starts)): (Vec<i32>, (Vec<i32>, Vec<At>)) = keys
         .iter()
         .map(|(test, number, start)| (*test, (*number, *start)))
@@ -299,9 +299,9 @@ pub(crate) fn ended(
         .sql(", ")
         .bind(&*starts)
         .sql(
-            ") AS asked (test, run_number, started_at) \
-             JOIN result ON result.test = asked.test AND result.started_at = asked.started_at \
-                 AND result.run_number = asked.run_number AND result.project_id = ",
+            ") AS requested (test, run_number, started_at) \
+             JOIN result ON result.test = requested.test AND result.started_at = requested.started_at \
+                 AND result.run_number = requested.run_number AND result.project_id = ",
         )
         .bind(project)
         .sql(" AND result.started_at BETWEEN ")
@@ -309,7 +309,7 @@ pub(crate) fn ended(
         .sql(" AND ")
         .bind(newest)
         .load(connection)?;
-    let ended = |(test, run_number, status, offset_ms)| ((test, run_number), Ended { status, offset_ms });
+    let ended = |(test, run_number, status, offset_ms)| ((test, run_number), StoredEnd { status, offset_ms });
     Ok(rows.into_iter().map(ended).collect())
 }
 

@@ -323,7 +323,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(pack in packs()) {
+        fn a_written_pack_is_read_back(pack in packs()) {
             prop_assert_eq!(Pack::decode(&pack.encode(), 700), Ok(pack));
         }
 

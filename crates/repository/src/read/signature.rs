@@ -32,21 +32,24 @@ use crate::db::{
 pub(crate) fn named_by(
     connection: &mut PgConnection,
     project: Uuid,
-    asked: &str,
+    fingerprint_or_alias: &str,
 ) -> Read<Option<(i32, Head)>> {
     let former = signature_alias::table
         .filter(signature_alias::project_id.eq(project))
-        .filter(signature_alias::fingerprint.eq(asked))
+        .filter(signature_alias::fingerprint.eq(fingerprint_or_alias))
         .select(signature_alias::signature);
     let found: Option<(i32, String, String, String)> = signature::table
         .filter(signature::project_id.eq(project))
         .filter(
             signature::fingerprint
-                .eq(asked)
+                .eq(fingerprint_or_alias)
                 .or(signature::ordinal.eq_any(former)),
         )
         // A signature that has it now precedes one that had it.
-        .order((signature::fingerprint.ne(asked), signature::ordinal))
+        .order((
+            signature::fingerprint.ne(fingerprint_or_alias),
+            signature::ordinal,
+        ))
         .select((
             signature::ordinal,
             signature::fingerprint,
@@ -349,7 +352,7 @@ pub(crate) fn tests_with(
 
 /// When a signature occurred among everything visible.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct OccurrenceTimes {
     /// The earliest occurrence.
     pub(crate) first: At,
     /// The earliest and the latest start of a run that it occurred in.
@@ -362,7 +365,7 @@ pub(crate) fn seen(
     connection: &mut PgConnection,
     project: &Project,
     signatures: &[i32],
-) -> Read<HashMap<i32, Seen>> {
+) -> Read<HashMap<i32, OccurrenceTimes>> {
     type Row = (Option<i32>, Option<At>, Option<At>, Option<At>);
     let (from, to) = ever_visible(project);
     let rows: Vec<Row> = attempt::table
@@ -380,7 +383,7 @@ pub(crate) fn seen(
     let whole = |(signature, first, first_run, last_run): Row| {
         Some((
             signature?,
-            Seen {
+            OccurrenceTimes {
                 first: first?,
                 first_run: first_run?,
                 last_run: last_run?,

@@ -89,11 +89,11 @@ pub(crate) fn by_day(
 pub(crate) fn of_test(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestSelector,
+    selector: &TestSelector,
     window: &Window,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let (from, to) = visible(project, window);
-    let found = test::find(connection, project, asked)?;
+    let found = test::find(connection, project, selector)?;
     test::then(found, |found| {
         let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table
             .filter(attempt::project_id.eq(project.id.0))

@@ -101,8 +101,8 @@ impl List<'_> {
     /// The requested page, or the last one if that is past the end.
     fn page(&self, connection: &mut PgConnection) -> Read<(Page, Vec<Row>)> {
         let per_page = i64::from(self.query.per_page.count());
-        let asked = i64::try_from(self.query.page).unwrap_or(i64::MAX);
-        let offset = asked.saturating_sub(1).saturating_mul(per_page);
+        let page = i64::try_from(self.query.page).unwrap_or(i64::MAX);
+        let offset = page.saturating_sub(1).saturating_mul(per_page);
         let rows = self.rows(connection, offset, per_page)?;
         if let Some((.., total)) = rows.first() {
             let page = Page::of(self.query.page, self.query.per_page, long_count(*total)?);

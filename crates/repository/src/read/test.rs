@@ -36,13 +36,13 @@ pub(crate) fn find(
     project: &Project,
     asked: &TestSelector,
 ) -> Read<TestLookup<FoundTest>> {
-    let mut candidates = candidates(connection, project, &Asked::Named(asked))?;
+    let mut candidates = candidates(connection, project, &TestKey::Named(asked))?;
     if candidates.len() > 1 {
         let visible = visible_ordinals(connection, project, &asked.name)?;
         let [only] = visible.as_slice() else {
             return files(connection, project, &visible);
         };
-        candidates = self::candidates(connection, project, &Asked::Numbered(*only))?;
+        candidates = self::candidates(connection, project, &TestKey::Numbered(*only))?;
     } else {
         let known: Vec<_> = candidates
             .iter()
@@ -79,7 +79,7 @@ pub(crate) fn ordinal(
 
 /// How a test is looked up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum TestKey<'a> {
     Named(&'a TestSelector),
     Numbered(i32),
 }
@@ -91,7 +91,7 @@ type Candidate = (i32, Option<String>, String, Option<At>);
 fn candidates(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &Asked<'_>,
+    asked: &TestKey<'_>,
 ) -> QueryResult<Vec<Candidate>> {
     let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
@@ -111,8 +111,8 @@ fn candidates(
         .limit(2)
         .into_boxed();
     match asked {
-        Asked::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
-        Asked::Named(TestSelector { name, file }) => {
+        TestKey::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
+        TestKey::Named(TestSelector { name, file }) => {
             let query = query.filter(test::name_hash.eq(short_hash(name)));
             match file {
                 FileSelector::Any => query,

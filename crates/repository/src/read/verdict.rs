@@ -28,7 +28,7 @@ use crate::{
     },
     read::{
         observation::final_start,
-        test::{Asked, find as find_test, then},
+        test::{TestKey, find as find_test, then},
     },
 };
 
@@ -53,21 +53,21 @@ pub(crate) struct Body {
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestSelector,
+    selector: &TestSelector,
 ) -> Read<TestLookup<TestVerdict>> {
-    let mut rows = rows(connection, project, &Asked::Named(asked))?;
+    let mut rows = rows(connection, project, &TestKey::Named(selector))?;
     match (rows.pop(), rows.is_empty()) {
         (None, _) => Ok(TestLookup::Missing),
         (Some(row), true) if row.newest().is_some_and(|newest| newest.0 <= project.visible_to) => {
             let (file_path, stored) = row.stored()?;
-            let name = asked.name.clone();
+            let name = selector.name.clone();
             Ok(TestLookup::Found(TestVerdict {
                 test: TestName { name, file_path },
                 stored,
             }))
         }
         (Some(_), _) => in_one_state(connection, |connection| {
-            let found = find_test(connection, project, asked)?;
+            let found = find_test(connection, project, selector)?;
             then(found, |found| {
                 Ok(TestVerdict {
                     stored: of_test(connection, project, found.ordinal)?,
@@ -84,7 +84,7 @@ pub(crate) fn of_test(
     project: &Project,
     ordinal: i32,
 ) -> Read<Option<StoredVerdict>> {
-    let row = rows(connection, project, &Asked::Numbered(ordinal))?.pop();
+    let row = rows(connection, project, &TestKey::Numbered(ordinal))?.pop();
     let stored = row.map(|row| Ok::<_, StoreError>(row.stored()?.1)).transpose()?;
     Ok(stored.flatten())
 }
@@ -92,7 +92,7 @@ pub(crate) fn of_test(
 /// At most two of the selected tests, with their verdicts. Tests whose newest result is not visible are left out.
 /// Whether a test without a verdict has a visible result is unknown here. The statement does not use results: naming
 /// their many partitions would double its cost, even without reading them.
-fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> QueryResult<Vec<Row>> {
+fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>) -> QueryResult<Vec<Row>> {
     let project_id = project.id.0;
     let (from, to) = ever_visible(project);
     let query = test::table
@@ -125,9 +125,9 @@ fn rows(connection: &mut PgConnection, project: &Project, asked: &Asked<'_>) -> 
         ))
         .limit(2)
         .into_boxed();
-    match asked {
-        Asked::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
-        Asked::Named(TestSelector { name, file }) => {
+    match selector {
+        TestKey::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
+        TestKey::Named(TestSelector { name, file }) => {
             let query = query.filter(test::name_hash.eq(short_hash(name)));
             match file {
                 FileSelector::Any => query,

@@ -16,7 +16,7 @@ use assay_domain::{
 use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
 use uuid::Uuid;
 
-use super::intern::Interned;
+use super::intern::RecordingOrdinals;
 use crate::{
     db::{
         column::{At, bigint, int, status},
@@ -82,7 +82,7 @@ impl<'a> Execution<'a> {
     /// The executions of a recording, by test.
     pub(super) fn of_recording(
         recording: &'a Recording,
-        interned: &Interned,
+        interned: &RecordingOrdinals,
         slot: i16,
     ) -> BTreeMap<i32, Vec<Execution<'a>>> {
         let mut tests: BTreeMap<i32, Vec<Execution<'a>>> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl<'a> Execution<'a> {
 }
 
 impl Brief {
-    fn of(recorded: &RecordedAttempt, interned: &Interned) -> Self {
+    fn of(recorded: &RecordedAttempt, interned: &RecordingOrdinals) -> Self {
         let attempt = &recorded.attempt;
         Self {
             status: attempt.status,

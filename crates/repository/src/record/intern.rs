@@ -52,14 +52,14 @@ impl Numbers {
 
 /// The numbers of a recording's tests, signatures and browsers.
 #[derive(Default)]
-pub(super) struct Interned {
+pub(super) struct RecordingOrdinals {
     /// Each test's, in the recording's order.
     pub(super) tests: Vec<i32>,
     signatures: HashMap<String, i32>,
     browsers: HashMap<String, i32>,
 }
 
-impl Interned {
+impl RecordingOrdinals {
     pub(super) fn load(
         connection: &mut PgConnection,
         project: Uuid,
@@ -162,13 +162,13 @@ pub(super) fn known_tests(
     project: Uuid,
     keys: &[TestKey],
 ) -> QueryResult<HashMap<TestKey, i32>> {
-    let asked: BTreeSet<&TestKey> = keys.iter().collect();
+    let requested: BTreeSet<&TestKey> = keys.iter().collect();
     let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
-        asked.into_iter().map(|(name, file)| (name, file)).unzip();
+        requested.into_iter().map(|(name, file)| (name, file)).unzip();
     // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
     let known: Vec<KnownTest> = diesel::sql_query(
-        "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS asked (name_hash, file_hash) \
-         JOIN test ON test.project_id = $1 AND test.name_hash = asked.name_hash AND test.file_hash = asked.file_hash",
+        "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS requested (name_hash, file_hash) \
+         JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash AND test.file_hash = wanted_tests.file_hash",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Binary>, _>(names)
@@ -247,8 +247,8 @@ pub(super) fn known_signatures(
     fingerprints: Vec<String>,
 ) -> QueryResult<HashMap<String, i32>> {
     let known: Vec<KnownSignature> = diesel::sql_query(
-        "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS asked (fingerprint) \
-         JOIN signature ON signature.project_id = $1 AND signature.fingerprint = asked.fingerprint",
+        "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS requested (fingerprint) \
+         JOIN signature ON signature.project_id = $1 AND signature.fingerprint = requested.fingerprint",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Text>, _>(fingerprints)

@@ -17,12 +17,12 @@ use assay_domain::{
 use diesel::PgConnection;
 use uuid::Uuid;
 
-use super::{Began, Work, turn::Locked};
+use super::{Began, Work, turn::LockedProject};
 use crate::{
     Database,
     db::{pool::Read, replica::in_one_state},
     read::observation::{self, Mark},
-    record::verdict::{self, ProjectJudgement, Touched},
+    record::verdict::{self, ImportChanges, ProjectJudgement},
 };
 
 /// How long imports that follow each other may put a judgement off, in milliseconds.
@@ -48,7 +48,7 @@ pub(super) struct Judgement {
     /// What was observed of the project when the report was stored.
     pub(super) observed: Uuid,
     /// What the judgement needs to know of the report, if this import is the last one.
-    pub(super) touched: Touched,
+    pub(super) touched: ImportChanges,
 }
 
 impl Judgement {
@@ -78,7 +78,7 @@ impl Judgement {
     fn look(
         &self,
         connection: &mut PgConnection,
-        locked: &Locked,
+        locked: &LockedProject,
         judge: &dyn Judge,
         may_hold_lock: bool,
     ) -> Work<Turn> {
@@ -94,7 +94,13 @@ impl Judgement {
         if !is_last && mark.judged.is_some() && !is_overdue(&mark, as_of) {
             return Ok(Turn::Over(VerdictChanges::default()));
         }
-        let update = verdict::judge(connection, self.project, judge, as_of, &Touched::everything())?;
+        let update = verdict::judge(
+            connection,
+            self.project,
+            judge,
+            as_of,
+            &ImportChanges::everything(),
+        )?;
         Ok(Turn::Over(update.changes(connection, self.project)?))
     }
 

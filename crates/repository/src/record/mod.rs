@@ -20,7 +20,7 @@ use std::{collections::BTreeSet, time::Instant};
 
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, Imported, Recording, VerdictChanges},
+    recording::{Effect, ImportReceipt, Recording, VerdictChanges},
     rules::RecordingRules,
     run::Outcome,
     store::{DueJudgement, RecordError, Recorder, StoreError, StoredRecording},
@@ -49,11 +49,11 @@ use crate::{
     },
 };
 use contents::Execution;
-use intern::{Interned, Numbers};
+use intern::{Numbers, RecordingOrdinals};
 use judgement::Judgement;
 use run::{KnownRun, RunKey};
-use turn::Locked;
-use verdict::Touched;
+use turn::LockedProject;
+use verdict::ImportChanges;
 
 impl Recorder for Database {
     fn store_under(
@@ -156,10 +156,10 @@ impl Import<'_> {
     fn run(
         &self,
         connection: &mut PgConnection,
-        locked: Locked,
-        first_attempt: Option<Imported>,
-    ) -> Work<(Imported, Option<Judgement>)> {
-        let Locked {
+        locked: LockedProject,
+        first_attempt: Option<ImportReceipt>,
+    ) -> Work<(ImportReceipt, Option<Judgement>)> {
+        let LockedProject {
             stable_branch,
             mut numbers,
             mark,
@@ -194,7 +194,7 @@ impl Import<'_> {
             let due = !mark.is_judged();
             return Ok((
                 imported,
-                due.then(|| judgement(mark.observed, Touched::everything())),
+                due.then(|| judgement(mark.observed, ImportChanges::everything())),
             ));
         }
         self.check_rules(known.as_ref(), &stable_branch)?;
@@ -206,7 +206,7 @@ impl Import<'_> {
             .into_iter()
             .filter(|other| other.slot != shard.slot)
             .collect();
-        let interned = Interned::load(connection, self.project, self.recording, &mut numbers)?;
+        let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
         // The run's start, before and after, is where its rows are read and written.
         let starts = [&shard].into_iter().chain(&others).map(|shard| shard.started_at);
         let starts = starts
@@ -221,7 +221,7 @@ impl Import<'_> {
         // Nothing else knows which verdicts an import concerned that was killed before it judged.
         let touched = match mark.is_judged() {
             true => touched,
-            false => Touched::everything(),
+            false => ImportChanges::everything(),
         };
         Ok((imported, Some(judgement(self.new_id, touched))))
     }
@@ -278,9 +278,9 @@ impl Import<'_> {
         known: Option<KnownRun>,
         shard: StoredShard,
         others: Vec<StoredShard>,
-        interned: &Interned,
+        interned: &RecordingOrdinals,
         numbers: &mut Numbers,
-    ) -> Work<(Imported, Touched)> {
+    ) -> Work<(ImportReceipt, ImportChanges)> {
         let mut contents = match &known {
             Some(known) => RunContents::load(connection, self.project, known.number, known.started_at)?,
             None => RunContents::default(),
@@ -329,13 +329,13 @@ impl Import<'_> {
             rows::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
         }
         let ended = |test| Some((test, rows::ended(contents.executions(test), run.started_at.0)?));
-        let touched = Touched {
+        let touched = ImportChanges {
             run: Some(number),
             ended: contents.ordinals().filter_map(ended).collect(),
             tests: changed.into_iter().chain(contents.ordinals()).collect(),
-            ..Touched::default()
+            ..ImportChanges::default()
         };
-        let imported = Imported {
+        let imported = ImportReceipt {
             run_id: RunId(run.id),
             run_number: number,
             shard_id: RunId(shard.id),
@@ -374,15 +374,15 @@ pub(crate) fn correct(
         project,
         run,
         started_at: started_at.0,
-        interned: &Interned::default(),
+        interned: &RecordingOrdinals::default(),
     };
     place.correct(connection, contents)
 }
 
 /// The result of an import whose content was already stored.
-fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<Imported> {
+fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<ImportReceipt> {
     let status: Option<Outcome> = optional_word("run status", known.status.as_deref())?;
-    Ok(Imported {
+    Ok(ImportReceipt {
         run_id: RunId(known.id),
         run_number: known.number,
         shard_id: RunId(shard.id),

@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 use super::{
     contents::{Brief, Execution, Position, RunContents, Source, StoredResult, outcome},
-    intern::Interned,
+    intern::RecordingOrdinals,
 };
 use crate::{
     db::{
         column::{At, int, status_code, storable},
         schema::{attempt, result, run_pack},
     },
-    read::{observation::Ended, pack::Pack},
+    read::{observation::StoredEnd, pack::Pack},
 };
 
 #[derive(Insertable)]
@@ -67,13 +67,13 @@ struct NewAttempt {
 struct Changes {
     results: Vec<NewResult>,
     attempts: Vec<NewAttempt>,
-    moved: Moved,
-    dropped: Dropped,
+    moved: AttemptMoves,
+    dropped: AttemptDrops,
 }
 
 /// Stored attempts that get another position among those of their test, column by column.
 #[derive(Default)]
-struct Moved {
+struct AttemptMoves {
     tests: Vec<i32>,
     slots: Vec<i16>,
     places: Vec<i32>,
@@ -85,7 +85,7 @@ struct Moved {
 /// Tests whose only remaining attempt is plain, so that their row of `result` replaces it, with the slot of the
 /// attempt.
 #[derive(Default)]
-struct Dropped {
+struct AttemptDrops {
     tests: Vec<i32>,
     slots: Vec<i16>,
 }
@@ -104,7 +104,7 @@ pub(super) struct Place<'a> {
     pub(super) run: i32,
     /// The start of the run, a shard that is being imported included.
     pub(super) started_at: Timestamp,
-    pub(super) interned: &'a Interned,
+    pub(super) interned: &'a RecordingOrdinals,
 }
 
 impl Place<'_> {
@@ -333,7 +333,7 @@ impl Place<'_> {
         }
     }
 
-    fn move_attempts(&self, connection: &mut PgConnection, moved: &Moved) -> QueryResult<()> {
+    fn move_attempts(&self, connection: &mut PgConnection, moved: &AttemptMoves) -> QueryResult<()> {
         if moved.tests.is_empty() {
             return Ok(());
         }
@@ -358,7 +358,7 @@ impl Place<'_> {
         .map(drop)
     }
 
-    fn drop_attempts(&self, connection: &mut PgConnection, dropped: &Dropped) -> QueryResult<()> {
+    fn drop_attempts(&self, connection: &mut PgConnection, dropped: &AttemptDrops) -> QueryResult<()> {
         if dropped.tests.is_empty() {
             return Ok(());
         }
@@ -379,9 +379,9 @@ impl Place<'_> {
 }
 
 /// The outcome of a test in a run that started at this time; none if no shard has it.
-pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> Option<Ended> {
+pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> Option<StoredEnd> {
     let (_, last) = final_attempt(executions, &outcome(executions)?)?;
-    Some(Ended {
+    Some(StoredEnd {
         status: status_code(last.status),
         // A start weeks away from the run's is none that could be meant.
         offset_ms: last
@@ -410,7 +410,7 @@ impl NewResult {
     }
 }
 
-impl Moved {
+impl AttemptMoves {
     fn push(&mut self, key: Key, position: Position) {
         self.tests.push(key.test);
         self.slots.push(key.slot);

@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// The row of a locked project.
 #[derive(Queryable)]
-pub(super) struct Locked {
+pub(super) struct LockedProject {
     pub(super) stable_branch: String,
     pub(super) numbers: Numbers,
     pub(super) mark: Mark,
@@ -57,7 +57,7 @@ impl Database {
         &self,
         doing: &'static str,
         project: ProjectId,
-        mut work: impl FnMut(&mut PgConnection, Locked) -> Work<T>,
+        mut work: impl FnMut(&mut PgConnection, LockedProject) -> Work<T>,
     ) -> Result<T, RecordError> {
         let mut attempt = || {
             let outcome = self.in_transaction(doing, |connection| {
@@ -120,7 +120,7 @@ impl Database {
         &self,
         connection: &mut PgConnection,
         project: ProjectId,
-    ) -> Result<Locked, WorkError<Interruption>> {
+    ) -> Result<LockedProject, WorkError<Interruption>> {
         let round = self.options.lock_round;
         sql_query("SELECT set_config('lock_timeout', $1, true)")
             .bind::<Text, _>(round.as_millis().max(1).to_string())
@@ -140,7 +140,7 @@ impl Database {
 }
 
 /// Locks the project; none where there is no such project.
-fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<Locked>> {
+fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<LockedProject>> {
     project::table
         .filter(project::id.eq(of.0))
         .filter(project::deleted_at.is_null())

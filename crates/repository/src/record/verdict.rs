@@ -25,7 +25,7 @@ use rows::Rows;
 use crate::{
     db::{column::At, pool::Read, schema::project as projects},
     read::{
-        observation::{self, Ended},
+        observation::{self, StoredEnd},
         test::{named, names_of_many},
         verdict::parsed,
     },
@@ -33,18 +33,18 @@ use crate::{
 
 /// The rows that an import wrote, so that earlier verdicts do not cover them.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct ImportChanges {
     /// The run.
     pub(crate) run: Option<i32>,
     /// How each of its tests ended in it.
-    pub(crate) ended: HashMap<i32, Ended>,
+    pub(crate) ended: HashMap<i32, StoredEnd>,
     /// Its tests, those included that it has no longer.
     pub(crate) tests: BTreeSet<i32>,
     /// Whether no stored row can be reused.
     pub(crate) all: bool,
 }
 
-impl Touched {
+impl ImportChanges {
     /// Takes nothing over from stored verdicts.
     pub(crate) fn everything() -> Self {
         Self {
@@ -60,7 +60,7 @@ pub(crate) fn judge(
     project: Uuid,
     judge: &dyn Judge,
     now: Timestamp,
-    touched: &Touched,
+    touched: &ImportChanges,
 ) -> Read<VerdictUpdate> {
     let history = observation::load(connection, project, now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
     let update = ProjectJudgement::of(history, judge, now)?.compare(connection, project, touched)?;
@@ -90,7 +90,7 @@ impl ProjectJudgement {
         self,
         connection: &mut PgConnection,
         project: Uuid,
-        touched: &Touched,
+        touched: &ImportChanges,
     ) -> Read<VerdictUpdate> {
         let Self {
             now,
@@ -185,6 +185,6 @@ pub(crate) fn rebuild(
     engine: &dyn Judge,
     now: Timestamp,
 ) -> Read<u64> {
-    let update = judge(connection, project, engine, now, &Touched::everything())?;
+    let update = judge(connection, project, engine, now, &ImportChanges::everything())?;
     Ok(u64::try_from(update.rows.tests.len()).unwrap_or(u64::MAX))
 }

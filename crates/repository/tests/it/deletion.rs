@@ -153,7 +153,7 @@ fn an_organization_goes_with_its_projects_and_keys() {
 }
 
 #[test]
-fn what_is_being_deleted_is_hidden_from_everybody_and_pruning_finishes_it() {
+fn a_project_under_deletion_is_hidden_and_pruning_finishes_it() {
     let world = World::new();
     let store = &world.store;
     fill(&world, &world.project, 1);

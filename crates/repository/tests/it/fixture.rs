@@ -11,11 +11,12 @@ use assay_domain::{
     page::{Direction, PerPage},
     plan::Plan,
     project::{Caller, Project},
-    recording::{Imported, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
+    recording::{ImportReceipt, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
     run::{RunDetail, RunQuery, RunState},
     signature::{Category, ErrorClass},
     store::{
-        Administration, FinalResult, Pruned, RecordError, Recorder, ResultKey, Store, StoreError, in_snapshot,
+        Administration, FinalResult, PrunedCounts, RecordError, Recorder, ResultKey, Store, StoreError,
+        in_snapshot,
     },
     test::{FileSelector, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
@@ -66,15 +67,15 @@ impl World {
         create_project(&self.store, &self.caller, name)
     }
 
-    pub(crate) fn try_import(&self, recording: &Recording) -> Result<Imported, RecordError> {
+    pub(crate) fn try_import(&self, recording: &Recording) -> Result<ImportReceipt, RecordError> {
         self.store.record(self.project.id, recording, &Counting, NOW)
     }
 
-    pub(crate) fn import(&self, recording: &Recording) -> Imported {
+    pub(crate) fn import(&self, recording: &Recording) -> ImportReceipt {
         self.try_import(recording).unwrap()
     }
 
-    pub(crate) fn detail(&self, imported: &Imported) -> RunDetail {
+    pub(crate) fn detail(&self, imported: &ImportReceipt) -> RunDetail {
         self.store.run(&self.project, imported.run_id).unwrap().unwrap()
     }
 
@@ -90,7 +91,7 @@ impl World {
     }
 
     /// The rows of projects that pruning deletes or would delete.
-    pub(crate) fn prune(&self, dry_run: bool) -> Vec<Pruned> {
+    pub(crate) fn prune(&self, dry_run: bool) -> Vec<PrunedCounts> {
         self.store.prune(NOW, dry_run, &mut |_| ()).unwrap().projects
     }
 
@@ -98,14 +99,14 @@ impl World {
         observations(&self.store, &self.project, (NOW.plus_days(-days), NOW)).unwrap()
     }
 
-    pub(crate) fn final_results(&self, asked: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
+    pub(crate) fn final_results(&self, keys: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
         in_snapshot(&self.store, &self.project, |snapshot| {
-            snapshot.final_results(asked)
+            snapshot.final_results(keys)
         })
     }
 
-    pub(crate) fn test_names(&self, asked: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
-        in_snapshot(&self.store, &self.project, |snapshot| snapshot.test_names(asked))
+    pub(crate) fn test_names(&self, keys: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
+        in_snapshot(&self.store, &self.project, |snapshot| snapshot.test_names(keys))
     }
 }
 

@@ -12,7 +12,7 @@ use assay_repository::Database;
 
 use crate::fixture::*;
 
-fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
+fn history(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
     let from = now.plus_days(-14);
     // A request looks up the project at its own time.
     let project = world.project.clone().seen(Plan::Standard, now);
@@ -20,12 +20,12 @@ fn asked(store: &Database, world: &World, now: Timestamp) -> Arc<History> {
 }
 
 fn observed(world: &World, now: Timestamp) -> Arc<History> {
-    asked(&world.store, world, now)
+    history(&world.store, world, now)
 }
 
 /// The history as a store with an empty cache reads it.
 fn without_cache(world: &World, now: Timestamp) -> Arc<History> {
-    asked(&world.database.connect(), world, now)
+    history(&world.database.connect(), world, now)
 }
 
 #[test]

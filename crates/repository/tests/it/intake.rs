@@ -4,7 +4,7 @@ use assay_domain::{
     id::KeyId,
     intake::{IngestKeys, IngestTerms, Upload},
     key::{KeyHash, NewKey},
-    recording::{Effect, Imported, Recording},
+    recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
     store::{Administration, KeyRotation, RecordError, Recorder, Store},
     timestamp::Timestamp,
@@ -57,13 +57,13 @@ fn send(
     recording: &Recording,
     rules: RecordingRules,
     now: Timestamp,
-) -> Result<Imported, RecordError> {
+) -> Result<ImportReceipt, RecordError> {
     world
         .store
         .record_under(world.project.id, recording, rules, &Counting, now)
 }
 
-fn violation(outcome: Result<Imported, RecordError>) -> RuleViolation {
+fn violation(outcome: Result<ImportReceipt, RecordError>) -> RuleViolation {
     match outcome {
         Err(RecordError::NotAllowed(violation)) => violation,
         other => panic!("not refused: {other:?}"),

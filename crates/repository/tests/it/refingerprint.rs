@@ -4,7 +4,7 @@ use assay_domain::{
     attempt::ErrorDetail,
     id::ProjectId,
     signature::{Category, Classifier, ErrorClass, SignatureDetail},
-    store::{Administration, Refingerprinted, Store},
+    store::{Administration, RefingerprintCounts, Store},
     window::Days,
 };
 
@@ -65,7 +65,7 @@ fn world() -> World {
     world
 }
 
-fn asked(world: &World, fingerprint: &str) -> Option<SignatureDetail> {
+fn detail(world: &World, fingerprint: &str) -> Option<SignatureDetail> {
     world
         .store
         .signature(&world.project, fingerprint, &window(Days::Thirty))
@@ -96,7 +96,7 @@ fn stored_errors_are_grouped_anew_and_former_fingerprints_still_answer() {
         .refingerprint(world.project.id, &FirstWord)
         .unwrap()
         .unwrap();
-    let expected = Refingerprinted {
+    let expected = RefingerprintCounts {
         attempts: 4,
         changed: 4,
         signatures_before: 3,
@@ -108,7 +108,7 @@ fn stored_errors_are_grouped_anew_and_former_fingerprints_still_answer() {
         listed(&world),
         [("word-boom".to_owned(), 3), ("word-bang".to_owned(), 1)]
     );
-    let boom = asked(&world, "word-boom").unwrap();
+    let boom = detail(&world, "word-boom").unwrap();
     assert_eq!(boom.signature.title, "The word boom");
     assert_eq!(boom.signature.category, Category::Network);
     for (former, message) in before {
@@ -117,7 +117,7 @@ fn stored_errors_are_grouped_anew_and_former_fingerprints_still_answer() {
         } else {
             "word-boom"
         };
-        assert_eq!(asked(&world, &former), asked(&world, now), "{message}");
+        assert_eq!(detail(&world, &former), detail(&world, now), "{message}");
     }
 }
 
@@ -129,11 +129,11 @@ fn a_former_fingerprint_follows_through_several_changes_to_where_most_went() {
     world.store.refingerprint(world.project.id, &LastWord).unwrap();
     // Two of the three occurrences of boom were early.
     assert_eq!(
-        asked(&world, "word-boom").unwrap().signature.fingerprint,
+        detail(&world, "word-boom").unwrap().signature.fingerprint,
         "last-early"
     );
     for (former, _) in original {
-        assert!(asked(&world, &former).is_some(), "{former}");
+        assert!(detail(&world, &former).is_some(), "{former}");
     }
 }
 
@@ -141,14 +141,14 @@ fn a_former_fingerprint_follows_through_several_changes_to_where_most_went() {
 fn grouping_in_the_same_way_changes_nothing() {
     let world = world();
     world.store.refingerprint(world.project.id, &FirstWord).unwrap();
-    let (before, details) = (listed(&world), asked(&world, "word-boom"));
+    let (before, details) = (listed(&world), detail(&world, "word-boom"));
     let again = world
         .store
         .refingerprint(world.project.id, &FirstWord)
         .unwrap()
         .unwrap();
     assert_eq!((again.changed, again.renamed), (0, 0));
-    assert_eq!((listed(&world), asked(&world, "word-boom")), (before, details));
+    assert_eq!((listed(&world), detail(&world, "word-boom")), (before, details));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_import_after_it_joins_the_new_signatures() {
     let mut recording = with_failing_test(report("three"), "c", None, &["boom again"]);
     recording.tests[0].attempts[0].class = FirstWord.classify(&errors);
     world.import(&recording);
-    assert_eq!(asked(&world, "word-boom").unwrap().signature.occurrence_count, 4);
+    assert_eq!(detail(&world, "word-boom").unwrap().signature.occurrence_count, 4);
 }
 
 #[test]

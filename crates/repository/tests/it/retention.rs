@@ -3,7 +3,7 @@
 use assay_domain::{
     plan::Plan,
     project::Project,
-    store::{Administration, Pruned, Recorder, Store},
+    store::{Administration, PrunedCounts, Recorder, Store},
     test::TestLookup,
     window::{Days, Window},
 };
@@ -154,7 +154,7 @@ fn pruning_deletes_what_is_hidden_and_nothing_else() {
         .store
         .set_plan(world.caller.organization, Plan::Standard)
         .unwrap();
-    let due = [Pruned {
+    let due = [PrunedCounts {
         project_id: world.project.id,
         project: "web".to_owned(),
         runs: 1,

@@ -172,7 +172,7 @@ fn a_late_shard_moves_the_start_of_all() {
 /// Status, attempts and shard of the test `x`, and the statuses of its attempts.
 fn merged(
     world: &World,
-    imported: &assay_domain::recording::Imported,
+    imported: &assay_domain::recording::ImportReceipt,
 ) -> (AttemptStatus, u32, u32, Vec<AttemptStatus>) {
     let detail = world.detail(imported);
     let entry = detail.tests.iter().find(|test| test.test_name == "x").unwrap();

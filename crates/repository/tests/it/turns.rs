@@ -190,7 +190,7 @@ fn a_judgement_that_fails_is_reported_as_a_report_that_is_stored() {
 #[test]
 fn a_waiting_import_says_how_long_it_has_waited_and_goes_on() {
     let world = World::new();
-    let (told, heard) = mpsc::channel();
+    let (send_wait, heard) = mpsc::channel();
     let options = PoolOptions {
         size: 1,
         lock_round: Duration::from_millis(100),
@@ -199,7 +199,7 @@ fn a_waiting_import_says_how_long_it_has_waited_and_goes_on() {
     let mut store = Database::connect(world.database.url(), options).unwrap();
     store.on_waiting(move |what, waited| {
         assert_eq!(what, WaitingFor::OtherImport);
-        let _ = told.send(waited);
+        let _ = send_wait.send(waited);
     });
     let mut other = world.database.connection();
     let lock = "BEGIN; SELECT FROM project FOR NO KEY UPDATE";

@@ -1,6 +1,6 @@
 //! The flag `--causes` and its table: the causes of a history's failures.
 
-use assay_analysis::{CausedFailure, Causes, Collector, Wanted};
+use assay_analysis::{CausedFailure, Causes, Collector, FailureSelection};
 use assay_domain::{
     cause::{Action, Cause, Knowledge, band},
     timestamp::Timestamp,
@@ -15,7 +15,7 @@ use crate::{
 
 /// The value of `--causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum CauseScope {
     /// Every failure of the window.
     Window(Knowledge),
     /// The failures of the run with this name, judged by the runs until it.
@@ -23,33 +23,33 @@ pub(super) enum Asked {
 }
 
 /// Parses the flag's value.
-pub(super) fn asked(text: &str) -> Result<Asked, String> {
+pub(super) fn scope(text: &str) -> Result<CauseScope, String> {
     match text {
         "" => Err("expected at-the-time, hindsight or the name of a run".to_owned()),
-        "at-the-time" => Ok(Asked::Window(Knowledge::AtTheTime)),
-        "hindsight" => Ok(Asked::Window(Knowledge::Hindsight)),
-        run => Ok(Asked::Run(run.to_owned())),
+        "at-the-time" => Ok(CauseScope::Window(Knowledge::AtTheTime)),
+        "hindsight" => Ok(CauseScope::Window(Knowledge::Hindsight)),
+        run => Ok(CauseScope::Run(run.to_owned())),
     }
 }
 
 /// Rejects combinations of flags that have no output, before anything is read.
-pub(super) fn check(asked: Option<&Asked>, output: Output) -> Result<(), Misuse> {
-    match (asked, output) {
+pub(super) fn check(scope: Option<&CauseScope>, output: Output) -> Result<(), Misuse> {
+    match (scope, output) {
         (Some(_), Output::Html) => Err(Misuse(
             "--causes has no page; ask for --json, or name a run for a table".to_owned(),
         )),
-        (Some(Asked::Window(_)), Output::Table) => Err(Misuse(
+        (Some(CauseScope::Window(_)), Output::Table) => Err(Misuse(
             "the causes of a whole window are no table; add --json, or name a run: --causes RUN".to_owned(),
         )),
         (_, Output::Table | Output::Json | Output::Html) => Ok(()),
     }
 }
 
-impl Asked {
+impl CauseScope {
     pub(super) fn causes(&self, collector: &Collector, now: Timestamp) -> anyhow::Result<Causes> {
         let (wanted, knowledge) = match self {
-            Self::Window(knowledge) => (Wanted::All, *knowledge),
-            Self::Run(name) => (Wanted::Run(name), Knowledge::AtTheTime),
+            Self::Window(knowledge) => (FailureSelection::All, *knowledge),
+            Self::Run(name) => (FailureSelection::Run(name), Knowledge::AtTheTime),
         };
         Ok(collector.causes(wanted, knowledge, now)?)
     }
@@ -98,7 +98,7 @@ pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
             assay_reports::shown_name(branch)
         )),
         shown.trim_end(),
-        what_to_do(gate.action, gate.mine),
+        advice(gate.action, gate.mine),
     )
 }
 
@@ -114,7 +114,7 @@ pub(crate) const fn words(cause: Cause) -> &'static str {
     }
 }
 
-fn what_to_do(action: Action, mine: f64) -> String {
+fn advice(action: Action, mine: f64) -> String {
     let band = band(mine);
     match action {
         Action::Pass => format!("\nPass: a breakage by this branch is {band}"),

@@ -21,7 +21,7 @@ use crate::{
     checkout::Checkout,
     cli::Global,
     progress::{self, Unit},
-    sources::{self, Candidate, Room, Skipped},
+    sources::{self, Candidate, Room, SkippedFile},
 };
 
 /// How many files are held at a time, except for files that form one run.
@@ -184,13 +184,13 @@ fn is_history(bytes: &[u8]) -> bool {
 }
 
 /// The result of reading a file.
-enum Said {
+enum FileContent {
     /// The runs in it, by name.
     Recordings(Vec<(String, PreparedReport)>),
     /// A history, read from standard input.
     History(Vec<u8>),
     /// It is not a report.
-    Nothing(Skipped),
+    Nothing(SkippedFile),
     /// It is a report that cannot be read, and why.
     Unreadable(anyhow::Error),
 }
@@ -231,7 +231,7 @@ impl Reader {
     }
 
     /// Reads the files of one run: its parts, or the same run in several formats, of which the most detailed counts.
-    fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<Said> {
+    fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<FileContent> {
         let format = match self.reading {
             Reading::Report(format) => Some(format),
             Reading::Auto | Reading::Csv => None,
@@ -257,7 +257,7 @@ impl Reader {
             match candidate.read_if(is_recognised, &room) {
                 Ok(Some(file)) => files.push((candidate.found, file)),
                 Ok(None) => {}
-                Err(error) if candidate.found => return Ok(Said::Unreadable(error)),
+                Err(error) if candidate.found => return Ok(FileContent::Unreadable(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -266,12 +266,12 @@ impl Reader {
             && self.reading == Reading::Auto
             && is_history(&only.bytes)
         {
-            return Ok(Said::History(files.swap_remove(0).1.bytes));
+            return Ok(FileContent::History(files.swap_remove(0).1.bytes));
         }
         let known = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
         if files.is_empty() {
             let name = candidates.first().map(Candidate::name).unwrap_or_default();
-            return Ok(Said::Nothing(Skipped { name, reason }));
+            return Ok(FileContent::Nothing(SkippedFile { name, reason }));
         }
         if !joined {
             files.sort_by_key(|(_, file)| known(file).map(richness));
@@ -280,9 +280,9 @@ impl Reader {
         let found = files.iter().all(|(found, _)| *found);
         let files: Vec<SourceFile> = files.into_iter().map(|(_, file)| file).collect();
         match self.recordings(files, format) {
-            Ok(recordings) => Ok(Said::Recordings(recordings)),
+            Ok(recordings) => Ok(FileContent::Recordings(recordings)),
             // A malformed file must not prevent the judgement of the others.
-            Err(error) if found => Ok(Said::Unreadable(error)),
+            Err(error) if found => Ok(FileContent::Unreadable(error)),
             Err(error) => Err(error),
         }
     }
@@ -323,18 +323,23 @@ impl Reader {
             .collect()
     }
 
-    fn keep(&self, collector: &mut Collector, said: Said, skipped: &mut Vec<Skipped>) -> anyhow::Result<()> {
+    fn keep(
+        &self,
+        collector: &mut Collector,
+        said: FileContent,
+        skipped: &mut Vec<SkippedFile>,
+    ) -> anyhow::Result<()> {
         match said {
-            Said::Recordings(recordings) => {
+            FileContent::Recordings(recordings) => {
                 for (name, prepared) in recordings {
                     collector.record(&name, prepared.recording);
                 }
             }
-            Said::History(bytes) => {
+            FileContent::History(bytes) => {
                 read_csv(collector, "-", bytes.as_slice())?;
             }
-            Said::Nothing(file) => skipped.push(file),
-            Said::Unreadable(error) => eprintln!("assay: skipped {error:#}"),
+            FileContent::Nothing(file) => skipped.push(file),
+            FileContent::Unreadable(error) => eprintln!("assay: skipped {error:#}"),
         }
         Ok(())
     }

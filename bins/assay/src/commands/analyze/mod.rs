@@ -68,8 +68,8 @@ pub(crate) struct AnalyzeArgs {
     output: Output,
     /// Show the causes of failures: at-the-time (by the runs until each failure) or hindsight (by later runs too) for
     /// the whole window, with --json; or the name of a run, whose failures are shown as a table
-    #[arg(long, value_name = "at-the-time|hindsight|RUN", value_parser = causes::asked)]
-    causes: Option<causes::Asked>,
+    #[arg(long, value_name = "at-the-time|hindsight|RUN", value_parser = causes::scope)]
+    causes: Option<causes::CauseScope>,
     /// The checkout of the tested sources, to show file paths relative to it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -142,8 +142,8 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     }
     tell_branches(&collector);
     let mut analysis = collector.judge(args.now)?;
-    if let Some(asked) = &args.causes {
-        let found = asked.causes(&collector, analysis.now)?;
+    if let Some(scope) = &args.causes {
+        let found = scope.causes(&collector, analysis.now)?;
         if output == Output::Table {
             return output::print(false, &(), || causes::table(&found, terminal::width()));
         }

@@ -1,6 +1,6 @@
 //! The analysis as a table for a terminal.
 
-use assay_analysis::{Analysis, Judged, Outcome};
+use assay_analysis::{Analysis, AnalyzedTest, Outcome};
 use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
 
 use crate::{
@@ -27,7 +27,7 @@ pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
         analysis.stable_branch,
     );
     let failing = analysis.failing();
-    let shown = |judged: &[Judged]| {
+    let shown = |judged: &[AnalyzedTest]| {
         let rows: Vec<Row> = judged.iter().map(|judged| Row::of(analysis, judged)).collect();
         drawn(&rows, columns)
     };
@@ -66,7 +66,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(analysis: &Analysis, judged: &Judged) -> Self {
+    fn of(analysis: &Analysis, judged: &AnalyzedTest) -> Self {
         let VerdictEntry {
             status,
             figures,

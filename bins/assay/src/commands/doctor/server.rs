@@ -77,7 +77,10 @@ pub(super) fn schema(standing: &Standing, is_private: bool) -> Check {
 
 /// The rights of the connected role and of the programs' roles.
 pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
-    let mut check = Check::ok("roles", rights.iter().map(told).collect::<Vec<_>>().join("; "));
+    let mut check = Check::ok(
+        "roles",
+        rights.iter().map(describe).collect::<Vec<_>>().join("; "),
+    );
     for role in rights {
         if !role.reads {
             check = check.worse(
@@ -115,7 +118,7 @@ pub(super) const fn known_roles() -> &'static [&'static str] {
     ROLES
 }
 
-fn told(rights: &Rights) -> String {
+fn describe(rights: &Rights) -> String {
     let can = [
         (rights.reads, "read"),
         (rights.records, "import"),

@@ -80,7 +80,7 @@ fn of_organization(organization: &Organization, keys: &[KeyEntry], now: Timestam
     }
     let soon = now.plus_days(SOON_DAYS);
     let ends_soon = |key: &&&KeyEntry| key.expires_at.is_some_and(|at| at <= soon);
-    let told = |key: &&KeyEntry| {
+    let describe = |key: &&KeyEntry| {
         let at = key.expires_at.map(|at| when(at, now)).unwrap_or_default();
         (
             format!(
@@ -90,7 +90,7 @@ fn of_organization(organization: &Organization, keys: &[KeyEntry], now: Timestam
             renew.clone(),
         )
     };
-    valid.iter().filter(ends_soon).map(told).collect()
+    valid.iter().filter(ends_soon).map(describe).collect()
 }
 
 fn is_expired(key: &KeyEntry, now: Timestamp) -> bool {

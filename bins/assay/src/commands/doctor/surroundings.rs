@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_local_postgres::{Cluster, Found, Settings, look};
+use assay_local_postgres::{Cluster, ClusterState, Settings, look};
 
 use super::check::{Check, Status};
 use crate::output::bytes;
@@ -14,8 +14,8 @@ const LEAST_FREE: u64 = 1 << 30;
 pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
     let shown = dir.display();
     match look(dir, settings) {
-        Ok(Found::Cluster { .. }) => {}
-        Ok(Found::Nothing { programs, version }) => {
+        Ok(ClusterState::Cluster { .. }) => {}
+        Ok(ClusterState::Nothing { programs, version }) => {
             let found = format!(
                 "ASSAY_DATABASE_URL is not set and {shown} holds no database yet; Postgres {version} in {} would make it",
                 programs.display()

@@ -19,10 +19,10 @@ fn the_dependencies_are_those_that_are_told_of() {
     assert!(used.len() > 40, "{used:?}");
 
     let page = read("docs/dependencies.md");
-    let told: BTreeSet<_> = page
+    let named: BTreeSet<_> = page
         .split(|char: char| !char.is_ascii_alphanumeric() && char != '-' && char != '_')
         .collect();
-    let untold: Vec<_> = used.difference(&told).collect();
+    let untold: Vec<_> = used.difference(&named).collect();
     assert!(untold.is_empty(), "not on the page: {untold:?}");
 
     let (programs, _) = page.split_once("## For development only").unwrap();

@@ -46,6 +46,6 @@ fn every_server_of_the_deployment_page_gets_ready() {
         .replace("/etc/letsencrypt/live/assay.example.org/", &file(""))
         .replace("0.0.0.0:443", "127.0.0.1:8080");
     let output = run(&elsewhere(&script), folder.path(), &database);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(told.matches("ready\n").count(), servers, "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed.matches("ready\n").count(), servers, "{printed}");
 }

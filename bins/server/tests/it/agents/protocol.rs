@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, process::Stdio};
 
-use assay_testkit::{Served, program, text};
+use assay_testkit::{ServedWorld, program, text};
 use serde_json::{Value, json};
 
 use super::{Agents, HANDSHAKE, client};
@@ -160,7 +160,7 @@ fn only_a_read_key_from_an_allowed_place_calls_tools() {
         .world
         .cli
         .run(&["key", "revoke", &agents.world.key_id, "--yes"]);
-    let Served { mut server, world } = agents.world;
+    let ServedWorld { mut server, world } = agents.world;
     let endpoint = agents.endpoint.clone();
     server.until("revoked", |_| {
         let request = client().post(&endpoint).header("Authorization", &good);

@@ -12,7 +12,7 @@ const STEP: Duration = Duration::from_millis(250);
 
 /// A position that a standby must have reached, and when the primary had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Needed {
+pub(super) struct RequiredPosition {
     pub(super) position: i64,
     pub(super) at: Instant,
 }
@@ -21,30 +21,30 @@ pub(super) struct Needed {
 #[derive(Debug, Default)]
 pub(super) struct Horizon {
     /// Oldest first.
-    known: VecDeque<Needed>,
+    known: VecDeque<RequiredPosition>,
     /// When the last request for a position began.
-    asked: Option<Instant>,
+    last_query: Option<Instant>,
 }
 
 impl Horizon {
     /// Whether the caller must ask the primary now. Returns true to one caller only.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let due = self
-            .asked
-            .is_none_or(|asked| now.saturating_duration_since(asked) >= STEP);
+            .last_query
+            .is_none_or(|last_query| now.saturating_duration_since(last_query) >= STEP);
         if due {
-            self.asked = Some(now);
+            self.last_query = Some(now);
         }
         due
     }
 
     /// Records a position that was requested at `now`.
     pub(super) fn learn(&mut self, now: Instant, position: i64) {
-        self.known.push_back(Needed { position, at: now });
+        self.known.push_back(RequiredPosition { position, at: now });
     }
 
     /// The position that must be replayed for an answer that is not too old.
-    pub(super) fn needed(&mut self, now: Instant) -> Option<Needed> {
+    pub(super) fn needed(&mut self, now: Instant) -> Option<RequiredPosition> {
         self.known
             .retain(|known| now.saturating_duration_since(known.at) <= OLDEST);
         self.known.front().copied()

@@ -46,7 +46,7 @@ pub(super) struct Standby {
     pub(super) connection: PgConnection,
     /// The replayed position at the last check.
     replayed: i64,
-    asked: Option<Instant>,
+    last_query: Option<Instant>,
     /// Whether it became a primary.
     promoted: bool,
 }
@@ -55,11 +55,11 @@ impl Standby {
     /// Whether it has replayed this position. Asks it only if that is unknown.
     pub(super) fn has_reached(&mut self, needed: i64, now: Instant) -> QueryResult<bool> {
         let asked_lately = self
-            .asked
-            .is_some_and(|asked| now.saturating_duration_since(asked) < RECHECK);
+            .last_query
+            .is_some_and(|last_query| now.saturating_duration_since(last_query) < RECHECK);
         if self.replayed < needed && !asked_lately {
             self.ask()?;
-            self.asked = Some(now);
+            self.last_query = Some(now);
         }
         Ok(self.replayed >= needed && !self.promoted)
     }
@@ -87,7 +87,7 @@ impl ManageConnection for Standbys {
         let mut standby = Standby {
             connection,
             replayed: 0,
-            asked: None,
+            last_query: None,
             promoted: false,
         };
         standby.ask().map_err(Error::QueryError)?;

@@ -15,31 +15,31 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use super::{Touched, rows::Rows};
+use super::{ImportChanges, rows::Rows};
 use crate::{
     db::{
         column::{At, int, word},
         pool::Read,
         schema::verdict,
     },
-    read::observation::{self, Ended},
+    read::observation::{self, StoredEnd},
 };
 
 /// The last results in a stored verdict.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct LastResults {
     pub(super) status: VerdictStatus,
     /// Whether its test had a result in the engine's window.
     pub(super) in_window: bool,
     /// The last run, and how the test ended in it.
-    last: Option<(i32, Ended)>,
+    last: Option<(i32, StoredEnd)>,
 }
 
 /// Test, verdict, whether it was in the window, last run, and how it ended there.
 type Row = (i32, String, bool, Option<i32>, Option<i16>, Option<i32>);
 
 /// The last results of the stored verdicts, by test.
-pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashMap<i32, Stored>> {
+pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashMap<i32, LastResults>> {
     let rows: Vec<Row> = verdict::table
         .filter(verdict::project_id.eq(project))
         .select((
@@ -52,8 +52,8 @@ pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashM
         ))
         .load(connection)?;
     let stored = |(test, status, in_window, run, last_status, offset_ms): Row| {
-        let ended = last_status.map(|status| Ended { status, offset_ms });
-        let stored = Stored {
+        let ended = last_status.map(|status| StoredEnd { status, offset_ms });
+        let stored = LastResults {
             status: word("verdict", &status)?,
             in_window,
             last: run.zip(ended),
@@ -69,8 +69,8 @@ pub(super) fn complete(
     project: Uuid,
     rows: &mut Rows,
     history: &History,
-    stored: &HashMap<i32, Stored>,
-    touched: &Touched,
+    stored: &HashMap<i32, LastResults>,
+    touched: &ImportChanges,
 ) -> Read<()> {
     let starts: HashMap<i32, At> = history
         .runs
