@@ -168,7 +168,7 @@ pub(super) fn known_tests(
     // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
     let known: Vec<KnownTest> = diesel::sql_query(
         "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS requested (name_hash, file_hash) \
-         JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash AND test.file_hash = wanted_tests.file_hash",
+         JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash AND test.file_hash = requested.file_hash",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Binary>, _>(names)
