@@ -31,10 +31,21 @@ pub fn mark() -> Markup {
 pub fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
     html! {
         // A count of zero has no warning colour.
-        div class={ "tile " (class) @if figure == "0" { " zero" } } {
-            span.figure { (figure) }
-            span.label { (label) }
-            span.hint { (hint) }
-        }
+        div class={ "tile " (class) @if figure == "0" { " zero" } } { (tile_texts(figure, label, hint)) }
+    }
+}
+
+/// The same with a link to what it counts.
+pub fn tile_link(class: &str, figure: &str, label: &str, hint: &str, link: &str) -> Markup {
+    html! {
+        a class={ "tile " (class) } href=(link) { (tile_texts(figure, label, hint)) }
+    }
+}
+
+fn tile_texts(figure: &str, label: &str, hint: &str) -> Markup {
+    html! {
+        span.figure { (figure) }
+        span.label { (label) }
+        span.hint { (hint) }
     }
 }

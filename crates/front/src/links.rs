@@ -1,7 +1,10 @@
 //! Addresses of pages, and of the read API's routes with the same data. Pages take names as query parameters, so that
 //! no path contains an escaped slash.
 
-use assay_domain::id::{ProjectId, RunId};
+use assay_domain::{
+    id::{ProjectId, RunId},
+    verdict::VerdictStatus,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Characters to escape: all but letters, digits and unreserved marks.
@@ -53,6 +56,12 @@ pub(crate) fn test(project: ProjectId, name: &str, file: Option<&str>) -> String
         &format!("/p/{project}/test"),
         &[("name", Some(name)), ("file", Some(file.unwrap_or_default()))],
     )
+}
+
+/// The list of a project's tests with this verdict.
+pub(crate) fn tests_with(project: ProjectId, status: VerdictStatus) -> String {
+    let path = format!("/p/{project}/tests");
+    with_query(&path, &[("status", Some(status.as_str()))])
 }
 
 /// The page of an error signature.

@@ -12,6 +12,7 @@
 mod analysis;
 mod browsing;
 mod by_hand;
+mod demo;
 mod figures;
 mod filters;
 mod http;

@@ -5,12 +5,13 @@ use assay_components::{
     words,
 };
 use assay_domain::{
+    id::ProjectId,
     page::{Direction, PerPage},
     run::{Outcome as RunOutcome, RunQuery, RunRow},
     verdict::VerdictStatus,
     window::{Days, Window},
 };
-use maud::html;
+use maud::{Markup, html};
 
 use super::{Answer, when};
 use crate::{
@@ -22,6 +23,13 @@ use crate::{
 
 /// Most projects with details. Further projects have only their names.
 const DESCRIBED: usize = 20;
+
+/// The verdicts whose tests are counted, with their words.
+const COUNTED: [(VerdictStatus, &str); 3] = [
+    (VerdictStatus::Broken, "broken"),
+    (VerdictStatus::Failing, "failing now"),
+    (VerdictStatus::Flaky, "flaky"),
+];
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let projects = view.store.projects(&view.caller)?;
@@ -44,7 +52,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             direction: Direction::Next,
         };
         let runs = view.store.runs(&project, &query)?.runs;
-        let verdicts = view.verdicts(&project, |_| false)?;
+        let verdicts = view.verdicts(&project)?;
         described.push((entry, runs, verdicts));
     }
     let body = html! {
@@ -57,9 +65,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 section.panel {
                     h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
                     p.facts {
-                        span { b { (words::grouped(verdicts.count(VerdictStatus::Broken))) } " broken" }
-                        span { b { (words::grouped(verdicts.count(VerdictStatus::Failing))) } " failing now" }
-                        span { b { (words::grouped(verdicts.count(VerdictStatus::Flaky))) } " flaky" }
+                        @for (status, word) in COUNTED {
+                            span { (counted(entry.id, verdicts.count(status), status, word)) }
+                        }
                     }
                     @let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
                     p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
@@ -85,6 +93,17 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         api: vec!["/projects".to_owned()],
     }
     .into())
+}
+
+/// A number of tests, with a link to their list if there are any.
+fn counted(project: ProjectId, tests: usize, status: VerdictStatus, word: &str) -> Markup {
+    html! {
+        @if tests > 0 {
+            a href=(links::tests_with(project, status)) { b { (words::grouped(tests)) } " " (word) }
+        } @else {
+            b { "0" } " " (word)
+        }
+    }
 }
 
 /// The outcome of a run. A run with recovered tests counts as passed on retry.

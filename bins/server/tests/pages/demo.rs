@@ -1,0 +1,70 @@
+//! What a new user sees who follows the link of `assay-server --demo`.
+
+use std::process::Command;
+
+use assay_testkit::{Browser, Scripts, Server, free_address, program};
+use serde_json::json;
+
+/// Ends the demonstration and its Postgres.
+struct Demonstration(Server);
+
+impl Drop for Demonstration {
+    fn drop(&mut self) {
+        if self.0.lives() {
+            self.0.signal("TERM");
+            self.0.ended();
+        }
+    }
+}
+
+#[test]
+fn the_printed_link_leads_to_a_broken_test_its_evidence_and_the_runs_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program("assay-server"));
+    command
+        .args(["--demo", "--no-install"])
+        .current_dir(folder.path());
+    let front = free_address();
+    let mut demonstration = Demonstration(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
+    demonstration.0.ready();
+    demonstration.0.wait_for_log("Stop with Ctrl-C.");
+    let log = demonstration.0.log();
+    let links: Vec<&str> = log
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("http") && line.contains("/login#"))
+        .collect();
+    let [link] = links.as_slice() else {
+        panic!("not one link: {log}")
+    };
+
+    // From here on only what the pages offer is followed, without an address.
+    let browser = Browser::start(Scripts::On);
+    browser.open(link);
+    browser
+        .until("return location.pathname === '/' && document.querySelector('h1').textContent === 'Projects'");
+    browser.click(".facts a[href$='status=broken']");
+    browser.until("return location.pathname.endsWith('/tests')");
+    assert_eq!(
+        browser.run("return [...new Set([...document.querySelectorAll('.row .chip')].map((chip) => chip.textContent))]"),
+        json!(["Broken"])
+    );
+    let named = browser.run("return document.querySelector('.row .name').title");
+    browser.click(".row a");
+    browser.until("return location.pathname.endsWith('/test')");
+    let leaf = named.as_str().unwrap().rsplit(" > ").next().unwrap();
+    assert_eq!(browser.text("h1 .leaf"), leaf);
+    assert!(
+        browser.text(".why").starts_with("Broken"),
+        "{}",
+        browser.text(".why")
+    );
+    let run = browser.text("td.rests a");
+    browser.click("td.rests a");
+    browser.until("return location.pathname.includes('/runs/')");
+    assert_eq!(browser.text("h1").to_lowercase(), format!("{run} failed"));
+    let failed =
+        browser.run("return [...document.querySelectorAll('.failures .name')].map((name) => name.title)");
+    assert!(failed.as_array().unwrap().contains(&named), "{failed} {named}");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
