@@ -6,7 +6,11 @@ mod local;
 mod report;
 mod sentence;
 
-use std::{cmp::Ordering, collections::HashMap, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
@@ -45,7 +49,10 @@ pub fn run_failures(
         };
         let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
         let gate = gate(explained.causes());
-        let (page, failures) = explained.entries(snapshot, query.knowledge, (query.page, query.per_page))?;
+        let (page, failures) =
+            explained
+                .only(query.listed)
+                .entries(snapshot, query.knowledge, (query.page, query.per_page))?;
         Ok(Some(RunFailures {
             project: project.tag(),
             run,
@@ -94,6 +101,20 @@ pub struct FailuresQuery {
     pub page: u64,
     /// Failures per page.
     pub per_page: u32,
+    /// Which failures the list has. The gate is always of all.
+    pub listed: ListedFailures,
+}
+
+/// Which failures of a run a list has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListedFailures {
+    /// Every failed or recovered execution.
+    #[default]
+    All,
+    /// The failed tests, each with the execution whose failure this branch most probably caused.
+    FailedTests,
+    /// The same of the recovered tests.
+    RecoveredTests,
 }
 
 /// The failures of a run, each with its cause.
@@ -309,7 +330,7 @@ impl StableState {
     }
 }
 
-/// The failures of a run before they are paged.
+/// The failures of a run before they are paged, in the order of [`listed_before`].
 struct UnpagedFailures {
     history: Arc<History>,
     failures: Vec<(FailureCause, FinalStatus, TestName)>,
@@ -360,11 +381,15 @@ impl UnpagedFailures {
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let names = snapshot.test_names(&tests)?;
         let failures = causes.into_iter().zip(statuses).zip(names);
+        let mut failures: Vec<_> = failures
+            .map(|((cause, status), name)| (cause, status, name))
+            .collect();
+        failures.sort_by(|(left, _, left_name), (right, _, right_name)| {
+            listed_before(left, right).then_with(|| left_name.cmp(right_name))
+        });
         Ok(Self {
             history,
-            failures: failures
-                .map(|((cause, status), name)| (cause, status, name))
-                .collect(),
+            failures,
             errors,
         })
     }
@@ -373,17 +398,27 @@ impl UnpagedFailures {
         self.failures.iter().map(|(cause, _, _)| cause)
     }
 
-    /// One page of the failures in the order of [`listed_before`].
+    /// Only the listed failures.
+    fn only(mut self, listed: ListedFailures) -> Self {
+        let is_listed = |status: AttemptStatus| match listed {
+            ListedFailures::All => true,
+            ListedFailures::FailedTests => status.is_failure(),
+            ListedFailures::RecoveredTests => !status.is_failure() && !status.is_skip(),
+        };
+        let mut tests = HashSet::new();
+        self.failures.retain(|(cause, of_test, _)| {
+            is_listed(of_test.status) && (tests.insert(cause.test) || listed == ListedFailures::All)
+        });
+        self
+    }
+
+    /// One page of the failures.
     fn entries(
-        mut self,
+        self,
         snapshot: &mut dyn Snapshot,
         knowledge: Knowledge,
         (page, per_page): (u64, u32),
     ) -> Result<(Page, Vec<ExplainedFailure>), StoreError> {
-        self.failures
-            .sort_by(|(left, _, left_name), (right, _, right_name)| {
-                listed_before(left, right).then_with(|| left_name.cmp(right_name))
-            });
         let total = u64::try_from(self.failures.len()).unwrap_or(u64::MAX);
         let page = Page::of_size(page, per_page, total);
         let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);

@@ -113,6 +113,35 @@ fn the_pages_of_a_long_list_show_every_test_once() {
     assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (120, 120));
 }
 
+#[test]
+fn the_pages_of_a_red_run_show_every_failed_test_in_the_order_of_the_api() {
+    let world = World::new();
+    world.import_many(120, "red");
+    let runs = world.api(&format!("/projects/{}/runs?perPage=10", world.project));
+    let runs = runs["runs"].as_array().unwrap();
+    let run = runs.iter().find(|run| run["counts"]["total"] == 120).unwrap();
+    let path = format!("runs/{}", text(&run["id"]));
+    let failures = world.api(&format!("/projects/{}/{path}/failures?limit=200", world.project));
+    let failures = failures["failures"].as_array().unwrap();
+    let expected: Vec<String> = failures.iter().map(|test| text(&test["testName"])).collect();
+    assert_eq!(expected.len(), 40);
+    let cookie = world.cookie();
+    let page = |query: &str| {
+        let page = world.page(&format!("/p/{}/{path}?{query}", world.project), &cookie);
+        names_of(&page.text())
+    };
+    assert_eq!(page("page=1"), expected[..30]);
+    assert_eq!(page("page=2"), expected[30..]);
+    // A page past the end is the last one.
+    assert_eq!(page("page=9"), expected[30..]);
+    assert_eq!(page("show=recovered"), Vec::<String>::new());
+    let of_all: BTreeSet<String> = ["show=all", "show=all&page=2"]
+        .into_iter()
+        .flat_map(page)
+        .collect();
+    assert_eq!(of_all.len(), 120);
+}
+
 /// The tests of a list, in order.
 fn names_of(page: &str) -> Vec<String> {
     let unescaped = |text: &str| {

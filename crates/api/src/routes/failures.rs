@@ -1,7 +1,7 @@
 //! The causes of a run's failures.
 
 use assay_domain::cause::Knowledge;
-use assay_explain::failures::{FailuresQuery, run_failures};
+use assay_explain::failures::{FailuresQuery, ListedFailures, run_failures};
 
 use super::Route;
 #[cfg(test)]
@@ -39,6 +39,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         knowledge,
         page,
         per_page,
+        listed: ListedFailures::All,
     };
     let failures = run_failures(call.store, call.engine, &project, &query, call.now)?;
     Answer::of(&failures.ok_or(ApiError::RunNotFound)?)

@@ -15,6 +15,7 @@ use assay_domain::{
     project::Project,
     run::{RunDetail, RunStatus, TestEntry},
 };
+use assay_explain::failures::ListedFailures;
 use maud::{Markup, html};
 
 use self::failures::Causes;
@@ -29,9 +30,8 @@ use crate::{
 /// Most errors outside of tests on the page.
 const REPORT_ERRORS: usize = 10;
 
-/// Tests per page by file, and tests per page with causes.
+/// Tests per page by file.
 const BY_FILE: u32 = 80;
-const WITH_CAUSES: u32 = 30;
 
 /// The filter for tests of the run.
 const SHOWN: [(&str, &str); 3] = [
@@ -53,9 +53,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let mut run = view.store.run(&project, id)?.ok_or(FrontError::RunNotFound)?;
     read_all(view, &project, &mut run)?;
 
-    let is_failed = |test: &&TestEntry| test.status.is_failure();
-    let is_recovered =
-        |test: &&TestEntry| !test.status.is_failure() && !test.status.is_skip() && test.attempts > 1;
     let show = chosen.unwrap_or(if run.counts.failed > 0 {
         "failed"
     } else if run.counts.recovered > 0 {
@@ -64,22 +61,22 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         "all"
     });
     let knowledge: Knowledge = view.word("mode")?.unwrap_or(Knowledge::AtTheTime);
-    let causes = Causes::read(view, &project, &run, knowledge)?;
-    let mut tests: Vec<&TestEntry> = match show {
-        "failed" => run.tests.iter().filter(is_failed).collect(),
-        "recovered" => run.tests.iter().filter(is_recovered).collect(),
-        _ => run.tests.iter().collect(),
+    let list = match show {
+        "failed" => Some(ListedFailures::FailedTests),
+        "recovered" => Some(ListedFailures::RecoveredTests),
+        _ => None,
     };
-    if show != "all" {
-        causes.sort(&mut tests);
-    }
-    let per_page = if show == "all" { BY_FILE } else { WITH_CAUSES };
-    let place = PagePlace::of_size(page, per_page, u64::try_from(tests.len()).unwrap_or(u64::MAX));
-    let listed: Vec<&TestEntry> = tests
-        .into_iter()
-        .skip(usize::try_from(place.offset()).unwrap_or(usize::MAX))
-        .take(usize::try_from(place.per_page).unwrap_or(usize::MAX))
-        .collect();
+    let causes = Causes::read(
+        view,
+        &project,
+        id,
+        knowledge,
+        list.map_or((ListedFailures::All, 1), |listed| (listed, page)),
+    )?;
+    let place = match list {
+        Some(_) => causes.page(),
+        None => PagePlace::of_size(page, BY_FILE, u64::try_from(run.tests.len()).unwrap_or(u64::MAX)),
+    };
     let path = links::run(project.id, &id);
     let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
     let address = |show: &str, page: Option<&str>, mode: Option<&str>| {
@@ -102,12 +99,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     }
                 }
             }
-            @if listed.is_empty() {
+            @if place.total == 0 {
                 p.empty { "No such test in this run." }
-            } @else if show == "all" {
-                (tests_by_file(project.id, &id, &listed, &places))
+            } @else if list.is_some() {
+                (causes.list(project.id, &run, &places))
             } @else {
-                (causes.list(project.id, &id, &listed, &places))
+                (tests_by_file(project.id, &id, page_of(&run.tests, &place), &places))
             }
             (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
         }
@@ -125,6 +122,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
+}
+
+/// The tests of a page.
+fn page_of<'a>(tests: &'a [TestEntry], place: &PagePlace) -> &'a [TestEntry] {
+    let first = usize::try_from(place.offset()).unwrap_or(usize::MAX);
+    let rest = tests.get(first..).unwrap_or_default();
+    let most = usize::try_from(place.per_page).unwrap_or(usize::MAX);
+    rest.get(..most.min(rest.len())).unwrap_or_default()
 }
 
 /// Reads the tests that the first read of a long run omits.
@@ -259,13 +264,13 @@ fn report_error(error: &ErrorDetail) -> Markup {
 }
 
 /// The tests, grouped by file. They are ordered by file already.
-fn tests_by_file(project: ProjectId, run: &RunId, tests: &[&TestEntry], places: &Places) -> Markup {
+fn tests_by_file(project: ProjectId, run: &RunId, tests: &[TestEntry], places: &Places) -> Markup {
     let names: Vec<_> = tests
         .iter()
         .map(|test| (test.test_name.as_str(), test.file_path.as_deref()))
         .collect();
     let short = name::short_names(&names);
-    let named: Vec<(&TestEntry, &name::ShortName)> = tests.iter().copied().zip(&short).collect();
+    let named: Vec<(&TestEntry, &name::ShortName)> = tests.iter().zip(&short).collect();
     html! {
         @for group in named.chunk_by(|(left, _), (right, _)| left.file_path == right.file_path) {
             @if let Some((first, _)) = group.first() {

@@ -12,8 +12,8 @@ use assay_domain::{
     test::{FileSelector, TestSelector},
 };
 use assay_explain::failures::{
-    ExplainedFailure, FailuresQuery, Gate, LocalFailure, LocalFailures, LocalRun, RunFailures, combined,
-    local_failures, run_failures,
+    ExplainedFailure, FailuresQuery, Gate, ListedFailures, LocalFailure, LocalFailures, LocalRun,
+    RunFailures, combined, local_failures, run_failures,
 };
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Value, json};
@@ -131,6 +131,7 @@ fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailur
         knowledge: Knowledge::AtTheTime,
         page: 1,
         per_page: FAILURES,
+        listed: ListedFailures::All,
     };
     run_failures(call.store, call.engine, project, &query, call.now)?.ok_or_else(|| {
         ToolError::new("There is no such run in this project.")

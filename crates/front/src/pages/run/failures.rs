@@ -6,76 +6,65 @@ use assay_components::{cause, figures, name, words};
 use assay_domain::{
     cause::{Cause, Knowledge, band},
     id::{ProjectId, RunId},
+    page::Page,
     project::Project,
     run::{RunDetail, TestEntry},
+    test_names::TestNameRef,
 };
 use assay_explain::failures::{
-    ByCause, CauseEvidence, ExplainedFailure, FailuresQuery, RunFailures, run_failures,
+    ByCause, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
 };
 use maud::{Markup, html};
 
 use super::{Places, first_line};
 use crate::{error::FrontError, links, view::View};
 
-/// Most failures with causes on the page. A run with more failed as a whole.
-const MOST: u32 = 5_000;
 /// Most links to evidence runs per failure.
 const LINKED: usize = 3;
 
-/// The failed and recovered tests of a run with their causes.
-pub(super) struct Causes {
-    explained: RunFailures,
-    /// The index of each test by name and file. A test that failed in several variants has the index of the variant
-    /// whose failure this branch most probably caused.
-    places: HashMap<(String, Option<String>), usize>,
-}
+/// Tests per page with causes.
+const WITH_CAUSES: u32 = 30;
+
+/// The gate of a run, and one page of its failed or recovered tests with their causes.
+pub(super) struct Causes(RunFailures);
 
 impl Causes {
+    /// Reads one page, from 1, of the listed failures.
     pub(super) fn read(
         view: &View<'_>,
         project: &Project,
-        run: &RunDetail,
+        run: RunId,
         knowledge: Knowledge,
+        (listed, page): (ListedFailures, u64),
     ) -> Result<Self, FrontError> {
         let query = FailuresQuery {
-            run: run.run.id,
+            run,
             knowledge,
-            page: 1,
-            per_page: MOST,
+            page,
+            per_page: WITH_CAUSES,
+            listed,
         };
-        let explained = run_failures(view.store, view.engine, project, &query, view.now)?
-            .ok_or(FrontError::RunNotFound)?;
-        let mut places = HashMap::new();
-        for (place, failure) in explained.failures.iter().enumerate() {
-            let test = (failure.test_name.clone(), failure.file_path.clone());
-            places.entry(test).or_insert(place);
-        }
-        Ok(Self { explained, places })
+        let explained = run_failures(view.store, view.engine, project, &query, view.now)?;
+        explained.map(Self).ok_or(FrontError::RunNotFound)
     }
 
-    fn place(&self, test: &TestEntry) -> Option<usize> {
-        self.places
-            .get(&(test.test_name.clone(), test.file_path.clone()))
-            .copied()
-    }
-
-    /// Sorts the tests like the read API: failures most probably caused by this branch first.
-    pub(super) fn sort(&self, tests: &mut [&TestEntry]) {
-        tests.sort_by_cached_key(|test| self.place(test).unwrap_or(usize::MAX));
+    /// The position of this page in the list.
+    pub(super) const fn page(&self) -> Page {
+        self.0.page
     }
 
     /// The gate of the run, and the number of its failures by cause. `address` returns the page's address in a mode.
     pub(super) fn gate(&self, address: impl Fn(Option<&'static str>) -> String) -> Markup {
-        let (word, sentence) = cause::gate(self.explained.gate.action);
+        let (word, sentence) = cause::gate(self.0.gate.action);
         let later = Knowledge::Hindsight.as_str();
-        let is_later = self.explained.mode == Knowledge::Hindsight;
+        let is_later = self.0.mode == Knowledge::Hindsight;
         html! {
             section aria-labelledby="gate" {
                 h2 #gate { "Whose failures?" }
                 div.box {
-                    p.gate { span class={ "chip gate " (self.explained.gate.action.as_str()) } { (word) } " " (sentence) }
+                    p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
                     p.facts {
-                        @for (of, tests) in by_cause(&self.explained.gate.by_cause) {
+                        @for (of, tests) in by_cause(&self.0.gate.by_cause) {
                             @if tests > 0 { span { (cause::chip(of)) " " b { (super::super::grouped(tests)) } } }
                         }
                     }
@@ -90,45 +79,51 @@ impl Causes {
         }
     }
 
-    /// These tests, each with its cause.
-    pub(super) fn list(
-        &self,
-        project: ProjectId,
-        run: &RunId,
-        tests: &[&TestEntry],
-        places: &Places,
-    ) -> Markup {
-        let names: Vec<_> = tests
+    /// The tests of this page in the order of the read API: failures most probably caused by this branch first.
+    pub(super) fn list(&self, project: ProjectId, run: &RunDetail, places: &Places) -> Markup {
+        let tests: HashMap<TestNameRef<'_>, &TestEntry> = run
+            .tests
             .iter()
-            .map(|test| (test.test_name.as_str(), test.file_path.as_deref()))
+            .map(|test| (named(&test.test_name, test.file_path.as_deref()), test))
+            .collect();
+        // A run that was imported again after its tests were read may lack some.
+        let listed: Vec<(&ExplainedFailure, &TestEntry)> = self
+            .0
+            .failures
+            .iter()
+            .filter_map(|failure| {
+                let name = named(&failure.test_name, failure.file_path.as_deref());
+                Some((failure, *tests.get(&name)?))
+            })
+            .collect();
+        let names: Vec<_> = listed
+            .iter()
+            .map(|(_, test)| (test.test_name.as_str(), test.file_path.as_deref()))
             .collect();
         let short = name::short_names(&names);
         html! {
             ol.rows.failures {
-                @for (test, short) in tests.iter().zip(&short) {
-                    @let explained = self.place(test).and_then(|place| self.explained.failures.get(place));
+                @for ((failure, test), short) in listed.iter().zip(&short) {
                     li.row.(test.status.as_str()) {
                         div.failure {
                             p.of {
-                                @match explained { Some(failure) => (cause::chip(failure.cause)), None => (figures::ended_chip(test.status)) }
+                                (cause::chip(failure.cause))
                             }
                             div {
-                                p { a.leafed href=(links::attempts(project, run, &test.test_name, test.file_path.as_deref())) { (name::in_list(short, &test.test_name)) } }
-                                @if let Some(failure) = explained { p { (failure.explanation) "." } }
+                                p { a.leafed href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) { (name::in_list(short, &test.test_name)) } }
+                                p { (failure.explanation) "." }
                                 p.facts {
                                     span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
                                     @if let Some(file) = &test.file_path { span { (places.file(file)) } }
-                                    @if let Some(failure) = explained { (facts(project, failure)) }
+                                    (facts(project, failure))
                                 }
-                                (error(project, test, explained))
+                                (error(project, test, failure))
                             }
-                            @if let Some(failure) = explained {
-                                div.whose {
-                                    (cause::bar(&probabilities(failure)))
-                                    @if test.status.is_failure() {
-                                        p { "yours: " b { (band(failure.mine)) } }
-                                        p { (cause::action(failure.action)) }
-                                    }
+                            div.whose {
+                                (cause::bar(&probabilities(failure)))
+                                @if test.status.is_failure() {
+                                    p { "yours: " b { (band(failure.mine)) } }
+                                    p { (cause::action(failure.action)) }
                                 }
                             }
                         }
@@ -137,6 +132,10 @@ impl Causes {
             }
         }
     }
+}
+
+const fn named<'a>(name: &'a str, file_path: Option<&'a str>) -> TestNameRef<'a> {
+    TestNameRef { name, file_path }
 }
 
 const fn by_cause(counts: &ByCause) -> [(Cause, u32); 6] {
@@ -189,8 +188,8 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
 }
 
 /// The last error of the test, with a link to its signature if it has one.
-fn error(project: ProjectId, test: &TestEntry, explained: Option<&ExplainedFailure>) -> Markup {
-    let signed = explained.and_then(|failure| failure.title.as_deref().zip(failure.fingerprint.as_deref()));
+fn error(project: ProjectId, test: &TestEntry, failure: &ExplainedFailure) -> Markup {
+    let signed = failure.title.as_deref().zip(failure.fingerprint.as_deref());
     html! {
         @match (signed, test.error_message.as_deref()) {
             (Some((title, fingerprint)), _) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (title) } } },
