@@ -133,6 +133,54 @@ fn counts_search_and_filters_cover_every_test() {
 }
 
 #[test]
+fn the_page_is_filtered_by_branch_error_and_what_is_new() {
+    let mut csv = String::from("test,run,started_at,status,branch,revision,error\n");
+    for day in 1..=14 {
+        let mut row = |test: &str, branch: &str, error: &str| {
+            let status = if error.is_empty() { "passed" } else { "failed" };
+            writeln!(
+                csv,
+                "{test},{branch} {day},2026-11-{day:02}T10:00:00Z,{status},{branch},{branch}{day},{error}"
+            )
+            .unwrap();
+        };
+        let on = |days: &[i32], error: &'static str| if days.contains(&day) { error } else { "" };
+        row("old", "main", on(&[2, 5, 9, 12], "connection refused"));
+        row("new", "main", on(&[10, 13], "element is not visible"));
+        row("on topic", "topic", on(&[3, 11], "element is not visible"));
+        row("fine", "main", "");
+    }
+    let (browser, _folder, address, _) = page(&csv, Scripts::On);
+    let shown = |state: &str| {
+        browser.open("about:blank");
+        browser.open(&format!("{address}{state}"));
+        browser.until("return document.querySelector('.controls').hidden === false");
+        browser.run("return [...document.querySelectorAll('.row .leaf')].map((leaf) => leaf.textContent).filter((name, place, all) => all.indexOf(name) === place).sort()")
+    };
+    assert_eq!(shown(""), json!(["fine", "new", "old", "on topic"]));
+    assert_eq!(shown("#branch=topic"), json!(["on topic"]));
+    assert_eq!(shown("#branch=main"), json!(["new", "old"]));
+    assert_eq!(shown("#new=1"), json!(["new"]));
+    // A person chooses an error; the address then has its fingerprint.
+    shown("");
+    browser.run(
+        "const select = document.querySelector('select[name=error]'); \
+         select.value = [...select.options].find((option) => option.textContent.includes('not visible')).value; \
+         select.dispatchEvent(new Event('input', {bubbles: true})); \
+         select.dispatchEvent(new Event('change', {bubbles: true}))",
+    );
+    shows(&browser, 2);
+    let (_, state) = browser
+        .address()
+        .split_once('#')
+        .map(|(page, state)| (page.to_owned(), format!("#{state}")))
+        .unwrap();
+    assert!(state.starts_with("#error="), "{state}");
+    assert_eq!(shown(&state), json!(["new", "on topic"]));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
 fn a_test_has_an_anchor_and_opens_into_its_card() {
     let (browser, _folder, address, _) = page(&history(40, 1, 10), Scripts::On);
     let id = browser.run("return document.querySelectorAll('.row > details')[5].id");
