@@ -29,6 +29,7 @@ pub mod settings;
 pub mod signature;
 pub mod store;
 pub mod test;
+pub mod test_names;
 pub mod timestamp;
 pub mod verdict;
 pub mod window;

@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, collections::HashMap};
 
 use assay_domain::{
-    folding::{contains_folded, fold},
+    folding::fold,
     observation::{History, RunFacts},
     page::{Page, PerPage},
     project::{Project, ProjectTag},
@@ -113,11 +113,8 @@ impl FlakyQuery {
     }
 
     fn matches(&self, (test, verdict): &NamedVerdict, search: Option<&str>) -> bool {
-        let contains = |search: &str| {
-            let holds = |text: &str| contains_folded(text, search);
-            holds(&test.name) || test.file_path.as_deref().is_some_and(holds)
-        };
-        self.status.is_none_or(|status| verdict.status == status) && search.is_none_or(contains)
+        self.status.is_none_or(|status| verdict.status == status)
+            && search.is_none_or(|search| test.borrowed().contains_folded(search))
     }
 
     /// The largest first, unknown last.

@@ -1,6 +1,6 @@
 //! One request for a page by a signed-in user: the user, the parameters and the data sources.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use assay_access::directory::Directory;
 use assay_domain::{
@@ -8,8 +8,9 @@ use assay_domain::{
     observation::History,
     page::PerPage,
     project::{Caller, NAME_CHARS, Project},
-    store::{Store, StoreError, in_snapshot},
-    test::{FileSelector, TestLookup, TestName, TestSelector},
+    store::{Snapshot, Store, StoreError, in_snapshot},
+    test::{FileSelector, TestLookup, TestSelector},
+    test_names::{TestNameRef, TestNames},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
@@ -141,59 +142,90 @@ impl View<'_> {
         })
     }
 
-    /// The verdicts on the tests of the engine's window as of one state of the project. Only the verdicts that are
-    /// `wanted` get names: a project may have 100,000 tests, and reading names takes longer than judging.
-    pub(crate) fn verdicts(
-        &self,
-        project: &Project,
-        wanted: impl Fn(&Verdict) -> bool,
-    ) -> Result<Verdicts, FrontError> {
-        let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
+    /// The verdicts on the tests of the engine's window.
+    pub(crate) fn verdicts(&self, project: &Project) -> Result<Verdicts, FrontError> {
         Ok(in_snapshot(self.store, project, |snapshot| {
-            let history = snapshot.observations(from, self.now)?;
-            let mut verdicts = self.engine.verdicts(&history, self.now);
-            let statuses = verdicts.iter().map(|verdict| verdict.status).collect();
-            verdicts.retain(&wanted);
-            let tests: Vec<_> = verdicts.iter().map(|verdict| verdict.test).collect();
-            let names = if tests.is_empty() {
-                Vec::new()
-            } else {
-                snapshot.test_names(&tests)?
-            };
-            if names.len() != verdicts.len() {
-                return Err(StoreError::Corrupt {
-                    what: "list of test names",
-                    value: format!("{} names of {} tests", names.len(), verdicts.len()),
-                });
-            }
-            Ok(Verdicts {
-                history,
-                statuses,
-                tests: names.into_iter().zip(verdicts).collect(),
-            })
+            self.judged(snapshot)
         })?)
+    }
+
+    /// The same with the names of all tests, as of one state of the project.
+    pub(crate) fn named_verdicts(&self, project: &Project) -> Result<(Verdicts, Arc<TestNames>), FrontError> {
+        Ok(in_snapshot(self.store, project, |snapshot| {
+            let verdicts = self.judged(snapshot)?;
+            Ok((verdicts, snapshot.all_test_names()?))
+        })?)
+    }
+
+    fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<Verdicts, StoreError> {
+        let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
+        let history = snapshot.observations(from, self.now)?;
+        let verdicts = self.engine.verdicts(&history, self.now);
+        Ok(Verdicts { history, verdicts })
     }
 }
 
 /// The verdicts on the tests of the engine's window.
 pub(crate) struct Verdicts {
     pub(crate) history: Arc<History>,
-    /// The status of every test.
-    statuses: Vec<VerdictStatus>,
-    /// The wanted tests, with their names.
-    pub(crate) tests: Vec<(TestName, Verdict)>,
+    verdicts: Vec<Verdict>,
 }
+
+/// A verdict with the name of its test.
+pub(crate) type NamedVerdict<'a> = (TestNameRef<'a>, &'a Verdict);
 
 impl Verdicts {
     /// The number of tests with a status.
     pub(crate) fn count(&self, status: VerdictStatus) -> usize {
-        self.statuses.iter().filter(|of| **of == status).count()
+        self.verdicts
+            .iter()
+            .filter(|verdict| verdict.status == status)
+            .count()
     }
 
     /// The number of tests.
     pub(crate) const fn total(&self) -> usize {
-        self.statuses.len()
+        self.verdicts.len()
     }
+
+    /// The wanted verdicts with the names of their tests.
+    pub(crate) fn named<'a>(
+        &'a self,
+        names: &'a TestNames,
+        wanted: impl Fn(&NamedVerdict<'a>) -> bool,
+    ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
+        let mut named = Vec::new();
+        for verdict in &self.verdicts {
+            let name = names.get(verdict.test).ok_or_else(|| StoreError::Corrupt {
+                what: "result of an unknown test",
+                value: verdict.test.to_string(),
+            })?;
+            if wanted(&(name, verdict)) {
+                named.push((name, verdict));
+            }
+        }
+        Ok(named)
+    }
+}
+
+/// `most` items from index `first` on in the order of `compare`. Only these are sorted.
+pub(crate) fn sorted_part<T>(
+    mut items: Vec<T>,
+    (first, most): (usize, usize),
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
+    let end = first.saturating_add(most);
+    if end < items.len() {
+        items.select_nth_unstable_by(end, &compare);
+        items.truncate(end);
+    }
+    if first >= items.len() {
+        return Vec::new();
+    }
+    items.select_nth_unstable_by(first, &compare);
+    let mut part = items.split_off(first);
+    part.sort_unstable_by(compare);
+    part
 }
 
 /// The test of a look-up.
@@ -207,3 +239,30 @@ pub(crate) fn single_test<T>(lookup: TestLookup<T>) -> Result<T, FrontError> {
 
 /// The page size of the read API's list for the same data.
 pub(crate) const PER_PAGE: PerPage = PerPage::Fifty;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sorted_part_is_that_part_of_the_sorted_whole() {
+        let items: Vec<u32> = (0..100).map(|item| item * 37 % 100).collect();
+        for (first, most) in [
+            (0, 10),
+            (95, 10),
+            (40, 50),
+            (0, 1_000),
+            (100, 5),
+            (usize::MAX, 2),
+            (7, 0),
+        ] {
+            let expected: Vec<u32> = (0..100).skip(first).take(most).collect();
+            assert_eq!(
+                sorted_part(items.clone(), (first, most), u32::cmp),
+                expected,
+                "{first} {most}"
+            );
+        }
+        assert_eq!(sorted_part(Vec::<u32>::new(), (0, 5), u32::cmp), [0_u32; 0]);
+    }
+}

@@ -15,7 +15,7 @@ use crate::{
         pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
         replica::Replicas,
     },
-    read::{history_cache::HistoryCache, text_counts::TextCountsCache},
+    read::{history_cache::HistoryCache, test_name_cache::TestNameCache, text_counts::TextCountsCache},
 };
 
 /// A store of results in Postgres, shared by any number of threads.
@@ -25,6 +25,7 @@ pub struct Database {
     ids: Mutex<ContextV7>,
     pub(crate) histories: HistoryCache,
     pub(crate) text_counts: TextCountsCache,
+    pub(crate) test_names: TestNameCache,
     pub(crate) replicas: Option<Replicas>,
     pub(crate) options: PoolOptions,
     /// Is called while an import waits.
@@ -54,6 +55,7 @@ impl Database {
             ids: Mutex::new(ContextV7::new()),
             histories: HistoryCache::default(),
             text_counts: TextCountsCache::default(),
+            test_names: TestNameCache::default(),
             replicas: None,
             options,
             waiting: None,

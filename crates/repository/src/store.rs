@@ -28,6 +28,7 @@ use assay_domain::{
         Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    test_names::TestNames,
     timestamp::Timestamp,
     verdict::TestVerdict,
     window::Window,
@@ -44,6 +45,7 @@ use crate::{
         history_cache::{HistoryCache, Observed},
         observation, run_detail, run_list, signature, signature_counts, signature_detail, signature_list,
         test,
+        test_name_cache::TestNameCache,
         text_counts::{self, TextCountsCache},
         verdict,
     },
@@ -201,6 +203,7 @@ impl Store for Database {
                 connection,
                 histories: &self.histories,
                 text_counts: &self.text_counts,
+                test_names: &self.test_names,
                 observed: None,
                 project,
             };
@@ -214,6 +217,7 @@ struct OneState<'a> {
     connection: &'a mut PgConnection,
     histories: &'a HistoryCache,
     text_counts: &'a TextCountsCache,
+    test_names: &'a TestNameCache,
     /// The state of the project's history, once it was read.
     observed: Option<Observed>,
     project: &'a Project,
@@ -232,6 +236,12 @@ impl Snapshot for OneState<'_> {
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
         test::names(self.connection, self.project, tests).map_err(|error| error.during("reading tests"))
+    }
+
+    fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError> {
+        self.test_names
+            .current(self.connection, self.project.id.0)
+            .map_err(|error| error.during("reading the names of all tests"))
     }
 
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {

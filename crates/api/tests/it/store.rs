@@ -28,6 +28,7 @@ use assay_domain::{
         Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    test_names::TestNames,
     timestamp::Timestamp,
     verdict::TestVerdict,
     window::Window,
@@ -340,6 +341,10 @@ impl Snapshot for OneState<'_> {
             .iter()
             .map(|test| self.0.names[*test as usize].clone())
             .collect())
+    }
+
+    fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError> {
+        unreachable!("no route asks for the names of all tests")
     }
 
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {

@@ -20,6 +20,7 @@ use crate::{
         SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    test_names::TestNames,
     timestamp::Timestamp,
     verdict::TestVerdict,
     window::Window,
@@ -141,6 +142,9 @@ pub trait Snapshot {
 
     /// The names of these tests, in the same order.
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
+
+    /// The names of all tests of the project. It is fast when repeated, and meant for lists of all tests.
+    fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError>;
 
     /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;

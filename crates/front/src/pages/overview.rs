@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assay_components::{
     chart::{self, PeriodBar, RunBar},
-    strip, tile, words,
+    strip, tile, tile_link, words,
 };
 use assay_domain::{
     id::ProjectId,
@@ -12,9 +12,10 @@ use assay_domain::{
     page::{Direction, PerPage},
     run::{Outcome, RunQuery, RunRow},
     signature::{Signature, SignatureQuery, SignatureSort},
-    test::TestName,
+    store::StoreError,
+    test_names::TestNames,
     timestamp::{DAY_MS, Timestamp},
-    verdict::{Verdict, VerdictStatus},
+    verdict::VerdictStatus,
     window::{Days, Window},
 };
 use maud::{Markup, html};
@@ -24,7 +25,7 @@ use crate::{
     error::FrontError,
     layout::{Page, Tab},
     links,
-    view::View,
+    view::{NamedVerdict, Verdicts, View, sorted_part},
 };
 
 /// Most tests of a group on the page.
@@ -36,12 +37,7 @@ const DAYS: i64 = 14;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let verdicts = view.verdicts(&project, |verdict| {
-        matches!(
-            verdict.status,
-            VerdictStatus::Broken | VerdictStatus::Failing | VerdictStatus::Flaky
-        )
-    })?;
+    let (verdicts, names) = view.named_verdicts(&project)?;
     let runs = view
         .store
         .runs(
@@ -76,57 +72,43 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .filter(|signature| signature.is_new)
         .collect();
 
-    let group = |status| -> Vec<&(TestName, Verdict)> {
-        let mut tests: Vec<_> = verdicts
-            .tests
-            .iter()
-            .filter(|(_, verdict)| verdict.status == status)
-            .collect();
-        tests.sort_by(|(left_name, left), (right_name, right)| {
-            let (l, r) = (&left.figures, &right.figures);
-            r.time_lost_ms
-                .cmp(&l.time_lost_ms)
-                .then_with(|| r.flake_score.total_cmp(&l.flake_score))
-                .then_with(|| left_name.cmp(right_name))
-        });
-        tests
-    };
-    let broken = group(VerdictStatus::Broken);
-    let failing = group(VerdictStatus::Failing);
-    let flaky = group(VerdictStatus::Flaky);
+    let group = |status| Group::of(&verdicts, &names, status);
+    let broken = group(VerdictStatus::Broken)?;
+    let failing = group(VerdictStatus::Failing)?;
+    let flaky = group(VerdictStatus::Flaky)?;
     let days = Daily::of(&verdicts.history, view.now);
     let id = project.id;
-    let list = |tests: &[&(TestName, Verdict)], status: VerdictStatus, heading: &str| {
+    let list = |group: &Group<'_>, heading: &str| {
         html! {
-            @if !tests.is_empty() {
+            @if !group.worst.is_empty() {
                 section aria-label=(heading) {
                     h2 { (heading) }
                     (rows::columns())
-                    (rows::rows(id, &verdicts.history, tests.get(..TESTS.min(tests.len())).unwrap_or_default()))
-                    @if tests.len() > TESTS {
-                        p.pages { a href=(links::with_query(&links::project(id, "/tests"), &[("status", Some(status.as_str()))])) { "All " (words::grouped(tests.len())) } }
+                    (rows::rows(id, &verdicts.history, &group.worst))
+                    @if group.tests > group.worst.len() {
+                        p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
                     }
                 }
             }
         }
     };
     let body = html! {
-        h1 { (headline(broken.len(), failing.len(), flaky.len())) }
+        h1 { (headline(broken.tests, failing.tests, flaky.tests)) }
         p.sub {
             "The last " (DAYS) " days, " (words::count(verdicts.total(), "test")) ". Stable branch " code { bdi { (verdicts.history.stable_branch) } } "."
             @if let Some(run) = runs.first() { " Last run " a href=(links::run(id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) "." }
         }
         section.tiles aria-label="Summary" {
-            (tile("broken", &words::grouped(broken.len()), "broken", "their code fails, run after run"))
-            (tile("failing", &words::grouped(failing.len()), "failing now", "red in their newest runs, the cause not known yet"))
-            (tile("flaky", &words::grouped(flaky.len()), "flaky", "fail although the code is good"))
+            (broken.tile(id, "broken", "their code fails, run after run"))
+            (failing.tile(id, "failing now", "red in their newest runs, the cause not known yet"))
+            (flaky.tile(id, "flaky", "fail although the code is good"))
             (tile("lost", &words::duration(days.lost_this_week), "lost this week", &format!("{} the week before", words::duration(days.lost_the_week_before))))
         }
         (run_chart(id, &runs))
         div.panels { (days.red_runs()) (days.lost()) }
-        (list(&broken, VerdictStatus::Broken, "Broken"))
-        (list(&failing, VerdictStatus::Failing, "Failing now"))
-        (list(&flaky, VerdictStatus::Flaky, "Flaky, by time lost"))
+        (list(&broken, "Broken"))
+        (list(&failing, "Failing now"))
+        (list(&flaky, "Flaky, by time lost"))
         (new_errors(id, &new, view.now))
     };
     Ok(Page {
@@ -137,6 +119,48 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
+}
+
+/// The tests with a status, of which the page shows some.
+struct Group<'a> {
+    status: VerdictStatus,
+    tests: usize,
+    /// Those that cost most.
+    worst: Vec<NamedVerdict<'a>>,
+}
+
+impl<'a> Group<'a> {
+    fn of(verdicts: &'a Verdicts, names: &'a TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
+        let tests = verdicts.named(names, |(_, verdict)| verdict.status == status)?;
+        Ok(Self {
+            status,
+            tests: tests.len(),
+            worst: sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
+                let (l, r) = (&left.figures, &right.figures);
+                r.time_lost_ms
+                    .cmp(&l.time_lost_ms)
+                    .then_with(|| r.flake_score.total_cmp(&l.flake_score))
+                    .then_with(|| left_name.cmp(right_name))
+            }),
+        })
+    }
+}
+
+impl Group<'_> {
+    /// The number of these tests, with a link to their list if there are any.
+    fn tile(&self, project: ProjectId, label: &str, hint: &str) -> Markup {
+        let (class, figure) = (self.status.as_str(), words::grouped(self.tests));
+        match self.tests {
+            0 => tile(class, &figure, label, hint),
+            _ => tile_link(
+                class,
+                &figure,
+                label,
+                hint,
+                &links::tests_with(project, self.status),
+            ),
+        }
+    }
 }
 
 fn headline(broken: usize, failing: usize, flaky: usize) -> String {

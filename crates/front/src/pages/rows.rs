@@ -7,31 +7,31 @@ use assay_components::{
     strip::{self, Outcome, Scale},
     words,
 };
-use assay_domain::{id::ProjectId, observation::History, test::TestName, verdict::Verdict};
+use assay_domain::{id::ProjectId, observation::History};
 use maud::{Markup, html};
 
-use crate::links;
+use crate::{links, view::NamedVerdict};
 
 /// Most runs in a row's strip.
 const RUNS: usize = 24;
 
 /// The rows of these tests, in their order.
-pub(super) fn rows(project: ProjectId, history: &History, tests: &[&(TestName, Verdict)]) -> Markup {
+pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<'_>]) -> Markup {
     let places = run_places(history);
     let names: Vec<_> = tests
         .iter()
-        .map(|(test, _)| (test.name.as_str(), test.file_path.as_deref()))
+        .map(|(test, _)| (test.name, test.file_path))
         .collect();
     let short = name::short_names(&names);
     html! {
         ol.rows {
-            @for ((test, verdict), short) in tests.iter().map(|pair| (&pair.0, &pair.1)).zip(&short) {
+            @for ((test, verdict), short) in tests.iter().zip(&short) {
                 @let cells = worst(history, &places, verdict.test);
                 @let newest: Vec<Option<Outcome>> = cells.get(cells.len().saturating_sub(RUNS)..).unwrap_or_default().iter().map(|(_, outcome)| Some(*outcome)).collect();
                 li.row.(verdict.status.as_str()) {
-                    a href=(links::test(project, &test.name, test.file_path.as_deref())) {
+                    a href=(links::test(project, test.name, test.file_path)) {
                         (figures::chip(verdict.status))
-                        (name::in_list(short, &test.name))
+                        (name::in_list(short, test.name))
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }
                         span.figure { span.unseen { "flake score " } (format!("{:.2}", verdict.figures.flake_score)) }
                         span.figure { span.unseen { "time lost " } (verdict.figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }

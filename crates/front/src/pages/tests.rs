@@ -4,12 +4,12 @@ use std::{cmp::Ordering, collections::BTreeSet};
 
 use assay_components::{figures, history, words};
 use assay_domain::{
-    folding::{contains_folded, fold},
+    folding::fold,
     observation::{Bitmap, History},
     page::{Page as PagePlace, PerPage},
     signature::SignatureHits,
-    store::in_snapshot,
-    test::TestName,
+    store::{StoreError, in_snapshot},
+    test_names::TestNames,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
 };
@@ -20,7 +20,7 @@ use crate::{
     error::FrontError,
     layout::{Page, Tab},
     links,
-    view::{Verdicts, View},
+    view::{NamedVerdict, Verdicts, View, sorted_part},
 };
 
 /// The verdicts in the order of the page.
@@ -95,9 +95,10 @@ impl Filters {
     fn matching<'a>(
         &self,
         verdicts: &'a Verdicts,
+        names: &'a TestNames,
         hits: Option<&SignatureHits>,
         now: Timestamp,
-    ) -> Vec<&'a (TestName, Verdict)> {
+    ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
         let history = &verdicts.history;
         let on_branch = self
             .branch
@@ -118,18 +119,13 @@ impl Filters {
             .flatten()
             .collect();
         let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
-        let in_file = |test: &TestName, part: &str| {
-            let file = test.file_path.as_deref();
-            file.is_some_and(|file| contains_folded(file, part))
-        };
-        let fits = |(test, verdict): &&(TestName, Verdict)| {
+        verdicts.named(names, |(test, verdict)| {
             wanted.iter().all(|tests| tests.contains(verdict.test))
-                && file.as_deref().is_none_or(|file| in_file(test, file))
+                && file.as_deref().is_none_or(|file| test.file_contains_folded(file))
                 && search
                     .as_deref()
-                    .is_none_or(|search| contains_folded(&test.name, search) || in_file(test, search))
-        };
-        verdicts.tests.iter().filter(fits).collect()
+                    .is_none_or(|search| test.contains_folded(search))
+        })
     }
 }
 
@@ -143,7 +139,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .unwrap_or_default();
     let filters = Filters::of(view)?;
     let page = view.page()?;
-    let verdicts = view.verdicts(&project, |_| true)?;
+    let (verdicts, names) = view.named_verdicts(&project)?;
     let from = view.now.plus_days(-ENGINE_WINDOW_DAYS);
     let hits = match &filters.error {
         Some(error) => in_snapshot(view.store, &project, |snapshot| {
@@ -151,7 +147,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         })?,
         None => None,
     };
-    let mut matching = filters.matching(&verdicts, hits.as_ref(), view.now);
+    let mut matching = filters.matching(&verdicts, &names, hits.as_ref(), view.now)?;
     let with = |status: VerdictStatus| {
         matching
             .iter()
@@ -161,18 +157,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let counts = STATUSES.map(|status| (status, with(status)));
     let found = matching.len();
     matching.retain(|(_, verdict)| status.is_none_or(|status| verdict.status == status));
-    matching.sort_by(|left, right| compare(sort, left, right));
-
     let place = PagePlace::of(
         page,
         PerPage::Fifty,
         u64::try_from(matching.len()).unwrap_or(u64::MAX),
     );
-    let shown: Vec<&(TestName, Verdict)> = matching
-        .into_iter()
-        .skip(usize::try_from(place.offset()).unwrap_or(usize::MAX))
-        .take(usize::try_from(place.per_page).unwrap_or(usize::MAX))
-        .collect();
+    let part = [place.offset(), u64::from(place.per_page)];
+    let [first, most] = part.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+    let shown = sorted_part(matching, (first, most), |left, right| compare(sort, left, right));
     let path = links::project(project.id, "/tests");
     let sorted = Some(sort).filter(|sort| !sort.is_empty());
     let address = |status: Option<&str>, page: Option<&str>| {
@@ -212,7 +204,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 }
             }
             @if shown.is_empty() {
-                @if verdicts.tests.is_empty() { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay import" } " adds a run." } }
+                @if verdicts.total() == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay import" } " adds a run." } }
                 @else { p.empty {
                     "No test matches."
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
@@ -264,8 +256,8 @@ fn variants(history: &History, chosen: Option<&str>) -> Markup {
 /// so that pages do not overlap.
 fn compare(
     sort: &str,
-    (left_name, left): &(TestName, Verdict),
-    (right_name, right): &(TestName, Verdict),
+    (left_name, left): &NamedVerdict<'_>,
+    (right_name, right): &NamedVerdict<'_>,
 ) -> Ordering {
     let rank = |verdict: &Verdict| STATUSES.iter().position(|status| *status == verdict.status);
     let (l, r) = (&left.figures, &right.figures);

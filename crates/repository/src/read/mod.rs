@@ -19,5 +19,6 @@ pub(crate) mod signature_counts;
 pub(crate) mod signature_detail;
 pub(crate) mod signature_list;
 pub(crate) mod test;
+pub(crate) mod test_name_cache;
 pub(crate) mod text_counts;
 pub(crate) mod verdict;

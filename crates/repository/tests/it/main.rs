@@ -36,6 +36,7 @@ mod runs;
 mod shards;
 mod signatures;
 mod snapshot;
+mod test_names;
 mod tests;
 mod text_counts;
 mod turns;

@@ -12,7 +12,7 @@ use assay_domain::{
     recording::Recording,
     run::RunQuery,
     signature::{SignatureQuery, SignatureSort},
-    store::{Recorder, Store},
+    store::{Recorder, Store, in_snapshot},
     window::Days,
 };
 
@@ -51,11 +51,11 @@ fn world() -> World {
          INSERT INTO project SELECT '{neighbour}', organization_id, 'neighbour', stable_branch, NULL, false, created_at, \
              runs, tests, signatures, browsers, evaluated_at FROM project;
          INSERT INTO test SELECT '{neighbour}', ordinal, name, file_path, name_hash, file_hash FROM test;
-         INSERT INTO test SELECT project_id, 1000 + n, name || ' ' || n, file_path, substring(sha256(convert_to(n::text, 'UTF8')) FOR 16), file_hash \
+         INSERT INTO test SELECT project_id, {TESTS} - 1 + n, name || ' ' || n, file_path, substring(sha256(convert_to(n::text, 'UTF8')) FOR 16), file_hash \
              FROM test, generate_series(1, {MORE_TESTS}) AS n WHERE ordinal = 1;
          INSERT INTO signature SELECT '{neighbour}', ordinal, fingerprint, version, title, category FROM signature;
          INSERT INTO verdict SELECT '{neighbour}', test, status, in_window, last_run, last_status, last_offset_ms, newest, body FROM verdict;
-         INSERT INTO verdict SELECT project_id, 1000 + n, status, in_window, last_run, last_status, last_offset_ms, newest, body \
+         INSERT INTO verdict SELECT project_id, {TESTS} - 1 + n, status, in_window, last_run, last_status, last_offset_ms, newest, body \
              FROM verdict, generate_series(1, {MORE_TESTS}) AS n WHERE test = 1;
          CREATE TEMP TABLE old AS SELECT p AS project, 1000 + n AS number, {now} - n * interval '12 hours' AS start, \
              ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid AS id \
@@ -205,6 +205,9 @@ fn check_reads(world: &World, slack: f64) {
     });
     check("names", world, &bound(1, 0, 1.0, 0.0), || {
         drop(world.test_names(&[3, 4]).unwrap())
+    });
+    check("names of all", world, &bound(1, 0, 1.0, 0.0), || {
+        drop(in_snapshot(&store, project, |snapshot| snapshot.all_test_names()).unwrap());
     });
 }
 

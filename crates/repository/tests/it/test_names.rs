@@ -1,0 +1,88 @@
+//! The cached names of a project's tests always reflect the database.
+
+use std::sync::Arc;
+
+use assay_domain::{
+    plan::Plan,
+    store::{Recorder as _, in_snapshot},
+    test_names::TestNames,
+};
+use assay_repository::Database;
+
+use crate::fixture::*;
+
+fn all(store: &Database, world: &World) -> Arc<TestNames> {
+    in_snapshot(store, &world.project, |snapshot| snapshot.all_test_names()).unwrap()
+}
+
+fn texts(names: &TestNames) -> Vec<(&str, Option<&str>)> {
+    names.iter().map(|test| (test.name, test.file_path)).collect()
+}
+
+#[test]
+fn they_are_read_once_and_new_ones_are_added() {
+    let world = World::on(Plan::Standard);
+    assert_eq!(texts(&all(&world.store, &world)), []);
+    world.import(&report("a").test("x", "p").test_in("y", None, "p"));
+    let before = all(&world.store, &world);
+    assert_eq!(texts(&before), [("x", Some("a.spec.ts")), ("y", None)]);
+    // A change behind the program's back shows whether the names are read again.
+    world
+        .database
+        .execute("UPDATE test SET name = 'hidden' WHERE ordinal = 0");
+    world.import(&report("b").test("x", "f"));
+    assert!(Arc::ptr_eq(&before, &all(&world.store, &world)));
+
+    let recording = report("c").test("z", "p");
+    let elsewhere = world.database.connect();
+    elsewhere
+        .record(world.project.id, &recording, &Counting, NOW)
+        .unwrap();
+    let after = all(&world.store, &world);
+    assert_eq!(after.iter().next().unwrap().name, "x");
+    assert_eq!(after.len(), all(&elsewhere, &world).len());
+    assert!(after.len() > before.len());
+}
+
+#[test]
+fn after_a_restore_that_numbered_other_tests_they_are_read_again() {
+    let world = World::on(Plan::Standard);
+    world.import(&report("a").test("x", "p").test("y", "p").test("z", "p"));
+    let restored: [(&str, &[&str]); 3] = [
+        (
+            "UPDATE test SET name = 'other' WHERE ordinal = 2",
+            &["x", "y", "other"],
+        ),
+        ("DELETE FROM test WHERE ordinal = 2", &["x", "y"]),
+        ("DELETE FROM test", &[]),
+    ];
+    for (statement, expected) in restored {
+        assert!(!all(&world.store, &world).is_empty());
+        world.database.execute(statement);
+        let names = all(&world.store, &world);
+        let names: Vec<&str> = names.iter().map(|test| test.name).collect();
+        assert_eq!(names, expected, "{statement}");
+    }
+}
+
+#[test]
+fn another_project_has_its_own_names() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p"));
+    let other = world.another_project("other");
+    let recording = report("a").test("y", "p");
+    world.store.record(other.id, &recording, &Counting, NOW).unwrap();
+    for (project, expected) in [(&world.project, "x"), (&other, "y")] {
+        let names = in_snapshot(&world.store, project, |snapshot| snapshot.all_test_names()).unwrap();
+        assert_eq!(names.iter().map(|test| test.name).collect::<Vec<_>>(), [expected]);
+    }
+}
+
+#[test]
+fn a_gap_in_the_numbers_is_an_error() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p").test("y", "p"));
+    world.database.execute("DELETE FROM test WHERE ordinal = 0");
+    let read = in_snapshot(&world.store, &world.project, |snapshot| snapshot.all_test_names());
+    assert!(read.is_err());
+}
