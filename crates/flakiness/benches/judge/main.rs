@@ -1,7 +1,8 @@
-//! What a judgement costs: a fortnight of 980 runs with 5,000 tests, 4.9 million observations.
+//! What a judgement and the causes of a run cost: a fortnight of 980 runs with 5,000 tests, 4.9 million observations.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::as_conversions,
     clippy::indexing_slicing,
     reason = "a benchmark"
@@ -10,8 +11,9 @@
 use std::hint::black_box;
 
 use assay_flakiness::{
-    Engine,
+    Diagnose as _, Engine, ErrorTexts,
     domain::{
+        cause::Knowledge,
         observation::{Bitmap, Failure, History, RunFacts, RunObservations},
         timestamp::{DAY_MS, Timestamp},
         verdict::Judge,
@@ -135,5 +137,30 @@ fn branches(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, judge, branches);
+fn causes(c: &mut Criterion) {
+    let now = Timestamp::from_unix_ms(NOW_MS);
+    let engine = Engine::default();
+    let history = branches::history(Failing::Some, RUNS, TESTS, NOW_MS);
+    let mut texts = ErrorTexts::new();
+    for (execution, observed) in history.runs.iter().enumerate() {
+        for failure in &observed.failures {
+            texts.insert(execution, failure.test, failure.test / 2);
+        }
+    }
+    texts.set_window((0..TESTS).map(|text| (text, 2)));
+    let newest = history.runs.iter().rfind(|observed| observed.failures.len() > 10);
+    let newest = newest.expect("a run with failures");
+    let mut group = c.benchmark_group("causes");
+    group.sample_size(20);
+    group.bench_function(
+        BenchmarkId::new("failures of a run", newest.failures.len()),
+        |b| {
+            let number = newest.run.number;
+            b.iter(|| black_box(engine.causes_of_run(&history, &texts, number, Knowledge::AtTheTime, now)))
+        },
+    );
+    group.finish();
+}
+
+criterion_group!(benches, judge, branches, causes);
 criterion_main!(benches);

@@ -1,11 +1,11 @@
 //! The counts in a failure's sentence, which a reader can repeat.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeSet, slice};
 
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    parts::{CROWD, DRIFT, FLAKE, Parts},
+    parts::{CROWD, ChainFacts, DRIFT, FLAKE, Parts, ResultFacts},
     sequence::TestResults,
     texts::{ErrorTexts, TextCounts, WindowTexts},
 };
@@ -88,12 +88,14 @@ pub struct SameError {
 /// One test's results with the model's probabilities.
 #[derive(Debug)]
 pub(crate) struct Judged<'a, 'h> {
-    pub(crate) timeline: &'a Timeline<'h>,
-    pub(crate) texts: &'a ErrorTexts,
-    pub(crate) window_texts: &'a WindowTexts,
-    pub(crate) test: TestOrdinal,
-    pub(crate) results: &'a TestResults,
-    pub(crate) parts: &'a [Parts],
+    timeline: &'a Timeline<'h>,
+    texts: &'a ErrorTexts,
+    window_texts: &'a WindowTexts,
+    test: TestOrdinal,
+    chains: &'a [ChainFacts],
+    parts: &'a [Option<Parts>],
+    /// All results, in the order of the sequence.
+    others: Vec<Other<'a, 'h>>,
 }
 
 /// A result among its test's.
@@ -104,38 +106,64 @@ struct Other<'a, 'h> {
     run: usize,
     outcome: Outcome,
     entry: &'a Entry<'h>,
+    /// The text of a failure, if it has one.
+    text: Option<u32>,
+    /// The probability that a failure is a flake.
     flake: f64,
-    /// The probability that the code was broken.
+    /// The probability that the code was broken at a failure.
     broken: f64,
 }
 
 impl<'a, 'h> Judged<'a, 'h> {
-    fn others(&self) -> impl DoubleEndedIterator<Item = Other<'a, 'h>> + use<'a, 'h> {
-        let timeline = self.timeline;
-        let parts = self.parts;
-        let results = self.results.sequence.results.iter().zip(&self.results.positions);
-        results
-            .enumerate()
-            .filter_map(move |(index, (result, position))| {
-                let part = |part: usize| parts.get(index)?.get(part).copied();
+    pub(crate) fn new(
+        (timeline, texts, window_texts): (&'a Timeline<'h>, &'a ErrorTexts, &'a WindowTexts),
+        test: TestOrdinal,
+        results: &'a TestResults,
+        parts: &'a [Option<Parts>],
+    ) -> Self {
+        let each = results.sequence.results.iter().zip(&results.positions).zip(parts);
+        let other =
+            |(index, ((result, position), parts)): (usize, ((&ResultFacts, &usize), &Option<Parts>))| {
+                let entry = timeline.entries.get(*position)?;
+                let part = |part: usize| parts.and_then(|parts| parts.get(part).copied()).unwrap_or(0.0);
+                let failed = result.outcome.had_failure();
                 Some(Other {
                     index,
                     chain: result.chain,
                     run: *timeline.run_of.get(*position)?,
                     outcome: result.outcome,
-                    entry: timeline.entries.get(*position)?,
-                    flake: part(FLAKE)?,
-                    broken: 1.0 - part(FLAKE)? - part(CROWD)?,
+                    entry,
+                    text: if failed {
+                        texts.of(entry.source, test)
+                    } else {
+                        None
+                    },
+                    flake: part(FLAKE),
+                    broken: 1.0 - part(FLAKE) - part(CROWD),
                 })
-            })
+            };
+        Self {
+            timeline,
+            texts,
+            window_texts,
+            test,
+            chains: &results.sequence.chains,
+            parts,
+            others: each.enumerate().filter_map(other).collect(),
+        }
     }
 
-    fn text(&self, other: &Other<'_, '_>) -> Option<u32> {
-        self.texts.of(other.entry.source, self.test)
+    fn others(&self) -> slice::Iter<'_, Other<'a, 'h>> {
+        self.others.iter()
+    }
+
+    /// The results before a result.
+    fn before(&self, index: usize) -> slice::Iter<'_, Other<'a, 'h>> {
+        self.others.get(..index).unwrap_or_default().iter()
     }
 
     /// The final failures around a result in its chain, without any other result between; the result among them.
-    fn streak_around(&self, index: usize, chain: usize) -> Vec<Other<'a, 'h>> {
+    fn streak_around(&self, index: usize, chain: usize) -> Vec<&Other<'a, 'h>> {
         let results: Vec<_> = self.others().filter(|other| other.chain == chain).collect();
         let streaks = results.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
         let mut streaks = streaks.filter(|streak| streak.iter().any(|other| other.index == index));
@@ -146,8 +174,8 @@ impl<'a, 'h> Judged<'a, 'h> {
     }
 
     /// The latest final failures of a chain before a result, without any other result between.
-    fn latest_streak(&self, index: usize, chain: usize) -> Vec<Other<'a, 'h>> {
-        let before = self.others().take_while(|other| other.index < index);
+    fn latest_streak(&self, index: usize, chain: usize) -> Vec<&Other<'a, 'h>> {
+        let before = self.before(index);
         let before: Vec<_> = before.filter(|other| other.chain == chain).collect();
         let mut streaks = before
             .chunk_by(|a, b| a.outcome.failed() == b.outcome.failed())
@@ -158,22 +186,21 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// The text of a failure, if the text distinguishes failures.
     fn recognisable(&self, failure: &Other<'_, '_>) -> Option<u32> {
-        self.text(failure)
-            .filter(|text| !self.window_texts.is_common(*text))
+        failure.text.filter(|text| !self.window_texts.is_common(*text))
     }
 
     /// The places where the text of a failure occurs; `None` if it has no text that distinguishes failures.
     pub(crate) fn text_counts(&self, index: usize) -> Option<TextCounts> {
-        let failure = self.others().nth(index)?;
-        let text = self.recognisable(&failure)?;
-        let chain = self.results.sequence.chains.get(failure.chain)?;
+        let failure = self.others.get(index)?;
+        let text = self.recognisable(failure)?;
+        let chain = self.chains.get(failure.chain)?;
         let mut counts = TextCounts {
             pairs: self.window_texts.pairs,
             other_tests: f64::from(self.window_texts.tests(text).saturating_sub(1)),
             ..TextCounts::default()
         };
         for other in self.others().filter(|other| other.index != index) {
-            if let Some(of_other) = self.text(&other) {
+            if let Some(of_other) = other.text {
                 counts.known.add(of_other == text, 1.0);
                 counts.flake.add(of_other == text, other.flake);
             }
@@ -191,7 +218,7 @@ impl<'a, 'h> Judged<'a, 'h> {
             .enumerate()
             .filter(|(_, other)| other.index != index)
         {
-            let Some(of_other) = self.text(other) else {
+            let Some(of_other) = other.text else {
                 continue;
             };
             counts.earlier.add(of_other == text, 1.0);
@@ -208,7 +235,7 @@ impl<'a, 'h> Judged<'a, 'h> {
                 .unwrap_or_default()
         };
         for other in stable.iter().filter(|other| other.index != index) {
-            if let Some(of_other) = self.text(other) {
+            if let Some(of_other) = other.text {
                 counts.before.add(of_other == text, other.broken);
             }
         }
@@ -226,42 +253,39 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// The counts behind the sentence of a failure.
     pub(crate) fn facts(&self, index: usize) -> Option<CauseFacts> {
-        let failure = self.others().nth(index)?;
-        let chain = *self.results.sequence.chains.get(failure.chain)?;
+        let failure = self.others.get(index)?;
+        let chain = *self.chains.get(failure.chain)?;
         let run = &failure.entry.observed.run;
         let mut facts = CauseFacts {
             told_apart: run.branch.is_some() || run.revision.is_some(),
             on_stable: failure.entry.on_stable_branch,
-            recognisable: self.recognisable(&failure).is_some(),
+            recognisable: self.recognisable(failure).is_some(),
             failed_in_run: self.failed_in_run(failure.run),
             ..CauseFacts::default()
         };
-        let part = |part: usize| self.parts.get(index).and_then(|parts| parts.get(part)).copied();
+        let part = |part: usize| self.parts.get(index)?.as_ref()?.get(part).copied();
         facts.in_crowd = part(CROWD) >= part(DRIFT);
-        self.count_stable(&failure, &mut facts);
+        self.count_stable(failure, &mut facts);
         self.read_stable_end(&mut facts);
-        self.count_good(&failure, &mut facts);
-        self.count_same_error(&failure, &mut facts.same_error);
+        self.count_good(failure, &mut facts);
+        self.count_same_error(failure, &mut facts.same_error);
         let streak = self.streak_around(index, failure.chain);
         facts.streak_since = streak.first().map(|first| first.entry.source);
         let begins = streak.first().map_or(index, |first| first.index);
         facts.passed_before = self
-            .others()
-            .any(|other| other.chain == failure.chain && other.index < begins && !other.outcome.failed());
+            .before(begins)
+            .any(|other| other.chain == failure.chain && !other.outcome.failed());
         if let Some(base) = chain.base.filter(|_| !chain.stable) {
-            let mut before = self
-                .others()
-                .filter(|other| other.index < index && other.chain == base);
+            let mut before = self.before(index).filter(|other| other.chain == base);
             if before.next_back().is_some_and(|last| last.outcome.failed()) {
                 let streak = self.latest_streak(index, base);
                 facts.stable_since = streak.first().map(|first| first.entry.source);
-                let text = self.text(&failure);
-                facts.stable_same_error =
-                    text.is_some() && streak.iter().any(|other| self.text(other) == text);
+                let text = failure.text;
+                facts.stable_same_error = text.is_some() && streak.iter().any(|other| other.text == text);
             }
         }
         let of_branch = |other: &Other<'_, '_>| {
-            let other = self.results.sequence.chains.get(other.chain);
+            let other = self.chains.get(other.chain);
             other.is_some_and(|other| other.branch == chain.branch)
         };
         let at_revision: Vec<_> = self
@@ -276,20 +300,11 @@ impl<'a, 'h> Judged<'a, 'h> {
         facts.passed_on_revision = reruns
             .find(|other| !other.outcome.failed() && other.run != failure.run)
             .map(|other| other.entry.source);
-        let elsewhere = self
-            .others()
-            .rev()
-            .filter(|other| other.index < index)
-            .find(|other| {
-                let stable = self
-                    .results
-                    .sequence
-                    .chains
-                    .get(other.chain)
-                    .is_none_or(|chain| chain.stable);
-                !stable && !of_branch(other)
-            });
-        let is_near = |other: &Other<'_, '_>| {
+        let elsewhere = self.before(index).rev().find(|other| {
+            let stable = self.chains.get(other.chain).is_none_or(|chain| chain.stable);
+            !stable && !of_branch(other)
+        });
+        let is_near = |other: &&Other<'_, '_>| {
             let apart = run.started_at.since_ms(other.entry.observed.run.started_at);
             other.outcome.failed() && apart.abs() <= NEAR_MS
         };
@@ -299,15 +314,15 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// Counts the runs of the stable branch.
     fn count_stable(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
-        let mut runs: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+        let mut runs = ByRun::new(self.timeline);
         for other in self.others().filter(|other| other.entry.on_stable_branch) {
             let is_before = !failure.entry.on_stable_branch || other.index < failure.index;
             if is_before && other.run != failure.run {
-                let run = runs.entry(other.run).or_insert((other.entry.source, false));
-                run.1 |= other.outcome.failed();
+                let first = (other.entry.source, false);
+                runs.update(other.run, first, |(_, failed)| *failed |= other.outcome.failed());
             }
         }
-        facts.stable_runs = count(runs.len());
+        facts.stable_runs = count(runs.values().count());
         facts.stable_failed = count(runs.values().filter(|(_, failed)| *failed).count());
         let passes = runs.values().rev().filter(|(_, failed)| !failed);
         facts.stable_passes = passes.take(NAMED_RUNS).map(|(source, _)| *source).collect();
@@ -315,9 +330,9 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// How the newest stable runs ended, in the order of time.
     fn read_stable_end(&self, facts: &mut CauseFacts) {
-        let mut runs: BTreeMap<usize, bool> = BTreeMap::new();
+        let mut runs = ByRun::new(self.timeline);
         for other in self.others().filter(|other| other.entry.on_stable_branch) {
-            *runs.entry(other.run).or_default() |= other.outcome.failed();
+            runs.update(other.run, false, |failed| *failed |= other.outcome.failed());
         }
         facts.stable_last_failed = runs.values().next_back().copied();
         facts.stable_streak = count(runs.values().rev().take_while(|failed| **failed).count());
@@ -325,20 +340,19 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// Counts the runs on good code.
     fn count_good(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
-        let text = self.text(failure);
-        let mut runs: BTreeMap<usize, (usize, bool, bool)> = BTreeMap::new();
+        let text = failure.text;
+        let mut runs = ByRun::new(self.timeline);
         for other in self.others().filter(|other| other.run != failure.run) {
             let failed = other.outcome.had_failure();
             if failed && other.flake < 0.5 {
                 continue;
             }
-            let run = runs
-                .entry(other.run)
-                .or_insert((other.entry.source, false, false));
-            run.1 |= failed;
-            run.2 |= failed && text.is_some() && self.text(&other) == text;
+            runs.update(other.run, (other.entry.source, false, false), |run| {
+                run.1 |= failed;
+                run.2 |= failed && text.is_some() && other.text == text;
+            });
         }
-        facts.good_runs = count(runs.len());
+        facts.good_runs = count(runs.values().count());
         facts.good_failed = count(runs.values().filter(|(_, failed, _)| *failed).count());
         facts.good_same_error = count(runs.values().filter(|(.., same)| *same).count());
         let flakes = runs.values().rev().filter(|(_, failed, _)| *failed);
@@ -346,21 +360,21 @@ impl<'a, 'h> Judged<'a, 'h> {
     }
 
     fn count_same_error(&self, failure: &Other<'_, '_>, same: &mut SameError) {
-        let Some(text) = self.text(failure) else { return };
+        let Some(text) = failure.text else { return };
         let branch_of = |other: &Other<'_, '_>| {
-            let chain = self.results.sequence.chains.get(other.chain);
+            let chain = self.chains.get(other.chain);
             chain.map(|chain| (chain.branch, chain.stable))
         };
         let own = branch_of(failure);
         for other in self.others().filter(|other| other.index != failure.index) {
-            if self.text(&other) != Some(text) {
+            if other.text != Some(text) {
                 continue;
             }
             same.here += 1;
             same.as_flake += u32::from(other.flake >= 0.5);
-            let on_stable = branch_of(&other).is_some_and(|(_, stable)| stable);
+            let on_stable = branch_of(other).is_some_and(|(_, stable)| stable);
             same.on_stable += u32::from(on_stable);
-            same.other_branches += u32::from(!on_stable && branch_of(&other) != own);
+            same.other_branches += u32::from(!on_stable && branch_of(other) != own);
         }
         same.other_tests = self.window_texts.tests(text).saturating_sub(1);
         let in_run = self.texts_of_run(failure.run).into_iter();
@@ -381,5 +395,26 @@ impl<'a, 'h> Judged<'a, 'h> {
             .map(|failure| failure.test)
             .collect();
         count(failed.len())
+    }
+}
+
+/// What was counted of each run, in the order of time. A map would take several times as long for thousands of runs.
+struct ByRun<T>(Vec<Option<T>>);
+
+impl<T: Clone> ByRun<T> {
+    fn new(timeline: &Timeline<'_>) -> Self {
+        Self(vec![None; timeline.runs.len()])
+    }
+
+    /// Changes the value of a run, which is `first` before its first change.
+    fn update(&mut self, run: usize, first: T, change: impl FnOnce(&mut T)) {
+        if let Some(value) = self.0.get_mut(run) {
+            change(value.get_or_insert(first));
+        }
+    }
+
+    /// The values of the runs that have one.
+    fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.0.iter().flatten()
     }
 }

@@ -125,7 +125,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
     };
     let smoothed = smooth(&sequence, BreakRates::default(), &PRIOR);
     let index = ordered.iter().position(|letter| *letter == wanted).unwrap();
-    (smoothed.parts[index], 1.0 - smoothed.weights[0])
+    (smoothed.parts[index].unwrap(), 1.0 - smoothed.weights[0])
 }
 
 #[track_caller]

@@ -1,12 +1,13 @@
 //! Forward-backward over the results of one test, with P(Broken) split by who broke the code.
 //!
-//! The flake rates are independent of each other, so each is passed over separately and the results are mixed at the end.
+//! The flake rates are independent of each other. The pass runs for all of them side by side, so that the compiler can use
+//! vector instructions. Only failures get parts: nothing reads those of a result that passed at once.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index was made by the sequence that sized the vectors, or runs over the grid"
 )]
 
-use std::array::from_fn;
+use std::{array::from_fn, collections::BTreeMap};
 
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 
@@ -48,6 +49,9 @@ const SIBLING: f64 = 0.85;
 const SHARED_WORLD: f64 = 0.3;
 /// The longest time between the two results.
 const SHARED_WORLD_MS: i64 = 2 * DAY_MS;
+/// How many likelihoods are multiplied before a logarithm is taken: each is at least 1e-7, so the product stays in the
+/// range of an `f64`.
+const FACTORS: usize = 32;
 
 /// How often a new revision breaks a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,90 +102,80 @@ pub(crate) struct ResultFacts {
     pub(crate) started_at: Timestamp,
 }
 
-/// What the pass over a sequence says.
+/// The result of the pass over a sequence.
 #[derive(Debug, Clone)]
 pub(crate) struct Smoothed {
-    /// By result.
-    pub(crate) parts: Vec<Parts>,
+    /// By result; `None` for a test that passed at its first attempt.
+    pub(crate) parts: Vec<Option<Parts>>,
     /// The posterior of each flake rate.
     pub(crate) weights: PerRate,
 }
 
-/// What a result is linked to, whatever the flake rate.
+/// The links of a result to other ones, at any flake rate.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     step: Step,
-    /// The result before it on its branch, where that is another variant's at this revision.
+    /// The previous result on its branch, if that is another variant's at this revision.
     sibling: Option<usize>,
-    /// The chain of the last result of another branch off the stable one, where that is recent.
+    /// The chain of the last result of another branch off the stable one, if that is recent.
     elsewhere: Option<usize>,
 }
 
-/// The state of a chain: good, or broken by whom. All add up to 1.
+/// The state of a chain under each flake rate: good, or broken by whom. All add up to 1.
 ///
-/// The good share is kept, not computed as what the others leave: where that is tiny, a difference has no digits.
-#[derive(Debug, Clone, Copy, Default)]
+/// The good share is stored, not computed as what the others leave: where that is tiny, a difference has no digits.
+#[derive(Debug, Clone, Copy)]
 struct Shares {
-    good: f64,
-    this: f64,
-    earlier: f64,
-    before: f64,
-    drift: f64,
+    good: PerRate,
+    this: PerRate,
+    earlier: PerRate,
+    before: PerRate,
+    drift: PerRate,
 }
 
 impl Shares {
-    fn broken(&self) -> f64 {
-        self.this + self.earlier + self.before + self.drift
-    }
+    /// The state of a chain before its first result.
+    const NONE: Self = Self {
+        good: ZERO,
+        this: ZERO,
+        earlier: ZERO,
+        before: ZERO,
+        drift: ZERO,
+    };
 
-    /// The broken shares times a factor.
-    fn times(&self, factor: f64) -> Self {
-        Self {
-            good: self.good,
-            this: self.this * factor,
-            earlier: self.earlier * factor,
-            before: self.before * factor,
-            drift: self.drift * factor,
-        }
+    fn broken(&self) -> PerRate {
+        from_fn(|k| self.this[k] + self.earlier[k] + self.before[k] + self.drift[k])
     }
 }
+
+const ZERO: PerRate = [0.0; GRID];
 
 /// The state of a chain before its next result.
 #[derive(Debug, Clone, Copy)]
 struct Predicted {
     shares: Shares,
     /// P(still broken) of broken code.
-    keeps: f64,
+    keeps: PerRate,
     /// P(broken now) of good code.
-    breaks: f64,
+    breaks: PerRate,
 }
 
-/// The parts of every result, given all results of the sequence.
+/// The parts of every failure, given all results of the sequence.
 pub(crate) fn smooth(sequence: &Sequence, rates: BreakRates, prior: &PerRate) -> Smoothed {
     let links = links(sequence);
-    let results = sequence.results.iter();
-    let likelihoods: Vec<_> = results
-        .map(|result| Likelihood::of(result.outcome, result.beta, BROKEN_PASSES))
-        .collect();
-    let passes: [RatePass; GRID] = from_fn(|k| RatePass::run(sequence, &links, &likelihoods, rates, k));
-    let top = passes
-        .iter()
-        .map(|pass| pass.log_likelihood)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let weights: PerRate = from_fn(|k| prior[k] * (passes[k].log_likelihood - top).exp());
-    let total: f64 = weights.iter().sum();
-    let weights = weights.map(|weight| weight / total);
-    let mixed = |result: usize| {
-        from_fn(|part| {
-            (0..GRID)
-                .map(|k| weights[k] * passes[k].parts[result][part])
-                .sum()
-        })
-    };
+    let forward = Forward::run(sequence, &links, rates);
+    let weights = posterior(prior, &forward.log_likelihood);
     Smoothed {
-        parts: (0..sequence.results.len()).map(mixed).collect(),
+        parts: backward(sequence, &links, &forward, &weights),
         weights,
     }
+}
+
+fn posterior(prior: &PerRate, log_likelihood: &PerRate) -> PerRate {
+    let top = log_likelihood.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: PerRate = from_fn(|k| prior[k] * (log_likelihood[k] - top).exp());
+    let total: f64 = weights.iter().sum();
+    weights.map(|weight| weight / total)
 }
 
 fn links(sequence: &Sequence) -> Vec<Link> {
@@ -224,214 +218,273 @@ fn links(sequence: &Sequence) -> Vec<Link> {
     links
 }
 
-/// The pass under one flake rate.
-struct RatePass {
-    log_likelihood: f64,
-    parts: Vec<Parts>,
+/// The results of the forward pass.
+struct Forward {
+    log_likelihood: PerRate,
+    /// By result.
+    passed: Vec<Passed>,
+    /// The state after each failure, by result.
+    failed: Vec<(usize, Shares)>,
 }
 
-/// What the backward pass needs of a result.
+/// The part of the forward pass that the backward pass needs of a result.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
-    good: f64,
-    broken: f64,
-    keeps: f64,
-    breaks: f64,
+    likelihood: Likelihood,
+    keeps: PerRate,
+    breaks: PerRate,
 }
 
-impl RatePass {
-    fn run(
-        sequence: &Sequence,
-        links: &[Link],
-        likelihoods: &[Likelihood],
-        rates: BreakRates,
-        k: usize,
-    ) -> Self {
-        let (mut pass, passed) = Self::forward(sequence, links, likelihoods, rates, k);
-        pass.backward(sequence, links, &passed);
-        pass
-    }
-
-    /// The parts of each result, given the results until it.
-    fn forward(
-        sequence: &Sequence,
-        links: &[Link],
-        likelihoods: &[Likelihood],
-        rates: BreakRates,
-        k: usize,
-    ) -> (Self, Vec<Passed>) {
-        let mut states: Vec<Option<Shares>> = vec![None; sequence.chains.len()];
-        let mut pass = Self {
-            log_likelihood: 0.0,
-            parts: Vec::with_capacity(links.len()),
+impl Forward {
+    fn run(sequence: &Sequence, links: &[Link], rates: BreakRates) -> Self {
+        let mut states = vec![Shares::NONE; sequence.chains.len()];
+        let mut forward = Self {
+            log_likelihood: ZERO,
+            passed: Vec::with_capacity(links.len()),
+            failed: Vec::new(),
         };
-        let mut passed = Vec::with_capacity(links.len());
-        for ((result, link), likelihood) in sequence.results.iter().zip(links).zip(likelihoods) {
-            let predicted = predict(sequence, &states, result, link, rates);
-            let (good, broken) = (likelihood.good[k], likelihood.broken);
-            let b = predicted.shares.broken();
-            let z = predicted.shares.good * good + b * broken;
-            pass.log_likelihood += z.ln();
-            let mut shares = predicted.shares.times(broken / z);
-            shares.good *= good / z;
-            states[result.chain] = Some(shares);
-            let fails = 1.0 - (1.0 - RATES[k]) * (1.0 - result.beta);
-            let crowd = result.beta / fails;
-            let mut parts = [0.0; PARTS];
-            parts[FLAKE] = shares.good * (1.0 - crowd);
-            parts[CROWD] = shares.good * crowd;
-            parts[DRIFT] = shares.drift;
-            parts[BEFORE] = shares.before;
-            parts[EARLIER] = shares.earlier;
-            parts[THIS] = shares.this;
-            pass.parts.push(parts);
-            passed.push(Passed {
-                good,
-                broken,
-                keeps: predicted.keeps,
-                breaks: predicted.breaks,
-            });
-        }
-        (pass, passed)
-    }
-
-    /// Takes the later results into the parts of the earlier ones.
-    fn backward(&mut self, sequence: &Sequence, links: &[Link], passed: &[Passed]) {
-        // How probable the later results of a chain are, with the code good and broken.
-        let mut later = vec![(1.0, 1.0); sequence.chains.len()];
-        // What the next variant says of the one before it.
-        let mut by_sibling = vec![1.0; passed.len()];
-        for index in (0..passed.len()).rev() {
-            let chain = sequence.results[index].chain;
-            let Passed {
-                good,
-                broken,
+        let mut product = [1.0; GRID];
+        for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
+            let likelihood = Likelihood::of(result.outcome, result.beta, BROKEN_PASSES);
+            let Predicted {
+                shares,
                 keeps,
                 breaks,
-            } = passed[index];
-            let (later_good, later_broken) = later[chain];
-            let factors: Parts = from_fn(|part| match part {
-                FLAKE | CROWD => later_good,
-                THIS => later_broken * by_sibling[index],
-                _ => later_broken,
+            } = predict(sequence, &states, result, link, rates);
+            let state = &mut states[result.chain];
+            for (k, product) in product.iter_mut().enumerate() {
+                let (good, broken) = (likelihood.good[k], likelihood.broken);
+                let b = shares.this[k] + shares.earlier[k] + shares.before[k] + shares.drift[k];
+                let z = shares.good[k] * good + b * broken;
+                *product *= z;
+                let (good, broken) = (good / z, broken / z);
+                state.good[k] = shares.good[k] * good;
+                state.this[k] = shares.this[k] * broken;
+                state.earlier[k] = shares.earlier[k] * broken;
+                state.before[k] = shares.before[k] * broken;
+                state.drift[k] = shares.drift[k] * broken;
+            }
+            if index % FACTORS == FACTORS - 1 || index + 1 == links.len() {
+                for (log, product) in forward.log_likelihood.iter_mut().zip(&mut product) {
+                    *log += std::mem::replace(product, 1.0).ln();
+                }
+            }
+            if result.outcome.had_failure() {
+                forward.failed.push((index, *state));
+            }
+            forward.passed.push(Passed {
+                likelihood,
+                keeps,
+                breaks,
             });
-            let parts = &mut self.parts[index];
-            for (part, factor) in parts.iter_mut().zip(factors) {
-                *part *= factor;
-            }
-            let total: f64 = parts.iter().sum();
-            for part in parts {
-                *part /= total;
-            }
-            let (good, broken) = (good * later_good, broken * later_broken);
-            let link = &links[index];
-            if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
-                by_sibling[sibling] = SIBLING * broken / good * by_sibling[index] + 1.0 - SIBLING;
-            }
-            let was_good = (1.0 - breaks) * good + breaks * broken;
-            let was_broken = (1.0 - keeps) * good + keeps * broken;
+        }
+        forward
+    }
+}
+
+/// The parts of each failure, given the later results too, mixed by the weights of the rates.
+fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &PerRate) -> Vec<Option<Parts>> {
+    let mut parts = vec![None; links.len()];
+    let mut failed = forward.failed.as_slice();
+    // The probability of a chain's later results, if the code is good and if it is broken.
+    let mut later = vec![([1.0; GRID], [1.0; GRID]); sequence.chains.len()];
+    // The factor of the next variant for the one before it.
+    let mut by_sibling: BTreeMap<usize, PerRate> = BTreeMap::new();
+    for (index, (passed, link)) in forward.passed.iter().zip(links).enumerate().rev() {
+        let result = &sequence.results[index];
+        let (later_good, later_broken) = &mut later[result.chain];
+        let of_sibling = by_sibling.remove(&index);
+        if let Some(((_, shares), earlier)) = failed.split_last().filter(|((of, _), _)| *of == index) {
+            failed = earlier;
+            let later_this =
+                of_sibling.map_or(*later_broken, |factor| from_fn(|k| later_broken[k] * factor[k]));
+            let later = (&*later_good, &*later_broken, &later_this);
+            parts[index] = Some(mixed(result, shares, later, weights));
+        }
+        if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
+            let next = of_sibling.unwrap_or([1.0; GRID]);
+            let factor = from_fn(|k| {
+                let broken = passed.likelihood.broken * later_broken[k];
+                let good = passed.likelihood.good[k] * later_good[k];
+                SIBLING * broken / good * next[k] + 1.0 - SIBLING
+            });
+            by_sibling.insert(sibling, factor);
+        }
+        for k in 0..GRID {
+            let good = passed.likelihood.good[k] * later_good[k];
+            let broken = passed.likelihood.broken * later_broken[k];
+            let was_good = (1.0 - passed.breaks[k]) * good + passed.breaks[k] * broken;
+            let was_broken = (1.0 - passed.keeps[k]) * good + passed.keeps[k] * broken;
             let total = was_good + was_broken;
-            later[chain] = (was_good / total, was_broken / total);
+            later_good[k] = was_good / total;
+            later_broken[k] = was_broken / total;
         }
     }
+    parts
+}
+
+/// The parts of a failure with this state after it. `later` has the probabilities of the later results, if the code is
+/// good, broken, and broken by this revision.
+fn mixed(
+    result: &ResultFacts,
+    shares: &Shares,
+    (later_good, later_broken, later_this): (&PerRate, &PerRate, &PerRate),
+    weights: &PerRate,
+) -> Parts {
+    let mut mixed = [0.0; PARTS];
+    for k in 0..GRID {
+        let fails = 1.0 - (1.0 - RATES[k]) * (1.0 - result.beta);
+        let crowd = result.beta / fails;
+        let good = shares.good[k] * later_good[k];
+        let mut parts = [0.0; PARTS];
+        parts[FLAKE] = good * (1.0 - crowd);
+        parts[CROWD] = good * crowd;
+        parts[DRIFT] = shares.drift[k] * later_broken[k];
+        parts[BEFORE] = shares.before[k] * later_broken[k];
+        parts[EARLIER] = shares.earlier[k] * later_broken[k];
+        parts[THIS] = shares.this[k] * later_this[k];
+        let total: f64 = parts.iter().sum();
+        for (mixed, part) in mixed.iter_mut().zip(parts) {
+            *mixed += weights[k] * part / total;
+        }
+    }
+    mixed
 }
 
 /// The state of a result's chain before the result is seen.
 fn predict(
     sequence: &Sequence,
-    states: &[Option<Shares>],
+    states: &[Shares],
     result: &ResultFacts,
     link: &Link,
     rates: BreakRates,
 ) -> Predicted {
     let chain = sequence.chains[result.chain];
-    let state = |chain: usize| states[chain].unwrap_or_default();
-    let m = match chain.base {
-        Some(base) if !chain.stable => INHERITED * state(base).broken(),
-        _ => 0.0,
+    let now = &states[result.chain];
+    if !link.step.is_new_code() {
+        return rerun(now);
+    }
+    let of_stable = chain.base.filter(|_| !chain.stable);
+    let m = of_stable.map_or(ZERO, |base| {
+        states[base].broken().map(|broken| INHERITED * broken)
+    });
+    let alone = if chain.stable { rates.stable } else { rates.other };
+    let h = match link.sibling {
+        Some(sibling) => {
+            let broke = states[sequence.results[sibling].chain].this;
+            broke.map(|broke| SIBLING * broke + (1.0 - SIBLING) * alone * (1.0 - broke))
+        }
+        None if link.step == Step::First => [2.0 * alone; GRID],
+        None => [alone; GRID],
     };
-    let h = if chain.stable { rates.stable } else { rates.other };
-    let sibling = link
-        .sibling
-        .map(|sibling| state(sequence.results[sibling].chain).this);
-    let h = sibling.map_or(h, |new| SIBLING * new + (1.0 - SIBLING) * h * (1.0 - new));
     let crowd = result.chi * result.beta / (1.0 + result.chi * result.beta);
-    let drift = link
-        .elsewhere
-        .map_or(0.0, |other| SHARED_WORLD * state(other).broken());
-    let now = state(result.chain);
-    let good = now.good;
-    match link.step {
-        Step::First => first(
-            chain.stable,
-            m,
-            if sibling.is_some() { h } else { 2.0 * h },
-            crowd,
-            drift,
-        ),
-        Step::SameRevision | Step::LaterRerun => {
-            let mut shares = now.times(1.0 - SAME_REVISION.1);
-            shares.drift += SAME_REVISION.0 * good;
-            shares.good = (1.0 - SAME_REVISION.0) * good + SAME_REVISION.1 * now.broken();
-            Predicted {
-                shares,
-                keeps: 1.0 - SAME_REVISION.1,
-                breaks: SAME_REVISION.0,
-            }
-        }
-        Step::NewRevision => {
-            let (keeps, caught, own) = if chain.stable {
-                (1.0 - MENDS.0, 0.0, h)
-            } else {
-                (1.0 - MENDS.1 * (1.0 - m), CAUGHT * m, h * (1.0 - CAUGHT * m))
-            };
-            let own = own + (1.0 - own - caught) * crowd;
-            let drift = (1.0 - own - caught) * drift;
-            let code = now.this + now.earlier;
-            let (earlier, before) = if chain.stable {
-                (0.0, keeps * (now.before + code))
-            } else {
-                (keeps * code, keeps * now.before + good * caught)
-            };
-            let breaks = own + caught + drift;
-            Predicted {
-                shares: Shares {
-                    good: (1.0 - breaks) * good + (1.0 - keeps) * now.broken(),
-                    this: good * own,
-                    earlier,
-                    before,
-                    drift: keeps * now.drift + good * drift,
-                },
-                keeps,
-                breaks,
-            }
-        }
+    let drift = link.elsewhere.map_or(ZERO, |other| {
+        states[other].broken().map(|broken| SHARED_WORLD * broken)
+    });
+    match (link.step, chain.stable) {
+        (Step::First, true) => first_on_stable(),
+        (Step::First, false) => first(&m, &h, crowd, &drift),
+        (_, true) => new_on_stable(now, &h, crowd),
+        (_, false) => new_revision(now, &m, &h, crowd, &drift),
     }
 }
 
-/// The state of a chain before its first result.
-fn first(stable: bool, m: f64, h: f64, crowd: f64, drift: f64) -> Predicted {
-    let shares = if stable {
-        Shares {
-            good: 1.0 - FIRST_STABLE,
-            before: FIRST_STABLE,
-            ..Shares::default()
-        }
-    } else {
-        let this = h * (1.0 - m);
-        let this = this + (1.0 - this - m) * crowd;
-        let drift = (1.0 - this - m) * drift;
-        Shares {
-            good: 1.0 - this - m - drift,
-            this,
-            before: m,
-            drift,
-            earlier: 0.0,
-        }
+/// The state before the first result of a stable chain.
+const fn first_on_stable() -> Predicted {
+    Predicted {
+        shares: Shares {
+            good: [1.0 - FIRST_STABLE; GRID],
+            before: [FIRST_STABLE; GRID],
+            ..Shares::NONE
+        },
+        keeps: [FIRST_STABLE; GRID],
+        breaks: [FIRST_STABLE; GRID],
+    }
+}
+
+/// The state before the first result of another chain.
+fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Predicted {
+    let mut shares = Shares {
+        before: *m,
+        ..Shares::NONE
     };
+    for k in 0..GRID {
+        let this = h[k] * (1.0 - m[k]);
+        let this = this + (1.0 - this - m[k]) * crowd;
+        let drift = (1.0 - this - m[k]) * drift[k];
+        shares.good[k] = 1.0 - this - m[k] - drift;
+        shares.this[k] = this;
+        shares.drift[k] = drift;
+    }
+    let broken = shares.broken();
     Predicted {
         shares,
-        keeps: shares.broken(),
-        breaks: shares.broken(),
+        keeps: broken,
+        breaks: broken,
     }
+}
+
+/// The state before another result of the same revision.
+fn rerun(now: &Shares) -> Predicted {
+    let (breaks, fixes) = SAME_REVISION;
+    let keeps = 1.0 - fixes;
+    let broken = now.broken();
+    Predicted {
+        shares: Shares {
+            good: from_fn(|k| (1.0 - breaks) * now.good[k] + fixes * broken[k]),
+            this: now.this.map(|this| this * keeps),
+            earlier: now.earlier.map(|earlier| earlier * keeps),
+            before: now.before.map(|before| before * keeps),
+            drift: from_fn(|k| now.drift[k] * keeps + breaks * now.good[k]),
+        },
+        keeps: [keeps; GRID],
+        breaks: [breaks; GRID],
+    }
+}
+
+/// The state before the first result of a new revision of the stable branch.
+fn new_on_stable(now: &Shares, h: &PerRate, crowd: f64) -> Predicted {
+    let keeps = 1.0 - MENDS.0;
+    let mut predicted = Predicted {
+        shares: Shares::NONE,
+        keeps: [keeps; GRID],
+        breaks: h.map(|h| h + (1.0 - h) * crowd),
+    };
+    for k in 0..GRID {
+        let breaks = predicted.breaks[k];
+        let code = now.before[k] + now.this[k] + now.earlier[k];
+        predicted.shares.good[k] = (1.0 - breaks) * now.good[k] + (1.0 - keeps) * (code + now.drift[k]);
+        predicted.shares.this[k] = now.good[k] * breaks;
+        predicted.shares.before[k] = keeps * code;
+        predicted.shares.drift[k] = keeps * now.drift[k];
+    }
+    predicted
+}
+
+/// The state before the first result of a new revision of another branch.
+fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Predicted {
+    let mut predicted = Predicted {
+        shares: Shares::NONE,
+        keeps: ZERO,
+        breaks: ZERO,
+    };
+    for k in 0..GRID {
+        let keeps = 1.0 - MENDS.1 * (1.0 - m[k]);
+        let caught = CAUGHT * m[k];
+        let own = h[k] * (1.0 - caught);
+        let own = own + (1.0 - own - caught) * crowd;
+        let drift = (1.0 - own - caught) * drift[k];
+        let breaks = own + caught + drift;
+        let good = now.good[k];
+        let code = now.this[k] + now.earlier[k];
+        let broken = code + now.before[k] + now.drift[k];
+        predicted.shares.good[k] = (1.0 - breaks) * good + (1.0 - keeps) * broken;
+        predicted.shares.this[k] = good * own;
+        predicted.shares.earlier[k] = keeps * code;
+        predicted.shares.before[k] = keeps * now.before[k] + good * caught;
+        predicted.shares.drift[k] = keeps * now.drift[k] + good * drift;
+        predicted.keeps[k] = keeps;
+        predicted.breaks[k] = breaks;
+    }
+    predicted
 }

@@ -20,20 +20,20 @@ pub(crate) struct TestResults {
 }
 
 impl TestResults {
-    /// Reads the results of a test.
+    /// Reads the results of a test. `order` has all positions in the order of [`order`].
     pub(crate) fn of(
         timeline: &Timeline<'_>,
+        order: &[usize],
         background: &Background,
         odds: &[f64],
         test: TestOrdinal,
     ) -> Self {
-        let mut seen: Vec<(usize, &Entry<'_>)> = (timeline.entries.iter().enumerate())
+        let entries = order
+            .iter()
+            .filter_map(|position| Some((*position, timeline.entries.get(*position)?)));
+        let seen: Vec<(usize, &Entry<'_>)> = entries
             .filter(|(_, entry)| took_part(timeline, entry, test))
             .collect();
-        seen.sort_by_key(|(position, entry)| {
-            let run = &entry.observed.run;
-            (entry.revision, run.started_at, run.number, *position)
-        });
         let mut chains: BTreeMap<usize, usize> = BTreeMap::new();
         for (_, entry) in &seen {
             let next = chains.len();
@@ -57,6 +57,16 @@ impl TestResults {
             positions,
         }
     }
+}
+
+/// All positions by revision, then time.
+pub(crate) fn order(timeline: &Timeline<'_>) -> Vec<usize> {
+    let mut entries: Vec<(usize, &Entry<'_>)> = timeline.entries.iter().enumerate().collect();
+    entries.sort_by_key(|(position, entry)| {
+        let run = &entry.observed.run;
+        (entry.revision, run.started_at, run.number, *position)
+    });
+    entries.into_iter().map(|(position, _)| position).collect()
 }
 
 fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {

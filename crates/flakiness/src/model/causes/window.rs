@@ -9,7 +9,7 @@ use super::{
     crowds,
     facts::{CauseFacts, Judged},
     parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
-    sequence::TestResults,
+    sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
 };
 use crate::{
@@ -146,6 +146,8 @@ impl Engine {
 /// A window with the data that all its failures share.
 struct Scene<'h> {
     timeline: Timeline<'h>,
+    /// All positions by revision, then time.
+    order: Vec<usize>,
     background: Background,
     odds: Vec<f64>,
     texts: &'h ErrorTexts,
@@ -163,6 +165,7 @@ impl<'h> Scene<'h> {
         };
         Self {
             window_texts: texts.counts(known),
+            order: sequence::order(&timeline),
             timeline,
             background,
             odds,
@@ -191,19 +194,17 @@ impl<'h> Scene<'h> {
 
     /// The causes of a test's failures at these positions, each with its run.
     fn causes_of_test(&self, test: TestOrdinal, positions: &[usize]) -> Vec<(usize, FailureCause)> {
-        let results = TestResults::of(&self.timeline, &self.background, &self.odds, test);
+        let results = TestResults::of(&self.timeline, &self.order, &self.background, &self.odds, test);
         let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &PRIOR);
-        let judged = Judged {
-            timeline: &self.timeline,
-            texts: self.texts,
-            window_texts: &self.window_texts,
+        let judged = Judged::new(
+            (&self.timeline, self.texts, &self.window_texts),
             test,
-            results: &results,
-            parts: &smoothed.parts,
-        };
+            &results,
+            &smoothed.parts,
+        );
         let cause = |position: &usize| {
             let index = results.positions.iter().position(|other| other == position)?;
-            let parts = smoothed.parts.get(index)?;
+            let parts = smoothed.parts.get(index)?.as_ref()?;
             let parts = judged
                 .text_counts(index)
                 .map_or(*parts, |counts| counts.weigh(parts));
