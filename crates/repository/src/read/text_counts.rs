@@ -9,7 +9,7 @@ use assay_domain::{project::Project, store::StoreError, timestamp::Timestamp};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, QueryResult,
     RunQueryDsl as _,
-    dsl::{count as count_of, max, min},
+    dsl::{count as count_of, max, min, not},
     expression_methods::AggregateExpressionMethods as _,
 };
 use quick_cache::{Weighter, sync::Cache};
@@ -39,8 +39,8 @@ type Span = (Option<At>, Option<At>);
 pub(crate) struct TextCountsCache(Cache<(Uuid, Span), (Observed, TextCounts), InBytes>);
 
 impl TextCountsCache {
-    /// How many tests showed each error signature in the runs that started within `from..=to`. `state` is the state that the
-    /// connection's transaction sees.
+    /// How many tests showed each error signature in the runs that count in verdicts and started within `from..=to`. `state`
+    /// is the state that the connection's transaction sees.
     pub(crate) fn cached_or_read(
         &self,
         connection: &mut PgConnection,
@@ -79,6 +79,12 @@ pub(crate) fn read(
     project: &Project,
     (from, to): (Timestamp, Timestamp),
 ) -> Read<TextCounts> {
+    // A key for pull requests may be public. What it sends must not make a text common that recognises a failure.
+    let not_counted = run::table
+        .filter(run::project_id.eq(project.id.0))
+        .filter(run::started_at.between(At(from), At(to)))
+        .filter(not(run::counts_in_verdicts))
+        .select(run::number);
     let rows: Vec<(Option<i32>, i64)> = attempt::table
         .filter(
             attempt::project_id
@@ -86,6 +92,7 @@ pub(crate) fn read(
                 .and(attempt::started_at.between(At(from), At(to))),
         )
         .filter(attempt::signature.is_not_null())
+        .filter(attempt::run_number.ne_all(not_counted))
         .group_by(attempt::signature)
         .select((attempt::signature, count_of(attempt::test).aggregate_distinct()))
         .load(connection)?;

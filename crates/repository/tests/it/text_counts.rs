@@ -2,6 +2,7 @@
 
 use assay_domain::{
     plan::Plan,
+    rules::RecordingRules,
     store::{Administration as _, Recorder as _, in_snapshot},
     timestamp::Timestamp,
 };
@@ -111,4 +112,26 @@ fn a_period_with_other_runs_is_counted_apart() {
         assert_eq!(counts(&world.store, &world, now), [(0, tests)], "{later}");
         assert_eq!(without_cache(&world, now), [(0, tests)], "{later}");
     }
+}
+
+#[test]
+fn runs_that_do_not_count_in_verdicts_do_not_count() {
+    let world = World::on(Plan::Standard);
+    world.import(&with_failing_test(report("a"), "x", None, &["boom"]));
+    let rules = RecordingRules::IngestKey {
+        backfill: false,
+        pull_requests_only: true,
+    };
+    let mut of_fork = report("b").branch("topic");
+    of_fork.context.pull_request_number = Some(7);
+    for test in ["x", "y", "z"] {
+        of_fork = with_failing_test(of_fork, test, None, &["boom", "bang"]);
+    }
+    let store = &world.store;
+    let recorded = store.record_under(world.project.id, &of_fork, rules, &Counting, NOW);
+    recorded.unwrap();
+    assert_eq!(without_cache(&world, NOW), [(0, 1)]);
+    let twice = with_failing_test(report("c"), "y", None, &["boom"]);
+    world.import(&with_failing_test(twice, "z", None, &["bang"]));
+    assert_eq!(without_cache(&world, NOW), [(0, 2), (1, 1)]);
 }
