@@ -3,7 +3,11 @@
 
 mod card;
 
-use assay_components::{STYLE, chart, mark, name, strip, tile, words};
+use assay_components::{
+    STYLE, chart, mark, name,
+    strip::{self, Outcome},
+    tile, words,
+};
 use assay_domain::verdict::VerdictStatus;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -178,7 +182,7 @@ fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
                 span { "failing tests a run, at most " (most) }
             }
             (chart::runs(&drawn, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
-            (strip::legend())
+            (strip::legend(Outcome::ALL))
         }
     }
 }

@@ -117,11 +117,13 @@ pub struct PeriodBar {
     pub about: String,
     /// The figure.
     pub value: f64,
+    /// The class of its colour.
+    pub class: &'static str,
 }
 
-/// One bar per period, oldest first, in the colour of `class`. `label` is the text alternative. `ends` name the first
+/// One bar per period, oldest first. `label` is the text alternative. `ends` name the first
 /// and the last period.
-pub fn periods(bars: &[PeriodBar], class: &str, label: &str, ends: [&str; 2]) -> Markup {
+pub fn periods(bars: &[PeriodBar], label: &str, ends: [&str; 2]) -> Markup {
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
     let places = Places::of(bars.len());
     let chart = html! {
@@ -132,7 +134,7 @@ pub fn periods(bars: &[PeriodBar], class: &str, label: &str, ends: [&str; 2]) ->
                 g {
                     title { (bar.about) }
                     rect.hit x=(x) y="0" width=(STEP) height="40" {}
-                    rect class=(if bar.value > 0.0 { class } else { "none" }) x=(x + 1) y=(format!("{:.1}", 40.0 - tall)) width="8" height=(format!("{tall:.1}")) {}
+                    rect class=(if bar.value > 0.0 { bar.class } else { "none" }) x=(x + 1) y=(format!("{:.1}", 40.0 - tall)) width="8" height=(format!("{tall:.1}")) {}
                 }
             }
         }
@@ -190,9 +192,9 @@ mod tests {
         let bar = PeriodBar {
             about: "run 1".to_owned(),
             value: 1.0,
+            class: "passed",
         };
-        let drawn =
-            |bars: usize| periods(&vec![bar.clone(); bars], "passed", "Durations", ["a", "b"]).into_string();
+        let drawn = |bars: usize| periods(&vec![bar.clone(); bars], "Durations", ["a", "b"]).into_string();
         let two = drawn(2);
         assert!(
             two.contains("viewBox=\"0 0 60 40\"") && two.contains("width=\"204\""),

@@ -91,7 +91,7 @@ fn metric(label: &str, value: &str, hint: &str) -> Markup {
 pub fn evidence(evidence: &Evidence, run: &dyn Fn(&str) -> Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="group" aria-label="Signals" {
-            table {
+            table.signals {
                 thead { tr { th scope="col" { "Signal" } th.number scope="col" { "Value" } th.number scope="col" { "Active from" } th scope="col" { "Rests on" } } }
                 tbody {
                     @for signal in &evidence.signals {

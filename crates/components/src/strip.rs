@@ -147,11 +147,11 @@ pub fn in_words(cells: &[Option<Outcome>]) -> String {
     format!("newest {}: {}", words::count(ran, "run"), parts.join(", "))
 }
 
-/// The legend of a strip.
-pub fn legend() -> Markup {
+/// The legend of a strip or chart with these outcomes.
+pub fn legend(outcomes: impl IntoIterator<Item = Outcome>) -> Markup {
     html! {
         ul.legend {
-            @for outcome in Outcome::ALL {
+            @for outcome in outcomes {
                 li {
                     svg.strip width="8" height="16" viewBox="0 0 8 16" aria-hidden="true" {
                         path.(outcome.class()) d=(bars(&[Some(outcome)], outcome, Scale { step: 8, height: 16 })) stroke-width="6" {}

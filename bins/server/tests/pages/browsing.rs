@@ -27,6 +27,13 @@ fn every_page_is_silent_and_fits_a_phone_with_scripts_on_and_off() {
                 );
                 assert_eq!(
                     browser.run(
+                        "return [...document.querySelectorAll('.wide')].every((table) => table.scrollWidth <= table.clientWidth)"
+                    ),
+                    json!(true),
+                    "{page} shows whole tables in {width} pixels"
+                );
+                assert_eq!(
+                    browser.run(
                         "return document.title.includes('Assay') && !document.title.includes('owned') \
                          && document.querySelectorAll('h1').length === 1 \
                          && document.querySelectorAll('script').length === 1 && !document.querySelector('img')"

@@ -99,6 +99,7 @@ fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
                 count(*occurrences, "occurrence")
             ),
             value: f64::from(u32::try_from(*occurrences).unwrap_or(u32::MAX)),
+            class: "failed",
         })
         .collect();
     bars.reverse();
@@ -106,7 +107,7 @@ fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
     html! {
         figure.panel {
             figcaption { b { "Occurrences a day" } }
-            (chart::periods(&bars, "failed", "Occurrences day by day", [&words::day(now.plus_days(1 - first)), "today"]))
+            (chart::periods(&bars, "Occurrences day by day", [&words::day(now.plus_days(1 - first)), "today"]))
         }
     }
 }
@@ -115,7 +116,7 @@ fn tests(project: ProjectId, detail: &SignatureDetail) -> Markup {
     html! {
         h2 { "Tests" }
         div.panel.wide tabindex="0" role="group" aria-label="Tests" {
-            table {
+            table.hit-tests {
                 thead { tr { th scope="col" { "Test" } th.number scope="col" { "Occurrences" } } }
                 tbody {
                     @for test in detail.tests.iter().take(LISTED) {
@@ -136,7 +137,7 @@ fn runs(project: ProjectId, detail: &SignatureDetail, now: Timestamp) -> Markup 
     html! {
         h2 { "Runs" }
         div.panel.wide tabindex="0" role="group" aria-label="Runs" {
-            table {
+            table.hit-runs {
                 thead { tr { th scope="col" { "Run" } th scope="col" { "Test" } th scope="col" { "Ended" } th scope="col" { "Started" } } }
                 tbody {
                     @for run in detail.runs.iter().take(LISTED) {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assay_components::{
     chart::{self, PeriodBar, RunBar},
-    strip, tile, tile_link, words,
+    strip::{self, Outcome as Bar},
+    tile, tile_link, words,
 };
 use assay_domain::{
     id::ProjectId,
@@ -204,7 +205,7 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
                     a href=(links::project(project, "/runs")) { "All runs" }
                 }
                 (chart::runs(&bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
-                (strip::legend())
+                (strip::legend([Bar::Passed, Bar::Recovered, Bar::Failed]))
             }
         } @else {
             p.panel { "No run in the last 30 days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
@@ -273,7 +274,13 @@ impl Daily {
     }
 
     /// A chart of one figure per day, oldest first.
-    fn chart(&self, heading: &str, summary: &str, class: &str, bar: impl Fn(i64) -> (f64, String)) -> Markup {
+    fn chart(
+        &self,
+        heading: &str,
+        summary: &str,
+        class: &'static str,
+        bar: impl Fn(i64) -> (f64, String),
+    ) -> Markup {
         let bars: Vec<PeriodBar> = (0..DAYS)
             .rev()
             .map(|days_ago| {
@@ -281,13 +288,14 @@ impl Daily {
                 PeriodBar {
                     about: format!("{}: {words}", words::day(self.now.plus_days(-days_ago))),
                     value,
+                    class,
                 }
             })
             .collect();
         html! {
             figure.panel {
                 figcaption { b { (heading) } span { (summary) } }
-                (chart::periods(&bars, class, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(1 - DAYS)), "today"]))
+                (chart::periods(&bars, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(1 - DAYS)), "today"]))
             }
         }
     }

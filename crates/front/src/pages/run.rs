@@ -8,7 +8,7 @@ use assay_components::{
     words,
 };
 use assay_domain::{
-    attempt::ErrorDetail,
+    attempt::{AttemptStatus, ErrorDetail},
     cause::Knowledge,
     id::{ProjectId, RunId},
     page::Page as PagePlace,
@@ -279,7 +279,10 @@ fn tests_by_file(project: ProjectId, run: &RunId, tests: &[TestEntry], places: &
                     @for (test, short) in group {
                         li.row.(test.status.as_str()) {
                             a.of-run href=(links::attempts(project, run, &test.test_name, test.file_path.as_deref())) {
-                                span class={ "chip " (test.status.as_str()) } { (figures::ended(test.status)) }
+                                @match test.status {
+                                    AttemptStatus::Passed if test.attempts > 1 => span.chip.recovered { "on retry" },
+                                    _ => (figures::ended_chip(test.status)),
+                                }
                                 span.named {
                                     (name::in_list(short, &test.test_name))
                                     @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {

@@ -59,7 +59,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if history.occurrences.is_empty() {
                 p.empty { "It did not run in these " (window.days) " days." }
             } @else {
-                div.box { (strips(project.id, test, &history)) (strip::legend()) }
+                div.box { (strips(project.id, test, &history)) (strip::legend([Outcome::Passed, Outcome::Recovered, Outcome::Failed, Outcome::Skipped])) }
                 (durations(&history.occurrences))
             }
         }
@@ -239,12 +239,14 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
         .rev()
         .map(|(occurrence, ms)| PeriodBar {
             about: format!(
-                "run {}, {}: {}",
+                "run {}, {}: {}, {}",
                 occurrence.run_number,
                 words::date_time(occurrence.started_at),
-                words::duration(*ms)
+                words::duration(*ms),
+                outcome(occurrence).words()
             ),
             value: f64::from(u32::try_from(*ms).unwrap_or(u32::MAX)),
+            class: outcome(occurrence).class(),
         })
         .collect();
     let day = |timed: Option<&(&Occurrence, u64)>| {
@@ -259,7 +261,7 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
                     b { "Durations" }
                     span { "median " (words::duration(median)) ", at most " (words::duration(sorted.last().copied().unwrap_or_default())) "; lost in failed attempts: " (words::duration(lost)) }
                 }
-                (chart::periods(&bars, "passed", &format!("Durations of the newest {}", words::count(bars.len(), "run")), [&day(timed.last()), &day(timed.first())]))
+                (chart::periods(&bars, &format!("Durations of the newest {}", words::count(bars.len(), "run")), [&day(timed.last()), &day(timed.first())]))
             }
         }
     }
