@@ -47,17 +47,36 @@ const TYPE_ENDINGS: [&str; 16] = [
     "StopIteration",
 ];
 
-static LOCATOR: LazyLock<[Regex; 5]> = LazyLock::new(|| {
-    [
-        pattern(r"^\s*(?:- )?Locator:\s*(\S.*?)\s*$"),
-        pattern(r"strict mode violation: (.{1,300}?) resolved to \d+ elements"),
-        pattern(r"[Ee]xpected to find element: `([^`]{1,300})`"),
-        pattern(r"(?:[Uu]nable to locate element: |no such element: .{0,60}?: )(\{.{1,300}?\}|\S{1,300})"),
-        pattern(
-            r"Unable to find (?:an? )?((?:accessible )?(?:element|role|label)\b.{0,200}?)(?:\. This could|\. Ignored|$)",
-        ),
-    ]
-});
+/// The wordings of a locator. Each pattern has a text that every match contains: searching for that text first is fast, and
+/// most errors then need none of these patterns, which are the most expensive ones to compile.
+static LOCATORS: [(&str, LazyLock<Regex>); 5] = [
+    (
+        "Locator:",
+        LazyLock::new(|| pattern(r"^\s*(?:- )?Locator:\s*(\S.*?)\s*$")),
+    ),
+    (
+        "strict mode violation: ",
+        LazyLock::new(|| pattern(r"strict mode violation: (.{1,300}?) resolved to \d+ elements")),
+    ),
+    (
+        "xpected to find element: ",
+        LazyLock::new(|| pattern(r"[Ee]xpected to find element: `([^`]{1,300})`")),
+    ),
+    (
+        "element: ",
+        LazyLock::new(|| {
+            pattern(r"(?:[Uu]nable to locate element: |no such element: .{0,60}?: )(\{.{1,300}?\}|\S{1,300})")
+        }),
+    ),
+    (
+        "Unable to find ",
+        LazyLock::new(|| {
+            pattern(
+                r"Unable to find (?:an? )?((?:accessible )?(?:element|role|label)\b.{0,200}?)(?:\. This could|\. Ignored|$)",
+            )
+        }),
+    ),
+];
 
 static AWAITED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -67,18 +86,23 @@ static AWAITED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The locator of a log line about waiting.
 pub(crate) fn awaited_locator(line: &str) -> Option<String> {
-    let locator = AWAITED.captures(line)?.get(1)?.as_str().trim();
-    Some(locator.to_owned())
+    captured("waiting for ", &AWAITED, line)
 }
 
 /// The locator in the lines themselves.
 pub(crate) fn locator(lines: &[String]) -> Option<String> {
-    let named = LOCATOR.iter().find_map(|pattern| {
-        lines
-            .iter()
-            .find_map(|line| Some(pattern.captures(line)?.get(1)?.as_str().trim().to_owned()))
-    });
+    let named = LOCATORS
+        .iter()
+        .find_map(|(text, pattern)| lines.iter().find_map(|line| captured(text, pattern, line)));
     named.or_else(|| lines.iter().find_map(|line| awaited_locator(line)))
+}
+
+/// The first group of `pattern` in `line`. Every match contains `text`; without it, `pattern` is not compiled.
+fn captured(text: &str, pattern: &LazyLock<Regex>, line: &str) -> Option<String> {
+    if !line.contains(text) {
+        return None;
+    }
+    Some(pattern.captures(line)?.get(1)?.as_str().trim().to_owned())
 }
 
 /// The matcher or API call that failed.
@@ -89,6 +113,7 @@ pub(crate) fn matcher(lines: &[String]) -> Option<String> {
     }
     lines
         .iter()
+        .filter(|line| line.contains("expect(") || line.contains("expect."))
         .find_map(|line| MATCHER.find(line))
         .map(|found| found.as_str().to_owned())
 }
