@@ -29,7 +29,7 @@ const LARGEST_IMPORT: u64 = 1 << 30;
 const BEGINNING: u64 = 4 << 20;
 /// The number of skipped files that are named; the rest is only counted.
 const MOST_NAMED: usize = 10;
-/// The same for skipped files whose content says what they are.
+/// The same for skipped files whose kind is recognised.
 const MOST_EXPLAINED: usize = 50;
 /// Suffixes of the files that a walk reads; other files cannot be reports.
 const SUFFIXES: &[&str] = &["xml", "json", "jsonl", "ndjson", "trx", "tap", "zip", "gz"];
@@ -319,7 +319,7 @@ fn matching(
     Ok(())
 }
 
-/// Names the skipped files on standard error: first those that say what they are.
+/// Names the skipped files on standard error: first those whose kind is recognised.
 pub(crate) fn tell_skipped(skipped: &[SkippedFile]) {
     let (explained, others): (Vec<_>, Vec<_>) = skipped.iter().partition(|file| file.reason.is_some());
     let named: Vec<_> = explained

@@ -1,9 +1,9 @@
-//! What somebody may have meant who mistyped a name.
+//! Suggestions for mistyped names.
 
 /// Least likeness of two names of which one may be meant for the other, from 0 to 1.
 const ALIKE: f64 = 0.75;
 
-/// The name most like `text`, where one is alike enough. Letters' case does not count.
+/// The name most similar to `text`, if one is similar enough. The comparison ignores case.
 pub(crate) fn closest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_lowercase();
     names

@@ -183,7 +183,7 @@ impl Table<'_> {
         widths.into_iter().map(usize::from).sum::<usize>() + gaps
     }
 
-    /// Whether a column keeps its width: short ones, numbers, and ids, which are there to be copied.
+    /// Whether a column keeps its width. Short columns, numbers and ids do; ids are copied.
     fn is_rigid(&self, column: usize, width: usize) -> bool {
         let is_id = |text: &str| text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         let mut cells = self.rows.iter().filter_map(|row| row.get(column));

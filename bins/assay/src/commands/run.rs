@@ -141,7 +141,7 @@ fn decide(sent: &Sent, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
     Ok(policy::decide(&judged, rules, Some(status)))
 }
 
-/// Says the decision, and ends by it.
+/// Prints the decision and returns its exit status.
 fn end_by(args: &RunArgs, decision: &Decision, code: u8) -> anyhow::Result<ExitCode> {
     use std::io::Write as _;
     // Standard output is the command's.
@@ -164,7 +164,7 @@ const fn failing(code: u8) -> u8 {
 /// How a command ended.
 enum CommandEnd {
     With(ExitStatus),
-    /// It could not be started; the reason was said.
+    /// It could not be started; the reason is already printed.
     NotRun(u8),
 }
 

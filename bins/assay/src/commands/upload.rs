@@ -85,7 +85,7 @@ pub(crate) struct UploadFlags {
     /// How long to try again where the server is away or busy: 90s, 5m, 1h, or 0 for a single attempt
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
     retry_for: Duration,
-    /// Keep what could not be sent in this folder, and send first what it holds
+    /// Keep unsent uploads in this folder, and send those that it holds first
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     spool: Option<PathBuf>,
     /// Only warn where the report cannot be stored
@@ -322,7 +322,7 @@ fn fields(
     Ok(facts.fields())
 }
 
-/// Sends what waits in a spool, and says how many were sent. An upload that the server refuses for good is set aside.
+/// Sends the uploads of a spool and prints their number. An upload that the server rejects permanently is set aside.
 fn send_waiting(
     global: &Global,
     server: &Server,

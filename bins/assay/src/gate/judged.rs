@@ -1,4 +1,4 @@
-//! What is known of a run's failures, from a server's answer or from a history.
+//! The failures of a run with their causes, from a server's answer or from a history.
 
 use assay_analysis::{CausedFailure, Causes};
 use assay_domain::{
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(crate) struct JudgedRun {
     /// P(this branch broke at least one of the failed tests).
     pub(crate) mine: f64,
-    /// What the numbers alone say.
+    /// The action that follows from the probabilities alone.
     pub(crate) action: Action,
     /// Why the report may lack results; none where it is whole.
     pub(crate) incomplete: Option<String>,
@@ -102,7 +102,7 @@ struct Stable {
 }
 
 impl JudgedRun {
-    /// The failures of a server's answer to `failures=true`. An error says what the answer lacks.
+    /// The failures of a server's answer to `failures=true`. An error names the missing field.
     pub(crate) fn of_answer(answer: &Value) -> anyhow::Result<Self> {
         let answer = Answer::deserialize(answer)
             .map_err(|error| anyhow::anyhow!("the server's answer does not explain the failures: {error}"))?;

@@ -1,7 +1,7 @@
 //! The gate: whether the failures of a run may be excused.
 //!
-//! [`judged`] holds what is known of the failures, from a server or from a history. [`policy`] decides, and [`show`] writes
-//! the decision as text, Markdown, JSON or JUnit XML.
+//! [`judged`] holds the failures and their causes, from a server or from a history. [`policy`] decides, and [`show`]
+//! writes the decision as text, Markdown, JSON or JUnit XML.
 
 pub(crate) mod flags;
 pub(crate) mod judged;

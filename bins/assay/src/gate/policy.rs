@@ -12,7 +12,7 @@ use super::judged::{JudgedFailure, JudgedRun};
 
 /// A test that ran in fewer runs elsewhere is new.
 const NEW_BELOW: u32 = 5;
-/// So many tests with one error are a crowd.
+/// The least number of tests with one error that is a crowd.
 const CROWD: u32 = 10;
 
 /// What may be excused.

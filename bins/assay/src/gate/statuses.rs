@@ -1,8 +1,8 @@
-//! Exit statuses by which test runners say that tests failed.
+//! Exit statuses with which test runners report failed tests.
 
 use assay_reports::Format;
 
-/// The status by which almost every runner says so.
+/// The status of almost every runner after failed tests.
 const COMMON: u8 = 1;
 /// The same of cargo-nextest, whose reports are JUnit XML.
 const NEXTEST: u8 = 100;
@@ -12,7 +12,7 @@ const CTEST: u8 = 8;
 const ROBOT_MOST: u64 = 250;
 
 /// Whether a command that wrote reports of these formats ends with this status where tests failed, and in no other case:
-/// another status says that the run itself went wrong, so that tests may be missing.
+/// another status means that the run itself failed, so that tests may be missing.
 pub(crate) fn means_failed_tests(status: u8, failed: u64, formats: &[Format]) -> bool {
     let counts_up_to = |most: u64| u64::from(status) == failed.min(most);
     status == COMMON

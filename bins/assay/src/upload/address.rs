@@ -132,7 +132,7 @@ impl Key {
     }
 }
 
-/// What both of them need, as flags say it.
+/// The flags that set the address and the key.
 pub(crate) struct AddressFlags<'a> {
     pub(crate) url: Option<&'a str>,
     pub(crate) key_file: Option<&'a PathBuf>,

@@ -1,4 +1,4 @@
-//! The body of an upload: the report files as they are and what is known of the run, as compressed `multipart/form-data`.
+//! The body of an upload: the unchanged report files and the run's context, as compressed `multipart/form-data`.
 
 use std::{
     collections::HashSet,
@@ -110,7 +110,7 @@ fn unused(name: String, taken: &mut HashSet<String>) -> String {
 /// A field of the request: its name and its value.
 pub(crate) type Field = (&'static str, String);
 
-/// What is known of a run beside its reports.
+/// The context of a run.
 pub(crate) struct Facts<'a> {
     pub(crate) flags: &'a Flags,
     pub(crate) format: Option<Format>,
@@ -195,7 +195,7 @@ fn shard_text(shard: assay_domain::recording::ShardIndex) -> String {
     }
 }
 
-/// What CI's variables say, as the field `ci`; what they do not say is left out.
+/// The known values of CI's variables, as the field `ci`.
 fn ci_values(ci: &CiContext) -> Value {
     let CiContext {
         provider,

@@ -1,7 +1,7 @@
 //! Uploads that could not be sent, kept in a folder until they can be.
 //!
-//! An entry is a file: a line of JSON that says how to send it, then the body. It is written under another name and renamed,
-//! so that a program that is killed leaves no half of one.
+//! An entry is a file: a line of JSON with the boundary of its parts, then the body. It is written under another name and
+//! then renamed, so that a killed program leaves no incomplete entry.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -112,7 +112,7 @@ impl Spool {
         }))
     }
 
-    /// Keeps a body.
+    /// Writes a body to the spool.
     pub(crate) fn keep(&self, body: &Body, now: Timestamp) -> anyhow::Result<()> {
         let mut used = 0;
         for entry in fs::read_dir(&self.folder)? {

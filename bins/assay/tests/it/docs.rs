@@ -1,4 +1,4 @@
-//! The commands of the documentation, run as they stand.
+//! Runs the commands of the documentation.
 
 mod ci;
 mod dependencies;
@@ -118,7 +118,7 @@ fn run(script: &str, folder: &Path, database: &TestDatabase) -> Output {
     output
 }
 
-/// How many commands of ours a script has.
+/// The number of `assay` commands in a script.
 fn commands(script: &str) -> usize {
     script
         .lines()

@@ -216,7 +216,7 @@ fn a_redis_that_is_away_is_a_warning() {
 
 #[test]
 fn no_malformed_address_shows_its_password() {
-    // Nothing listens there: what is read as an address fails to connect.
+    // Nothing listens on this port, so that connecting to a parsed address fails.
     for address in [
         "assay:s3cr@t%pw@127.0.0.1:1/d",
         "postgresql://assay:s3cr%t@127.0.0.1:1/d",

@@ -1,5 +1,5 @@
-//! Reports that were made to hurt, through the real program into a real database: what is refused leaves nothing
-//! behind, what is taken is harmless, and either way in little memory.
+//! Hostile reports, imported by the real program into a real database: a refused report leaves nothing behind, an
+//! accepted one is harmless, and both need little memory.
 
 use assay_testkit::{World, stderr_text};
 use std::{
@@ -112,7 +112,7 @@ fn a_refused_report_is_named_with_its_place_and_leaves_nothing_behind() {
 #[test]
 fn accepted_reports_do_no_harm() {
     let world = World::without_key();
-    // Were the file read, its text would stand in the name.
+    // If the file were read, the name would contain its text.
     let secret = world.file("secret.txt", "the secret");
     let bomb: String = (1..10)
         .map(|level| {
@@ -181,7 +181,7 @@ fn accepted_reports_do_no_harm() {
     assert_eq!(world.count("SELECT count(*)::text FROM run"), 9);
 }
 
-/// A Playwright report of about so many bytes, a test a line, whose last line is broken; the number of that line.
+/// A Playwright report of about this size with one test per line and a broken last line, and the number of that line.
 fn huge(path: &Path, bytes: usize) -> usize {
     let mut file = BufWriter::new(fs::File::create(path).unwrap());
     writeln!(
@@ -212,7 +212,7 @@ fn huge(path: &Path, bytes: usize) -> usize {
 #[test]
 fn a_huge_broken_report_is_refused_in_bounded_memory() {
     let world = World::without_key();
-    // `ASSAY_HOSTILE_MB=500 cargo test -p assay-cli --test it hostile -- --nocapture` tells the peak memory.
+    // `ASSAY_HOSTILE_MB=500 cargo test -p assay-cli --test it hostile -- --nocapture` prints the peak memory.
     let setting = std::env::var_os("ASSAY_HOSTILE_MB");
     let megabytes: usize = setting
         .as_ref()

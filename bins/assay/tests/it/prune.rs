@@ -27,7 +27,7 @@ fn runs_past_the_retention_are_counted_then_deleted() {
         (&counted["runs"], &counted["results"], &counted["dryRun"]),
         (&1.into(), &2.into(), &true.into())
     );
-    // Nobody is asked where no one can answer.
+    // Without a terminal there is no question.
     let deleted = world.cli.json(&["prune"]);
     assert_eq!((&deleted["runs"], &deleted["dryRun"]), (&1.into(), &false.into()));
     assert_eq!(world.cli.json(&["prune"])["runs"], 0);

@@ -20,7 +20,7 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-/// How long a program may take to say or do something.
+/// The time limit for each expected output.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program on a terminal.
@@ -40,7 +40,7 @@ pub(crate) enum Streams {
 }
 
 impl Session {
-    /// Runs a command on a terminal of so many columns.
+    /// Runs a command on a terminal with this number of columns.
     pub(crate) fn start(mut command: Command, columns: u16, streams: Streams) -> Self {
         let (terminal, other) = open(columns);
         let copy = || Stdio::from(other.try_clone().unwrap());
@@ -55,7 +55,7 @@ impl Session {
         let mut reader = terminal.try_clone().unwrap();
         thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // An error is how a terminal tells that nobody is left at its other end.
+            // Reading a terminal fails once its other end is closed.
             while let Ok(length @ 1..) = reader.read(&mut buffer) {
                 if send.send(buffer[..length].to_vec()).is_err() {
                     break;

@@ -24,7 +24,7 @@ fn tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Output> {
     let input = input.to_vec();
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
-    // A tool may end before it has read everything; how it ended says whether that matters.
+    // A tool may exit before it has read all input; its exit status shows whether that is an error.
     let _ = writer.join().unwrap();
     Some(output)
 }

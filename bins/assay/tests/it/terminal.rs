@@ -1,4 +1,4 @@
-//! What is different where somebody watches: questions, colours, widths and bars.
+//! Behaviour that differs on a terminal: questions, colours, widths and progress bars.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -41,7 +41,7 @@ fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
     session.until("[y/N]");
     session.answer("yes");
     assert!(session.end().0.success() && is_revoked(&world));
-    // Told so beforehand.
+    // Confirmed in advance by a flag.
     let (status, shown) = revoke(&["--yes"]).end();
     assert!(status.success() && !shown.contains("[y/N]"), "{shown}");
 

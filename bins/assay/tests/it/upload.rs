@@ -42,7 +42,7 @@ impl Job {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        // Nothing is there: whoever needs a database fails.
+        // The folder does not exist: a command that needs a database fails.
         let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(arguments);
         command
             .current_dir(self.folder.path())
@@ -425,7 +425,7 @@ fn wrong_usage_is_2_and_sends_nothing() {
         &mut job.command(&["upload", "--key-file", "absent", "out"]),
         "--key-file absent",
     );
-    // A fork has no key. With --best-effort its build goes on.
+    // A fork has no key. With --best-effort its build continues.
     let mut command = job.command(&["upload", "--best-effort", "out"]);
     let fork = command.env("ASSAY_INGEST_KEY", "").output().unwrap();
     assert_eq!(fork.status.code(), Some(0));
@@ -505,7 +505,7 @@ fn a_check_shows_whose_key_it_is_and_sends_nothing() {
             output_text(&output)
         );
     }
-    // Where nothing is known, it says so.
+    // Outside of CI, the command prints that nothing is known.
     let output = job.run(&["upload", "--check", "out"]);
     assert!(
         output_text(&output).contains("give --branch and --commit"),

@@ -24,7 +24,7 @@ Examples:
 
 Exit status: 0 where everything works, warnings included, else 1.";
 
-/// Check the installation and say what to do
+/// Check the installation and print what to do
 ///
 /// Checks the database and its version, the schema, the roles and their rights, the clocks, keys that are about to
 /// expire, names, results past their retention, stale verdicts, sizes, the private database's state and disk, and Redis

@@ -18,7 +18,7 @@ use crate::{
 
 /// How many days before its expiry a key is reported.
 const SOON_DAYS: i64 = 14;
-/// How many days results may stay past their retention before the check says that pruning is missing.
+/// How many days results may stay past their retention before the check reports missing pruning.
 const PRUNED_WITHIN_DAYS: i64 = 2;
 /// After how many days without an import the check asks whether CI still sends reports.
 const SILENT_DAYS: i64 = 7;

@@ -1,4 +1,4 @@
-//! The objects that commands print for scripts, and what the page on the command line says of them.
+//! Compares the JSON that commands print with its description on the page about the command line.
 
 use std::{collections::BTreeMap, fs};
 
@@ -12,7 +12,7 @@ fn fields_by_command() -> BTreeMap<String, Vec<String>> {
     let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
     let (_, table) = page.split_once("| Command | Fields |\n|---|---|\n").unwrap();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
-    // What stands in parentheses is about the field before it.
+    // Text in parentheses describes the field before it.
     let words = |cell: &str| -> Vec<String> {
         cell.split(", `")
             .map(|word| {
