@@ -60,7 +60,7 @@ impl AlwaysPassing {
                 };
                 let on_stable = timeline.chains[entry.chain].stable;
                 let stable = entry.stable_before.map(|stable| &points[stable].after);
-                let breaks = [how_often_breaks(entry.step, on_stable); GRID];
+                let breaks = [how_often_breaks(entry.step, on_stable, background.branches_break); GRID];
                 let by = Move::new(entry.step, on_stable, stable, &breaks);
                 let seen = Likelihood::of(Outcome::Passed, background.beta[position], BROKEN_PASSES);
                 let mut passed = before;

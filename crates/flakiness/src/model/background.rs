@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::{
     config::MASS_FAILURE,
+    model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
     numbers::{at, count},
     timeline::{Entry, Lane, Timeline},
 };
@@ -20,6 +21,14 @@ const AT_MOST: f64 = 0.95;
 const RECURRING: u8 = 3;
 /// The background from which a run is a large crowd, whose failures are more probably the run's own than not.
 const LARGE_CROWD: f64 = 0.5;
+/// A smaller suite says too little about the share of unreliable tests in it.
+const ENOUGH_TESTS: u32 = 100;
+/// The unreliable tests for each test that keeps failing: rare flakes do not fail three times in a fortnight.
+const PER_RECURRING: f64 = 1.25;
+/// The weight of the usual rate of breaking on branches, in results on new revisions.
+const USUAL_RESULTS: f64 = 5_000.0;
+/// The upper bound for the share of unreliable tests.
+const UNRELIABLE_AT_MOST: f64 = 0.5;
 /// The number of excess failures at which the background is an eighth, whatever the size of the suite.
 const HALFWAY: f64 = 10.0;
 
@@ -32,6 +41,10 @@ pub(crate) struct Background {
     pub(crate) mass_failure: Vec<bool>,
     /// The logical runs with such a position, newest first.
     pub(crate) mass_failure_runs: Vec<usize>,
+    /// The share of unreliable tests in this project.
+    pub(crate) unreliable: f64,
+    /// The probability that a new revision off the stable branch breaks a test in this project.
+    pub(crate) branches_break: f64,
 }
 
 impl Background {
@@ -40,12 +53,16 @@ impl Background {
         let mut beta = vec![0.0; timeline.entries.len()];
         let mut kinds = [true, false].map(|on_stable_branch| Kind::new(timeline.words, on_stable_branch));
         let mut recurring = vec![false; timeline.words * at(u64::BITS)];
+        let mut recurring_anywhere = recurring.clone();
         for lane in &timeline.lanes {
             recurring.fill(false);
             measure(&mut kinds, timeline, lane, &recurring, &mut beta);
             // Tests that fail again and again are not the fault of a run: the second pass does not count them as
             // excess.
             if find_recurring(&kinds, &mut recurring) {
+                for (anywhere, here) in recurring_anywhere.iter_mut().zip(&recurring) {
+                    *anywhere |= here;
+                }
                 measure(&mut kinds, timeline, lane, &recurring, &mut beta);
             }
         }
@@ -54,7 +71,18 @@ impl Background {
             .filter(|(_, mass_failure)| **mass_failure)
             .map(|(run, _)| *run)
             .collect();
+        let enough = timeline.has_more_tests_than(ENOUGH_TESTS - 1);
         Self {
+            unreliable: if enough {
+                unreliable(timeline, &recurring_anywhere)
+            } else {
+                USUALLY_UNRELIABLE
+            },
+            branches_break: if enough {
+                branches_break(timeline, &mass_failure)
+            } else {
+                BRANCHES_USUALLY_BREAK
+            },
             beta,
             mass_failure,
             mass_failure_runs: runs.into_iter().rev().collect(),
@@ -65,6 +93,58 @@ impl Background {
     pub(crate) fn is_mass_failure(&self, position: usize) -> bool {
         self.mass_failure.get(position).copied().unwrap_or(false)
     }
+}
+
+/// The share of unreliable tests in a project, given the tests that keep failing.
+fn unreliable(timeline: &Timeline<'_>, recurring: &[bool]) -> f64 {
+    let recurring = count(recurring.iter().filter(|recurring| **recurring).count());
+    let share = PER_RECURRING * f64::from(recurring) / f64::from(timeline.count_tests().max(1));
+    share.clamp(USUALLY_UNRELIABLE, UNRELIABLE_AT_MOST)
+}
+
+/// The branches on which a test failed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum FailedOn<'h> {
+    Nothing,
+    OneBranch(Option<&'h str>),
+    /// On several branches, on the stable branch, or only for some attempts: no sign of a branch that broke it.
+    More,
+}
+
+/// The probability that a new revision off the stable branch breaks a test.
+///
+/// A test that failed on a single branch, and nowhere else, was probably broken by it. A test that failed on several
+/// branches is probably flaky, or was broken on the stable branch.
+fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
+    let mut failed_on = vec![FailedOn::Nothing; timeline.words * at(u64::BITS)];
+    let mut results = 0.0;
+    for (entry, _) in timeline
+        .entries
+        .iter()
+        .zip(mass_failure)
+        .filter(|(_, mass)| !**mass)
+    {
+        let Some(chain) = timeline.chains.get(entry.chain) else {
+            continue;
+        };
+        if !chain.stable && entry.step.is_new_code() {
+            results += f64::from(timeline.count_seen(entry.observed));
+        }
+        for failure in &*entry.failures {
+            if let Some(failed_on) = failed_on.get_mut(at(failure.test)) {
+                let here = FailedOn::OneBranch(chain.branch);
+                let is_first = *failed_on == FailedOn::Nothing || *failed_on == here;
+                *failed_on = if is_first && !chain.stable && !failure.recovered {
+                    here
+                } else {
+                    FailedOn::More
+                };
+            }
+        }
+    }
+    let broken = failed_on.iter().filter(|on| matches!(on, FailedOn::OneBranch(_)));
+    let broken = f64::from(count(broken.count()));
+    (BRANCHES_USUALLY_BREAK * USUAL_RESULTS + broken) / (USUAL_RESULTS + results)
 }
 
 /// Measures the runs of a variant without the excess of `recurring` tests; `betas` are by position.

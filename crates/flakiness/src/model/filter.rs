@@ -14,7 +14,7 @@ use crate::{
         background::Background,
         breaks_like_branch, breaks_like_sibling,
         chain_state::{ChainState, Seen},
-        how_often_breaks, mean,
+        how_often_breaks, mean, prior,
         red_branches::RedBranches,
         scaled_product::ScaledProduct,
     },
@@ -39,6 +39,8 @@ pub(crate) struct Filter<'t, 'h> {
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     always_passing: &'t AlwaysPassing,
+    /// The prior probability of each rate.
+    prior: PerRate,
     /// The positions at which something happens to the current test: it fails, is absent, or new code inherits a state
     /// that differs from the always-passing one.
     visits: Positions,
@@ -73,6 +75,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             timeline,
             background,
             always_passing,
+            prior: prior(background.unreliable),
             visits: Positions::new(positions),
             astray: Positions::new(positions),
             stable: vec![[0.0; GRID]; positions],
@@ -109,7 +112,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             self.likelihood.multiply_all(total);
         }
         self.walk(test_counts);
-        let weights = self.likelihood.clone().posterior();
+        let weights = self.likelihood.clone().posterior(&self.prior);
         Belief {
             weights,
             flake_score: 1.0 - weights[0],
@@ -224,7 +227,8 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
         let stable = entry.stable_before.map(|stable| self.stable_after(stable));
         let on_stable = self.timeline.chains[entry.chain].stable;
-        let breaks = known.unwrap_or_else(|| [how_often_breaks(step, on_stable); GRID]);
+        let breaks = known
+            .unwrap_or_else(|| [how_often_breaks(step, on_stable, self.background.branches_break); GRID]);
         Some(Move::new(step, on_stable, stable, &breaks))
     }
 
@@ -241,10 +245,15 @@ impl<'t, 'h> Filter<'t, 'h> {
         let timeline = self.timeline;
         let entry = &timeline.entries[position];
         let chain = &timeline.chains[entry.chain];
+        let on_branches = self.background.branches_break;
         let failed = |position: usize| test_counts.outcomes[position].failed();
         let sibling = self.sibling(test_counts, position);
         if let Some(sibling) = sibling.filter(|sibling| self.always_failed.contains(*sibling)) {
-            return Some(breaks_like_sibling(chain.stable, &self.broke[sibling]));
+            return Some(breaks_like_sibling(
+                chain.stable,
+                on_branches,
+                &self.broke[sibling],
+            ));
         }
         if !failed(position) {
             return None;
@@ -254,9 +263,9 @@ impl<'t, 'h> Filter<'t, 'h> {
             && begins
             && let Some(streak) = self.red_streak(test_counts, position)
         {
-            return Some(breaks_like_branch(streak));
+            return Some(breaks_like_branch(streak, on_branches));
         }
-        sibling.map(|_| breaks_like_sibling(chain.stable, &[0.0; GRID]))
+        sibling.map(|_| breaks_like_sibling(chain.stable, on_branches, &[0.0; GRID]))
     }
 
     /// The longest failing streak of a branch whose changes the stable run at this position may contain.

@@ -27,12 +27,17 @@ pub(crate) type PerRate = [f64; GRID];
 /// The flake rates. The first is that of a reliable test.
 pub(crate) const RATES: PerRate = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
-/// The prior probability of each rate.
-pub(crate) const PRIOR: PerRate = {
-    let mut prior = [0.06 / 9.0; GRID];
-    prior[0] = 0.94;
+/// The share of unreliable tests in a project of which nothing else is known.
+pub(crate) const USUALLY_UNRELIABLE: f64 = 0.06;
+/// The prior probability of each rate in such a project.
+pub(crate) const PRIOR: PerRate = prior(USUALLY_UNRELIABLE);
+
+/// The prior probability of each rate, if this share of the project's tests is unreliable.
+pub(crate) const fn prior(unreliable: f64) -> PerRate {
+    let mut prior = [unreliable / 9.0; GRID];
+    prior[0] = 1.0 - unreliable;
     prior
-};
+}
 
 /// P(Broken) of a stable chain before its first run.
 const FIRST_STABLE: f64 = 0.015;
@@ -46,9 +51,11 @@ const LATER_RERUN: (f64, f64) = (0.001, 0.001);
 const LATER_MS: i64 = 6 * 3_600_000;
 /// Probabilities of a breakage and of a fix by a new revision of the stable branch.
 const STABLE: (f64, f64) = (0.001, 0.05);
-/// Probabilities of a breakage and of a fix by a new revision of another branch. Its first revision breaks a test twice as
-/// often.
-const OTHER: (f64, f64) = (0.0015, 0.2);
+/// The probability that a new revision of another branch breaks a test, in a project of which nothing else is known. The
+/// first revision of a branch breaks a test twice as often.
+pub(crate) const BRANCHES_USUALLY_BREAK: f64 = 0.0015;
+/// The probability that a new revision of another branch mends a test.
+const BRANCHES_MEND: f64 = 0.2;
 /// The probability that a revision that breaks a test on one variant breaks it on the next variant.
 const SIBLING: f64 = 0.85;
 /// The probability that a new stable revision contains the breakage of a branch whose last run failed.
@@ -185,7 +192,7 @@ impl Move {
                 own: *breaks,
             },
             (Step::NewRevision, false) => Self {
-                keeps: from_fn(|k| 1.0 - OTHER.1 * (1.0 - inherited(k))),
+                keeps: from_fn(|k| 1.0 - BRANCHES_MEND * (1.0 - inherited(k))),
                 breaks: from_fn(|k| breaks[k] + (1.0 - breaks[k]) * CAUGHT * inherited(k)),
                 own: from_fn(|k| breaks[k] * (1.0 - CAUGHT * inherited(k))),
             },
@@ -194,27 +201,28 @@ impl Move {
 }
 
 /// The probability that a revision breaks a test, without results of another variant or branch.
-pub(crate) const fn how_often_breaks(step: Step, on_stable: bool) -> f64 {
+/// `on_branches` is this probability for new revisions of other branches than the stable one.
+pub(crate) const fn how_often_breaks(step: Step, on_stable: bool, on_branches: f64) -> f64 {
     match (step, on_stable) {
-        (Step::First, false) => 2.0 * OTHER.0,
+        (Step::First, false) => 2.0 * on_branches,
         (_, true) => STABLE.0,
-        (_, false) => OTHER.0,
+        (_, false) => on_branches,
     }
 }
 
 /// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
 /// variant before.
-pub(crate) fn breaks_like_sibling(on_stable: bool, broke: &PerRate) -> PerRate {
-    let alone = how_often_breaks(Step::NewRevision, on_stable);
+pub(crate) fn breaks_like_sibling(on_stable: bool, on_branches: f64, broke: &PerRate) -> PerRate {
+    let alone = how_often_breaks(Step::NewRevision, on_stable, on_branches);
     from_fn(|k| SIBLING * broke[k] + (1.0 - SIBLING) * alone * (1.0 - broke[k]))
 }
 
 /// The probability that a stable revision breaks a test that failed in the last `streak` runs of another branch.
 ///
 /// The head of a pull request and the merge that contains it are one change, though reports do not name the link.
-pub(crate) fn breaks_like_branch(streak: u32) -> PerRate {
-    let alone = how_often_breaks(Step::NewRevision, true);
-    let of_branch = how_often_breaks(Step::NewRevision, false);
+pub(crate) fn breaks_like_branch(streak: u32, on_branches: f64) -> PerRate {
+    let alone = how_often_breaks(Step::NewRevision, true, on_branches);
+    let of_branch = how_often_breaks(Step::NewRevision, false, on_branches);
     RATES.map(|rate| {
         let flakes = (0..streak).fold(1.0, |flakes, _| flakes * rate);
         alone + (1.0 - alone) * MERGED * of_branch / (of_branch + flakes)

@@ -6,7 +6,7 @@
 
 use std::array::from_fn;
 
-use crate::model::{GRID, PRIOR, PerRate};
+use crate::model::{GRID, PerRate};
 
 /// A product for each rate: a mantissa from 1 to below 2 (apart from the latest factors), and an exponent of two.
 #[derive(Debug, Clone)]
@@ -56,10 +56,10 @@ impl ScaledProduct {
     }
 
     /// The posterior of each rate, if this is the likelihood of the results under it.
-    pub(crate) fn posterior(mut self) -> PerRate {
+    pub(crate) fn posterior(mut self, prior: &PerRate) -> PerRate {
         self.settle();
         let peak = self.powers.iter().copied().max().unwrap_or(0);
-        let weights: PerRate = from_fn(|k| PRIOR[k] * self.numbers[k] * power_of_two(self.powers[k] - peak));
+        let weights: PerRate = from_fn(|k| prior[k] * self.numbers[k] * power_of_two(self.powers[k] - peak));
         let total: f64 = weights.iter().sum();
         weights.map(|weight| weight / total)
     }
@@ -77,6 +77,7 @@ fn power_of_two(power: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::PRIOR;
 
     #[test]
     fn products_of_any_length_keep_their_proportions() {
@@ -92,7 +93,7 @@ mod tests {
         for (product, factors) in [(product, 1e4), (twice, 2e4)] {
             let others = PRIOR.iter().sum::<f64>() - PRIOR[3];
             let expected = PRIOR[3] / (PRIOR[3] + others * 0.999_f64.powf(factors));
-            assert!((product.posterior()[3] - expected).abs() < 1e-9);
+            assert!((product.posterior(&PRIOR)[3] - expected).abs() < 1e-9);
         }
     }
 }

@@ -222,6 +222,28 @@ impl<'h> Timeline<'h> {
             .sum()
     }
 
+    /// The number of tests that ran in the window.
+    pub(crate) fn count_tests(&self) -> u32 {
+        let ran = |word: usize| {
+            let words = self
+                .entries
+                .iter()
+                .map(|entry| self.seen_word(entry.observed, word));
+            words.fold(0, |ran, seen| ran | seen)
+        };
+        (0..self.words).map(|word| ran(word).count_ones()).sum()
+    }
+
+    /// Whether more tests than this ran in the window. Usually one run shows it.
+    pub(crate) fn has_more_tests_than(&self, tests: u32) -> bool {
+        self.history.tests > tests
+            && (self
+                .entries
+                .last()
+                .is_some_and(|last| self.count_seen(last.observed) > tests)
+                || self.count_tests() > tests)
+    }
+
     /// Whether a branch is the stable one. If no run names a branch, all runs are on the stable branch.
     pub(crate) fn is_stable(&self, branch: Option<&str>) -> bool {
         !self.branches_named || branch == Some(&*self.history.stable_branch)

@@ -4,6 +4,7 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
     config::ENOUGH_RUNS,
+    model::USUALLY_UNRELIABLE,
     participation::Presence,
     verdict::{
         status::Case,
@@ -149,12 +150,11 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
         Signal::SameShaFlip => pair
             .map(|(failed, passed)| format!("; lately failed in run {failed} and passed in run {passed}"))
             .unwrap_or_default(),
-        Signal::FailureRateFlaky => case
-            .found
-            .runs
-            .failure_rate()
-            .map(|rate| format!("; failure rate {rate:.3}"))
-            .unwrap_or_default(),
+        Signal::FailureRateFlaky => {
+            let rate = case.found.runs.failure_rate();
+            let rate = rate.map(|rate| format!("; failure rate {rate:.3}"));
+            rate.unwrap_or_default() + &unreliable(case)
+        }
         Signal::Resolved => format!("; {} passes were needed", case.found.runs.passes_needed),
         Signal::ConsecutiveFailures
         | Signal::FailureRateBroken
@@ -165,6 +165,19 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
         | Signal::FailingOffStable
         | Signal::VariantSpecific
         | Signal::UnrelatedBranches => String::new(),
+    }
+}
+
+/// The share of unreliable tests that the score starts from, if the project differs from the usual one.
+fn unreliable(case: &Case<'_, '_>) -> String {
+    let share = case.test_counts.background.unreliable;
+    if share > USUALLY_UNRELIABLE {
+        format!(
+            "; about {:.1} % of the project's tests are unreliable",
+            share * 100.0
+        )
+    } else {
+        String::new()
     }
 }
 

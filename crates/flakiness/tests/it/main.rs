@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod branch_rate;
 mod cases;
 mod evidence;
 mod failing;
@@ -17,3 +18,4 @@ mod judgements;
 mod properties;
 mod reference;
 mod reference_causes;
+mod unreliable_share;

@@ -98,20 +98,63 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
     (rows, tests)
 }
 
-fn backgrounds(rows: &mut [Row]) {
-    // Tests by variant of which three failing streaks began outside large crowds.
+/// Tests by variant of which three failing streaks began outside large crowds.
+fn recurring(rows: &[Row]) -> BTreeSet<(String, u32)> {
     let mut begun: BTreeMap<(String, u32), u32> = BTreeMap::new();
     for (row, (beta, began)) in rows.iter().zip(measured(rows, &BTreeSet::new())) {
         for test in began.into_iter().filter(|_| beta < 0.5) {
             *begun.entry((row.variant.clone(), test)).or_default() += 1;
         }
     }
-    let recurring = begun
+    begun
         .into_iter()
         .filter(|(_, streaks)| *streaks >= 3)
         .map(|(test, _)| test)
-        .collect();
-    let betas = measured(rows, &recurring);
+        .collect()
+}
+
+/// The share of unreliable tests in a project.
+fn unreliable(rows: &[Row]) -> f64 {
+    let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
+    if tests.len() < 100 {
+        return 0.06;
+    }
+    let recurring: BTreeSet<u32> = recurring(rows).into_iter().map(|(_, test)| test).collect();
+    (1.25 * recurring.len() as f64 / tests.len() as f64).clamp(0.06, 0.5)
+}
+
+/// The probability that a new revision off the stable branch breaks a test.
+fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
+    let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
+    if tests.len() < 100 {
+        return 0.0015;
+    }
+    let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
+    let is_stable = |chain: &(String, Option<String>)| chain.1.as_deref() == Some("main");
+    let mut seen = BTreeSet::new();
+    let mut results = 0;
+    for (row, chain) in rows.iter().zip(chains) {
+        let is_new = seen.insert((chain, &row.revision));
+        if is_new && row.beta < 0.1 && !is_stable(chain) {
+            results += row.results.len();
+        }
+    }
+    let broken = tests.iter().filter(|test| {
+        let failed: Vec<_> = counted()
+            .filter_map(|(row, chain)| Some((chain, row.results.get(*test)?.0)))
+            .filter(|(_, letter)| *letter != 'P')
+            .collect();
+        let branches: BTreeSet<_> = failed.iter().map(|(chain, _)| &chain.1).collect();
+        branches.len() == 1
+            && failed
+                .iter()
+                .all(|(chain, letter)| !is_stable(chain) && *letter == 'F')
+    });
+    (5_000.0 * 0.0015 + broken.count() as f64) / (5_000.0 + results as f64)
+}
+
+fn backgrounds(rows: &mut [Row]) {
+    let betas = measured(rows, &recurring(rows));
     for (row, (beta, _)) in rows.iter_mut().zip(betas) {
         row.beta = beta;
     }
@@ -172,7 +215,7 @@ pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
     (row.variant.clone(), branch)
 }
 
-fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain {
+fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliable: f64, other: f64) -> Plain {
     type Chain = (String, Option<String>);
     let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
     // The filter.
@@ -242,11 +285,11 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
             .max()
             .filter(|streak| *streak > 0);
         let breaks = |k: usize, usual: f64| {
-            let alone = if is_stable(chain) { 0.001 } else { 0.0015 };
+            let alone = if is_stable(chain) { 0.001 } else { other };
             if let Some(broke) = by_sibling {
                 0.85 * broke[k] + 0.15 * alone * (1.0 - broke[k])
             } else if let Some(streak) = red {
-                alone + (1.0 - alone) * 0.2 * 0.0015 / (0.0015 + THETA[k].powi(streak as i32))
+                alone + (1.0 - alone) * 0.2 * other / (other + THETA[k].powi(streak as i32))
             } else if sibling.is_some() && *letter == 'F' {
                 0.15 * alone
             } else {
@@ -262,7 +305,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
             let (by_this, predicted) = match b.get(*chain) {
                 None if is_stable(chain) => (0.0, 0.015),
                 None => {
-                    let h = breaks(k, 0.003);
+                    let h = breaks(k, 2.0 * other);
                     (h * (1.0 - m), h + (1.0 - h) * m)
                 }
                 Some(b) if !is_new => {
@@ -282,7 +325,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
                     ((1.0 - b[k]) * h, b[k] * (1.0 - 0.05) + (1.0 - b[k]) * h)
                 }
                 Some(b) => {
-                    let h = breaks(k, 0.0015);
+                    let h = breaks(k, other);
                     (
                         (1.0 - b[k]) * h * (1.0 - 0.3 * m),
                         b[k] * (1.0 - 0.2 * (1.0 - m)) + (1.0 - b[k]) * (h + (1.0 - h) * 0.3 * m),
@@ -309,7 +352,13 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32) -> Plain 
         *known = known.filter(|_| *letter == 'F').map(|_| own_broke);
     }
     let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weight = |k: usize| (if k == 0 { 0.94 } else { 0.06 / 9.0 }) * f64::exp(log[k] - top);
+    let weight = |k: usize| {
+        (if k == 0 {
+            1.0 - unreliable
+        } else {
+            unreliable / 9.0
+        }) * f64::exp(log[k] - top)
+    };
     let total: f64 = (0..10).map(weight).sum();
     let w: Vec<f64> = (0..10).map(|k| weight(k) / total).collect();
     let failed_ever = own.iter().any(|(_, _, letter, _)| *letter != 'P');
@@ -531,10 +580,14 @@ pub(crate) fn compare(history: &History, now: Timestamp) -> Result<(), TestCaseE
     let (rows, tests) = rows(history, now);
     let chains: Vec<_> = rows.iter().map(|row| chain_of(&rows, row)).collect();
     let verdicts = Engine::default().verdicts(history, now);
+    let (unreliable, other) = (unreliable(&rows), branches_break(&rows, &chains));
     let judged: Vec<u32> = verdicts.iter().map(|verdict| verdict.test).collect();
     prop_assert_eq!(judged, tests.into_iter().collect::<Vec<_>>());
     for verdict in &verdicts {
-        let (engine, plain) = (of(verdict), judge(&rows, &chains, verdict.test));
+        let (engine, plain) = (
+            of(verdict),
+            judge(&rows, &chains, verdict.test, unreliable, other),
+        );
         prop_assert!(
             near(&engine, &plain),
             "test {}: {engine:#?} is not {plain:#?}",

@@ -1,0 +1,87 @@
+//! The rate at which the branches of a project break tests.
+
+use assay_flakiness::{
+    Engine,
+    domain::{
+        observation::{History, RunObservations},
+        timestamp::Timestamp,
+        verdict::Judge as _,
+    },
+};
+
+use crate::{
+    history::{START_MS, add, run},
+    judgements::HOUR_MS,
+    reference,
+};
+
+const BRANCHES: u32 = 60;
+
+/// A run of the stable branch and one of a new branch, sixty times. Test 0 fails on the last branch but ten, and passes
+/// on that branch's next revision. Each of `broken` other tests fails on one branch.
+fn project(tests: u32, broken: u32) -> History {
+    let mut runs: Vec<RunObservations> = Vec::new();
+    let mut add_run = |branch: &str, fails: &dyn Fn(u32) -> bool| {
+        let number = i32::try_from(runs.len()).unwrap() + 1;
+        let at = START_MS + i64::from(number) * HOUR_MS;
+        let mut run = run(number, at, Some(branch), Some(number.to_string()));
+        for test in 0..tests {
+            add(&mut run, test, if fails(test) { 'F' } else { 'P' });
+        }
+        runs.push(run);
+    };
+    for number in 0..BRANCHES {
+        add_run("main", &|_| false);
+        let branch = format!("branch {number}");
+        let fails = |test: u32| {
+            if test == 0 {
+                number == BRANCHES - 10
+            } else {
+                test <= broken && test % BRANCHES == number
+            }
+        };
+        add_run(&branch, &fails);
+        if number == BRANCHES - 10 {
+            add_run(&branch, &|_| false);
+        }
+    }
+    History {
+        stable_branch: "main".into(),
+        tests,
+        runs,
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_unix_ms(START_MS + 200 * HOUR_MS)
+}
+
+fn score(history: &History) -> f64 {
+    let verdict = Engine::default()
+        .judge_tests(history, now(), &[0])
+        .remove(0)
+        .verdict;
+    verdict.figures.flake_score
+}
+
+#[test]
+fn a_failure_on_a_branch_is_more_probably_a_flake_where_branches_break_few_tests() {
+    let (none, some, many) = (project(150, 0), project(150, 15), project(150, 45));
+    assert!(score(&none) > score(&some), "{} {}", score(&none), score(&some));
+    assert!(score(&some) > score(&many), "{} {}", score(&some), score(&many));
+}
+
+#[test]
+fn a_small_suite_keeps_the_usual_rate() {
+    assert_eq!(
+        score(&project(99, 0)).to_bits(),
+        score(&project(99, 45)).to_bits()
+    );
+}
+
+#[test]
+fn the_plain_model_learns_the_same_rate() {
+    for broken in [0, 15] {
+        reference::compare(&project(110, broken), now()).unwrap();
+    }
+}
