@@ -75,7 +75,10 @@ async fn page() -> HttpResponse {
 
 async fn metrics(app: App, accept: Accept) -> HttpResponse {
     let format = Exposition::negotiate(&accept);
-    match app.metrics.open_metrics(app.store.connections()) {
+    match app
+        .metrics
+        .open_metrics(app.store.connections(), app.store.reads_by_node())
+    {
         Ok(text) => HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, format.content_type()))
             .insert_header((header::VARY, "Accept"))

@@ -1,9 +1,9 @@
 //! The metrics of the read API.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::atomic::Ordering, time::Duration};
 
 use assay_access::limit::Admission;
-use assay_domain::store::Connections;
+use assay_domain::store::{Connections, NodeReads};
 use assay_listener::{HttpMetrics, MetricsRegistry};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -26,6 +26,8 @@ pub(crate) struct Metrics {
     observations: Counter,
     connections: Family<ConnectionLabels, Gauge>,
     connections_max: Gauge,
+    reads: Family<NodeLabels, Counter>,
+    standby_connections: Family<NodeLabels, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -39,6 +41,12 @@ enum Decision {
     admitted,
     refused,
     uncounted,
+}
+
+/// A node of the database, by its address. The store bounds their number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NodeLabels {
+    node: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -64,6 +72,8 @@ impl Default for Metrics {
             observations: Counter::default(),
             connections: Family::default(),
             connections_max: Gauge::default(),
+            reads: Family::default(),
+            standby_connections: Family::default(),
         };
         metrics.register();
         metrics
@@ -88,7 +98,11 @@ impl Metrics {
     }
 
     /// All metrics in the OpenMetrics text format.
-    pub(crate) fn open_metrics(&self, connections: Connections) -> Result<String, fmt::Error> {
+    pub(crate) fn open_metrics(
+        &self,
+        connections: Connections,
+        nodes: Vec<NodeReads>,
+    ) -> Result<String, fmt::Error> {
         for (state, count) in [
             (ConnectionState::busy, connections.busy),
             (ConnectionState::idle, connections.idle),
@@ -98,6 +112,24 @@ impl Metrics {
                 .set(i64::from(count));
         }
         self.connections_max.set(i64::from(connections.most));
+        for NodeReads {
+            node,
+            reads,
+            standby_connections,
+        } in nodes
+        {
+            let labels = NodeLabels { node };
+            // The store counts; a scrape copies its number.
+            self.reads
+                .get_or_create(&labels)
+                .inner()
+                .store(reads, Ordering::Relaxed);
+            if let Some(connections) = standby_connections {
+                self.standby_connections
+                    .get_or_create(&labels)
+                    .set(i64::from(connections));
+            }
+        }
         self.registry.open_metrics()
     }
 
@@ -128,6 +160,16 @@ impl Metrics {
             "database_connections_max",
             "How many connections there may be",
             self.connections_max.clone(),
+        );
+        registry.register(
+            "database_reads",
+            "Reads of data by the node that answered",
+            self.reads.clone(),
+        );
+        registry.register(
+            "database_standby_connections",
+            "Open connections to each standby",
+            self.standby_connections.clone(),
         );
     }
 }

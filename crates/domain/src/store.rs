@@ -12,7 +12,8 @@ pub use administration::{
     PruneStep, PrunedCounts, RefingerprintCounts, UnfinishedDeletions,
 };
 pub use read::{
-    Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, in_snapshot,
+    Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store,
+    in_snapshot,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
 

@@ -1,7 +1,7 @@
 //! The store itself: its parts, and how it connects.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -27,6 +27,8 @@ pub struct Database {
     pub(crate) text_counts: TextCountsCache,
     pub(crate) test_names: TestNameCache,
     pub(crate) replicas: Option<Replicas>,
+    /// Reads of data that the primary answered.
+    pub(crate) primary_reads: AtomicU64,
     pub(crate) options: PoolOptions,
     /// Is called while an import waits.
     pub(crate) waiting: Option<WaitingListener>,
@@ -57,6 +59,7 @@ impl Database {
             text_counts: TextCountsCache::default(),
             test_names: TestNameCache::default(),
             replicas: None,
+            primary_reads: AtomicU64::new(0),
             options,
             waiting: None,
         };

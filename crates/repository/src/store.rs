@@ -25,7 +25,8 @@ use assay_domain::{
         SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
     },
     store::{
-        Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
+        Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store,
+        StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_names::TestNames,
@@ -61,6 +62,10 @@ impl Store for Database {
 
     fn connections(&self) -> Connections {
         self.pool_state()
+    }
+
+    fn reads_by_node(&self) -> Vec<NodeReads> {
+        self.counted_reads()
     }
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {

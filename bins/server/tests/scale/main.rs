@@ -10,6 +10,7 @@
 )]
 
 mod failover;
+mod instructions;
 mod limit;
 mod node;
 mod reads;

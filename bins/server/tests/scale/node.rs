@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use assay_testkit::free_address;
+
 /// Time limit of all operations, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -30,6 +32,10 @@ pub(crate) struct Place {
     programs: PathBuf,
     /// The user and group for Postgres if this process is root, which Postgres refuses.
     account: Option<(u32, u32)>,
+    /// The port of all nodes. They differ by the folders of their sockets.
+    port: String,
+    /// The node that listens on 127.0.0.1, too.
+    with_tcp: Option<&'static str>,
 }
 
 impl Place {
@@ -42,9 +48,26 @@ impl Place {
             folder,
             programs: programs(),
             account,
+            port: "5432".to_owned(),
+            with_tcp: None,
         };
         place.give(place.folder.path());
         place
+    }
+
+    /// The same, with a node that listens on a free port of 127.0.0.1.
+    pub(crate) fn with_tcp(name: &'static str) -> Self {
+        let address = free_address();
+        Self {
+            port: address.rsplit(':').next().unwrap().to_owned(),
+            with_tcp: Some(name),
+            ..Self::new()
+        }
+    }
+
+    /// The data folder of a node that is not created here.
+    pub(crate) fn data_of(&self, name: &str) -> PathBuf {
+        self.path(&format!("{name}.data"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -62,7 +85,11 @@ impl Place {
         if let Some((user, group)) = self.account {
             command.uid(user).gid(group);
         }
-        command.current_dir("/").env("LC_ALL", "C").stdin(Stdio::null());
+        command
+            .current_dir("/")
+            .env("LC_ALL", "C")
+            .env("PGPORT", &self.port)
+            .stdin(Stdio::null());
         command
     }
 
@@ -79,7 +106,11 @@ impl Place {
             .iter()
             .map(|name| self.path(name).display().to_string())
             .collect();
-        format!("postgresql:///assay?host={}&user=assay", hosts.join(","))
+        format!(
+            "postgresql:///assay?host={}&port={}&user=assay",
+            hosts.join(","),
+            self.port
+        )
     }
 }
 
@@ -171,6 +202,31 @@ impl<'a> Node<'a> {
         )
     }
 
+    /// Runs commands of a page on this node's machine, and returns what they print, or why they fail.
+    pub(crate) fn shell(&self, script: &str) -> Result<String, String> {
+        let path = std::env::var("PATH").unwrap();
+        let mut bash = self.place.command("/bin/bash");
+        bash.args(["-euo", "pipefail", "-c", script])
+            .env("PATH", format!("{}:{path}", self.place.programs.display()))
+            .env("PGHOST", self.socket())
+            .env("PGUSER", "assay")
+            .env("PGDATABASE", "postgres")
+            .env("ASSAY_STANDBY_PASSWORD", "a'b c");
+        let output = bash.output().unwrap();
+        let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        if output.status.success() {
+            Ok(printed.concat())
+        } else {
+            Err(printed.concat())
+        }
+    }
+
+    /// Replaces the rules of who may connect.
+    pub(crate) fn allow(&self, rules: &str) {
+        fs::write(self.data.join("pg_hba.conf"), rules).unwrap();
+        self.sql("postgres", "SELECT pg_reload_conf()");
+    }
+
     /// The statements and messages so far.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(log_of(self.place, self.name)).unwrap()).into_owned()
@@ -180,7 +236,8 @@ impl<'a> Node<'a> {
         self.place.path(self.name).display().to_string()
     }
 
-    fn start(place: &'a Place, name: &'static str, data: PathBuf) -> Self {
+    /// A node on data that are complete.
+    pub(crate) fn start(place: &'a Place, name: &'static str, data: PathBuf) -> Self {
         let socket = place.path(name);
         fs::create_dir_all(&socket).unwrap();
         place.give(&socket);
@@ -231,7 +288,6 @@ fn launch(place: &Place, name: &str, data: &Path) -> Child {
         .open(log_of(place, name))
         .unwrap();
     let settings = [
-        "listen_addresses=",
         "max_connections=60",
         "shared_buffers=16MB",
         "fsync=off",
@@ -243,6 +299,11 @@ fn launch(place: &Place, name: &str, data: &Path) -> Child {
     ];
     let mut command = place.command("postgres");
     command.arg("-D").arg(data).arg("-k").arg(place.path(name));
+    let listens = place.with_tcp == Some(name);
+    command.arg("-c").arg(format!(
+        "listen_addresses={}",
+        if listens { "127.0.0.1" } else { "" }
+    ));
     for setting in settings {
         command.args(["-c", setting]);
     }

@@ -11,7 +11,7 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
     signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
-    store::{Connections, SnapshotWork, Store, StoreError},
+    store::{Connections, NodeReads, SnapshotWork, Store, StoreError},
     test::{TestLookup, TestSelector},
     timestamp::Timestamp,
     verdict::TestVerdict,
@@ -79,6 +79,10 @@ impl Store for Keys {
             idle: 2,
             most: 4,
         }
+    }
+
+    fn reads_by_node(&self) -> Vec<NodeReads> {
+        Vec::new()
     }
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {

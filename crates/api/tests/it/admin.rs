@@ -55,6 +55,9 @@ async fn metrics_count_by_route_status_and_code() {
         "assay_database_connections{state=\"busy\"} 1",
         "assay_database_connections{state=\"idle\"} 2",
         "assay_database_connections_max 4",
+        "assay_database_reads_total{node=\"primary\"} 7",
+        "assay_database_reads_total{node=\"10.0.0.12:5432\"} 70",
+        "assay_database_standby_connections{node=\"10.0.0.12:5432\"} 3",
         concat!("assay_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {
         assert!(text.contains(line), "{line} is missing in:\n{text}");

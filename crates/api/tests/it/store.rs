@@ -25,7 +25,8 @@ use assay_domain::{
         SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
     },
     store::{
-        Connections, FinalResult, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store, StoreError,
+        Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store,
+        StoreError,
     },
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     test_names::TestNames,
@@ -129,6 +130,21 @@ impl Store for Seed {
             idle: 2,
             most: 4,
         }
+    }
+
+    fn reads_by_node(&self) -> Vec<NodeReads> {
+        vec![
+            NodeReads {
+                node: "primary".to_owned(),
+                reads: 7,
+                standby_connections: None,
+            },
+            NodeReads {
+                node: "10.0.0.12:5432".to_owned(),
+                reads: 70,
+                standby_connections: Some(3),
+            },
+        ]
     }
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {

@@ -34,6 +34,9 @@ pub trait Store: Send + Sync {
     /// The current numbers of connections. It does not wait for one.
     fn connections(&self) -> Connections;
 
+    /// The reads of data by the node that answered: the primary first, then each standby that was ever connected to.
+    fn reads_by_node(&self) -> Vec<NodeReads>;
+
     /// The read key of this hash in any state. It does not find ingest keys.
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
 
@@ -236,6 +239,17 @@ pub struct Connections {
     pub idle: u32,
     /// The limit.
     pub most: u32,
+}
+
+/// How a node of the store is read from, for its operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeReads {
+    /// `primary`, or the address of a standby.
+    pub node: String,
+    /// Reads of data that it answered since the start of this process.
+    pub reads: u64,
+    /// Open connections for reads from a standby; none for the primary.
+    pub standby_connections: Option<u32>,
 }
 
 /// Identifies the result of a test in a run.

@@ -10,15 +10,16 @@
 //! detected.
 
 mod horizon;
+mod nodes;
 mod standby;
 mod trouble;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use assay_domain::store::StoreError;
+use assay_domain::store::{NodeReads, StoreError};
 use diesel::{
     PgConnection, RunQueryDsl,
     dsl::{select, sql},
@@ -29,6 +30,7 @@ use diesel::{
 
 use self::{
     horizon::{Horizon, OLDEST, RequiredPosition},
+    nodes::KnownStandbys,
     standby::Standbys,
     trouble::{Trouble, Unreachable},
 };
@@ -63,7 +65,7 @@ impl Database {
     ) -> Result<T, StoreError> {
         match self.standby_answer(doing, &mut work)? {
             Some(answer) => Ok(answer),
-            None => self.on_primary(doing, work),
+            None => self.primary_answer(doing, work),
         }
     }
 
@@ -94,7 +96,7 @@ impl Database {
     ) -> Result<Option<T>, StoreError> {
         match self.standby_answer(doing, &mut work)?.flatten() {
             Some(found) => Ok(Some(found)),
-            None => self.on_primary(doing, work),
+            None => self.primary_answer(doing, work),
         }
     }
 
@@ -107,6 +109,27 @@ impl Database {
             Some(replicas) => replicas.answer(doing, || self.position(), work),
             None => Ok(None),
         }
+    }
+
+    fn primary_answer<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnMut(&mut PgConnection) -> Read<T>,
+    ) -> Result<T, StoreError> {
+        let answer = self.on_primary(doing, work)?;
+        self.primary_reads.fetch_add(1, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    /// The reads of data by node, the primary first.
+    pub(crate) fn counted_reads(&self) -> Vec<NodeReads> {
+        let primary = NodeReads {
+            node: "primary".to_owned(),
+            reads: self.primary_reads.load(Ordering::Relaxed),
+            standby_connections: None,
+        };
+        let standbys = self.replicas.iter().flat_map(|replicas| replicas.known.counts());
+        std::iter::once(primary).chain(standbys).collect()
     }
 
     /// How far the primary has written its log out.
@@ -135,13 +158,15 @@ pub(crate) struct Replicas {
     pool: Pool<Standbys>,
     horizon: Mutex<Horizon>,
     trouble: Arc<Trouble>,
+    known: Arc<KnownStandbys>,
     statement_timeout: Duration,
 }
 
 impl Replicas {
     fn new(connection_string: ConnectionString, options: PoolOptions) -> Self {
         let trouble = Arc::new(Trouble::default());
-        let manager = Standbys::new(&connection_string, options.statement_timeout);
+        let known = Arc::new(KnownStandbys::default());
+        let manager = Standbys::new(&connection_string, options.statement_timeout, Arc::clone(&known));
         let pool = Pool::builder()
             .max_size(options.size.max(1))
             .connection_timeout(RECONNECT)
@@ -156,6 +181,7 @@ impl Replicas {
             pool,
             horizon: Mutex::default(),
             trouble,
+            known,
             statement_timeout: options.statement_timeout,
         }
     }
@@ -178,6 +204,7 @@ impl Replicas {
         match work(&mut standby.connection) {
             Ok(answer) => {
                 self.trouble.over();
+                standby.node.count_read();
                 Ok(Some(answer))
             }
             Err(WorkError::Query(error)) if begun.elapsed() >= self.statement_timeout => {

@@ -1,18 +1,25 @@
 //! Connections to standbys, each with the replayed position of its standby.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use diesel::{
     ConnectionError, PgConnection, QueryResult, RunQueryDsl,
     dsl::{select, sql},
     r2d2::{ConnectionManager, Error, ManageConnection},
-    sql_types::{BigInt, Bool, Nullable},
+    sql_types::{BigInt, Bool, Nullable, Text},
 };
 
+use super::nodes::{KnownStandbys, OpenConnection};
 use crate::db::{connection_string::ConnectionString, pool::prepare};
 
 /// How long a standby that is behind is not used.
 const RECHECK: Duration = Duration::from_millis(100);
+/// The address of the connected server as it sees it. A Unix-domain socket has none.
+const ADDRESS: &str = "coalesce(host(inet_server_addr()) || ':' || inet_server_port(), \
+    'local socket, port ' || current_setting('port'))";
 /// Default parameters of an address. Their time limits are short, because the primary can answer for a standby that
 /// vanished.
 const PARAMETERS: [(&str, &str); 6] = [
@@ -28,14 +35,20 @@ const PARAMETERS: [(&str, &str); 6] = [
 #[derive(Debug)]
 pub(super) struct Standbys {
     inner: ConnectionManager<PgConnection>,
+    known: Arc<KnownStandbys>,
     statement_timeout: Duration,
 }
 
 impl Standbys {
     /// Those of this connection string.
-    pub(super) fn new(url: &ConnectionString, statement_timeout: Duration) -> Self {
+    pub(super) fn new(
+        url: &ConnectionString,
+        statement_timeout: Duration,
+        known: Arc<KnownStandbys>,
+    ) -> Self {
         Self {
             inner: ConnectionManager::new(url.with_defaults(&PARAMETERS)),
+            known,
             statement_timeout,
         }
     }
@@ -44,6 +57,7 @@ impl Standbys {
 /// A connection to a standby.
 pub(super) struct Standby {
     pub(super) connection: PgConnection,
+    pub(super) node: OpenConnection,
     /// The replayed position at the last check.
     replayed: i64,
     last_query: Option<Instant>,
@@ -84,18 +98,21 @@ impl ManageConnection for Standbys {
     fn connect(&self) -> Result<Standby, Error> {
         let mut connection = self.inner.connect()?;
         prepare(&mut connection, self.statement_timeout, self.statement_timeout)?;
-        let mut standby = Standby {
-            connection,
-            replayed: 0,
-            last_query: None,
-            promoted: false,
-        };
-        standby.ask().map_err(Error::QueryError)?;
-        if standby.promoted {
+        let (is_standby, address): (bool, String) =
+            select((sql::<Bool>("pg_is_in_recovery()"), sql::<Text>(ADDRESS)))
+                .get_result(&mut connection)
+                .map_err(Error::QueryError)?;
+        if !is_standby {
             let reason = "the server is no standby".to_owned();
             return Err(Error::ConnectionError(ConnectionError::BadConnection(reason)));
         }
-        Ok(standby)
+        Ok(Standby {
+            connection,
+            node: self.known.opened(address),
+            replayed: 0,
+            last_query: None,
+            promoted: false,
+        })
     }
 
     fn is_valid(&self, standby: &mut Standby) -> Result<(), Error> {
