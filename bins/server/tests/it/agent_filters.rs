@@ -190,3 +190,89 @@ fn flaky_tests_are_sorted_and_searched() {
     let (failed, says) = agents.call("list_flaky", json!({"sort": "name"}));
     assert!(failed && says.contains("timeLost, rate, impact"), "{says}");
 }
+
+#[test]
+fn a_test_is_explained_by_file_and_period() {
+    let agents = Agents::empty();
+    for (minutes, one, other) in [
+        (12 * DAY, Some(ASSERTION), None),
+        (300, None, Some(TIMEOUT)),
+        (200, None, None),
+        (100, None, Some(TIMEOUT)),
+    ] {
+        let cases = [
+            ("one.test.ts", "pays", "0.010", one),
+            ("other.test.ts", "pays", "0.010", other),
+        ];
+        import(&agents, minutes, "main", &[], &cases);
+    }
+    let (failed, says) = agents.call("explain_test", json!({"test": "shop > pays"}));
+    assert!(
+        failed
+            && says.contains("name one with `file`")
+            && says.contains("\"one.test.ts\", \"other.test.ts\""),
+        "{says}"
+    );
+    for (file, days, outcomes, first, error) in [
+        ("one.test.ts", 30, "FPPP", Some(1), Some("expected 3")),
+        ("one.test.ts", 7, "PPP", None, None),
+        ("other.test.ts", 30, "PFPF", Some(2), Some("Timeout")),
+        ("other.test.ts", 7, "FPF", Some(2), Some("Timeout")),
+    ] {
+        let arguments = json!({"test": "shop > pays", "file": file, "days": days});
+        let answer = agents.answer("explain_test", arguments);
+        assert_eq!((&answer["file"], &answer["days"]), (&json!(file), &json!(days)));
+        assert_eq!(answer["outcomes"]["main"], outcomes, "{answer:#}");
+        assert_eq!(answer["firstFailure"]["number"].as_i64(), first, "{answer:#}");
+        let errors = each(&answer["signatures"], "error");
+        assert_eq!(errors.len(), usize::from(error.is_some()), "{answer:#}");
+        assert!(error.is_none_or(|error| errors[0].contains(error)), "{answer:#}");
+        assert_eq!(
+            each(&answer["lastFailures"], "message").len(),
+            outcomes.matches('F').count(),
+            "{answer:#}"
+        );
+    }
+    let unknown = json!({"test": "shop > pays", "file": "none.test.ts"});
+    let (failed, says) = agents.call("explain_test", unknown);
+    assert!(failed, "{says}");
+}
+
+#[test]
+fn errors_are_listed_page_by_page() {
+    let agents = Agents::empty();
+    let errors: Vec<String> = ('a'..='l').map(|word| format!("no such {word}rticle")).collect();
+    let cases: Vec<Case<'_>> = errors
+        .iter()
+        .map(|error| ("shop.test.ts", error.as_str(), "0.010", Some(error.as_str())))
+        .collect();
+    import(&agents, 30, "main", &[], &cases);
+    let mut arguments = json!({"search": "rticle", "days": 30});
+    let mut listed = Vec::new();
+    for (page, entries) in [(1, 10), (2, 2)] {
+        let answer = agents.answer("list_errors", arguments.clone());
+        let read = agents
+            .world
+            .get(&format!("/errors?days=30&search=rticle&perPage=10&page={page}"));
+        let fingerprints = each(&answer["errors"], "fingerprint");
+        assert_eq!(fingerprints, each(&read["errors"], "fingerprint"), "{answer:#}");
+        assert_eq!(fingerprints.len(), entries, "{answer:#}");
+        assert_eq!(
+            (&answer["total"], &answer["page"], &answer["pages"]),
+            (&json!(12), &json!(page), &json!(2))
+        );
+        listed.extend(fingerprints);
+        // The call that the answer names reads on with the same filters.
+        let next = &answer["next"];
+        assert_eq!(next.is_object(), page == 1, "{answer:#}");
+        if page == 1 {
+            assert_eq!(next["tool"], "list_errors");
+            arguments = next["arguments"].clone();
+        }
+    }
+    listed.sort_unstable();
+    listed.dedup();
+    assert_eq!(listed.len(), 12, "each error is on one page");
+    let (failed, says) = agents.call("list_errors", json!({"page": 0}));
+    assert!(failed && says.contains("`page` must be"), "{says}");
+}
