@@ -123,6 +123,15 @@ impl Context {
         }
     }
 
+    /// Whether the report names another commit, whose message, author and pull request may differ.
+    fn is_of_another_commit(&self, reported: &RunContext) -> bool {
+        reported.commit_sha.as_deref().is_some_and(|reported| {
+            self.commit_sha
+                .as_deref()
+                .is_some_and(|stored| stored != reported)
+        })
+    }
+
     fn stored(self) -> Result<RunContext, StoreError> {
         Ok(RunContext {
             branch: self.branch,
@@ -180,8 +189,10 @@ impl NewRun {
         let sharded = recording.shard.is_some();
         let id = known.as_ref().map_or(import.new_id, |known| known.id);
         let context = match known {
-            Some(known) if sharded => recording.context.clone().or(known.context.stored()?),
-            // A run without shards has the context of its only report.
+            // A report without a value says nothing about it, so the run keeps the value of an earlier report.
+            Some(known) if sharded || !known.context.is_of_another_commit(&recording.context) => {
+                recording.context.clone().or(known.context.stored()?)
+            }
             Some(_) | None => recording.context.clone(),
         };
         let started_at = shards.iter().map(|shard| shard.started_at).min();

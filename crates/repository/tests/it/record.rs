@@ -3,7 +3,7 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location},
     id::ProjectId,
-    recording::{Effect, Recording, Sender},
+    recording::{Effect, Imported, Recording, RunContext, Sender},
     run::{CiProvider, Outcome, RunState, RunStatus},
     store::{RecordError, Recorder, Store},
     test::TestLookup,
@@ -174,6 +174,33 @@ fn the_same_content_again_changes_nothing() {
     );
     assert_eq!((again.status, again.counts), (first.status, first.counts));
     assert_eq!(world.database.texts(rows), before);
+}
+
+#[test]
+fn a_report_without_branch_or_commit_keeps_those_of_its_run() {
+    let world = World::new();
+    let mut first = report("a").branch("main").test("x", "p");
+    first.context.commit_sha = Some("aaa".to_owned());
+    first.context.author_name = Some("Ada".to_owned());
+    world.import(&first);
+    let mut bare = report("a").content(1).test("x", "p");
+    bare.context = RunContext::default();
+    let again = world.import(&bare);
+    assert_eq!(again.effect, Effect::Replaced);
+    let facts = |imported: &Imported| {
+        let run = world.detail(imported).run;
+        (run.branch, run.commit_sha, run.author_name)
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(facts(&again), (some("main"), some("aaa"), some("Ada")));
+    // A value of the newer report wins.
+    bare.context.branch = some("fixed");
+    let again = world.import(&bare.clone().content(2));
+    assert_eq!(facts(&again), (some("fixed"), some("aaa"), some("Ada")));
+    // The author of one commit is not the author of another one.
+    bare.context.commit_sha = some("bbb");
+    let again = world.import(&bare.content(3));
+    assert_eq!(facts(&again), (some("fixed"), some("bbb"), None));
 }
 
 #[test]
