@@ -48,12 +48,12 @@ pub(crate) fn read_key() -> Option<String> {
     variable("ASSAY_READ_KEY")
 }
 
-/// A variable's value; one that is not UTF-8 counts as unset.
 /// The file whose Markdown GitHub Actions shows with the job.
 pub(crate) fn step_summary() -> Option<PathBuf> {
     variable("GITHUB_STEP_SUMMARY").map(PathBuf::from)
 }
 
+/// A variable's value; one that is not UTF-8 counts as unset.
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name)?.into_string().ok()
 }

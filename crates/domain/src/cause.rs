@@ -97,6 +97,8 @@ pub struct FailedRun {
     pub commit_sha: Option<String>,
     /// Its outcome.
     pub status: RunStatus,
+    /// The number of its tests.
+    pub tests: u32,
     /// The earliest start of its shards.
     #[serde(skip)]
     pub started_at: Timestamp,

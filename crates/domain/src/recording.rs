@@ -137,10 +137,40 @@ impl Recording {
             let outcome = test.outcome();
             outcome.is_some_and(|outcome| outcome.status == AttemptStatus::Interrupted)
         };
-        if self.state == RunState::Interrupted {
+        let interrupted = self.tests.iter().filter(is_interrupted).count();
+        let gaps = Gaps {
+            missing_shards: None,
+            is_cut_short: self.state == RunState::Interrupted,
+            report_error: self.report_errors.first(),
+            interrupted_tests: u64::try_from(interrupted).unwrap_or(u64::MAX),
+        };
+        gaps.reason()
+    }
+}
+
+/// What may keep a report or a run from having all results.
+#[derive(Debug, Clone, Copy)]
+pub struct Gaps<'a> {
+    /// The numbers of received and of expected shards, if shards are missing.
+    pub missing_shards: Option<(u32, u32)>,
+    /// Whether the run was interrupted, or a report is cut off.
+    pub is_cut_short: bool,
+    /// The first error that belongs to no test.
+    pub report_error: Option<&'a ErrorDetail>,
+    /// The number of tests that were interrupted.
+    pub interrupted_tests: u64,
+}
+
+impl Gaps<'_> {
+    /// The first of these reasons, as a sentence without its end; none if there is none.
+    pub fn reason(&self) -> Option<String> {
+        if let Some((received, expected)) = self.missing_shards {
+            return Some(format!("only {received} of {expected} shards have reported"));
+        }
+        if self.is_cut_short {
             return Some("the run or its report was cut short".to_owned());
         }
-        if let Some(error) = self.report_errors.first() {
+        if let Some(error) = self.report_error {
             let message = error.message.as_deref().unwrap_or("an error without a message");
             let line: String = message
                 .lines()
@@ -151,7 +181,7 @@ impl Recording {
                 .collect();
             return Some(format!("the report has an error that belongs to no test: {line}"));
         }
-        match self.tests.iter().filter(is_interrupted).count() {
+        match self.interrupted_tests {
             0 => None,
             1 => Some("a test was interrupted".to_owned()),
             count => Some(format!("{count} tests were interrupted")),

@@ -31,7 +31,7 @@ use serde::Serialize;
 pub use evidence::runs_elsewhere;
 pub use gate::{ByCause, Gate, action, cause, combined, gate};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
-pub use report::{ReportFailure, ReportFailures, report_failures};
+pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;
 
 /// The failures of a run as of one state of the project, the most probable breakages of the branch first. `None` if the
@@ -49,6 +49,7 @@ pub fn run_failures(
         };
         let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
         let gate = gate(explained.causes());
+        let incomplete = snapshot.why_incomplete(&run)?;
         let (page, failures) =
             explained
                 .only(query.listed)
@@ -58,6 +59,7 @@ pub fn run_failures(
             run,
             mode: query.knowledge,
             gate,
+            incomplete,
             page,
             failures,
         }))
@@ -129,6 +131,8 @@ pub struct RunFailures {
     pub mode: Knowledge,
     /// The action for the run.
     pub gate: Gate,
+    /// Why the run may lack results, such as a missing shard; `None` if it is complete.
+    pub incomplete: Option<String>,
     /// The position of this page in the list.
     pub page: Page,
     /// The failed and recovered tests of this page. The failures that this branch most probably caused come first.
@@ -172,6 +176,11 @@ pub struct ExplainedFailure {
     pub fingerprint: Option<String>,
     /// The title of its error.
     pub title: Option<String>,
+    /// The number of runs on other branches in which the test ran before. For a failure on the stable branch, all
+    /// earlier runs count.
+    pub runs_elsewhere: u32,
+    /// The start of the first stored run in which the test failed.
+    pub first_failed_at: Option<Timestamp>,
 }
 
 impl ExplainedFailure {
@@ -180,7 +189,7 @@ impl ExplainedFailure {
         cause: &FailureCause,
         knowledge: Knowledge,
         (status, name): (FinalStatus, TestName),
-        verdict: Option<VerdictTag>,
+        stored: StoredFacts,
         error: Option<&ErrorName>,
     ) -> Self {
         Self {
@@ -195,11 +204,45 @@ impl ExplainedFailure {
             mine: cause.probabilities.mine().clamp(0.0, 1.0),
             action: action(cause.probabilities.mine()),
             same_error: cause.facts.same_error.into(),
-            verdict,
+            verdict: stored.verdict,
             stable: StableState::of(cause),
             fingerprint: error.map(|error| error.fingerprint.clone()),
             title: error.map(|error| error.title.clone()),
+            runs_elsewhere: runs_elsewhere(history, cause),
+            first_failed_at: stored.first_failed_at,
         }
+    }
+}
+
+/// The stored facts about a failed test, in addition to the runs of the window.
+#[derive(Debug, Clone, Copy, Default)]
+struct StoredFacts {
+    verdict: Option<VerdictTag>,
+    first_failed_at: Option<Timestamp>,
+}
+
+impl StoredFacts {
+    /// The facts about stored tests.
+    fn read(
+        snapshot: &mut dyn Snapshot,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, Self>, StoreError> {
+        if tests.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let first_failures = snapshot.first_failures(tests)?;
+        let verdicts = snapshot.verdict_tags(tests)?;
+        let facts = tests.iter().zip(verdicts).map(|(test, verdict)| {
+            let first_failed_at = first_failures.get(test).copied();
+            (
+                *test,
+                Self {
+                    verdict,
+                    first_failed_at,
+                },
+            )
+        });
+        Ok(facts.collect())
     }
 }
 
@@ -425,25 +468,18 @@ impl UnpagedFailures {
         let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
         let shown: Vec<_> = self.failures.into_iter().skip(offset).take(per_page).collect();
         let tests: Vec<TestOrdinal> = shown.iter().map(|(cause, _, _)| cause.test).collect();
-        let verdicts = if tests.is_empty() {
-            Vec::new()
-        } else {
-            snapshot.verdict_tags(&tests)?
-        };
+        let facts = StoredFacts::read(snapshot, &tests)?;
         let titles: HashMap<_, _> = self.errors.names.into_iter().collect();
-        let entries = shown
-            .into_iter()
-            .zip(verdicts)
-            .map(|((cause, status, name), verdict)| {
-                let error = cause.text.and_then(|text| titles.get(&text));
-                ExplainedFailure::of(&self.history, &cause, knowledge, (status, name), verdict, error)
-            });
+        let entries = shown.into_iter().map(|(cause, status, name)| {
+            let error = cause.text.and_then(|text| titles.get(&text));
+            let facts = facts.get(&cause.test).copied().unwrap_or_default();
+            ExplainedFailure::of(&self.history, &cause, knowledge, (status, name), facts, error)
+        });
         Ok((page, entries.collect()))
     }
 }
 
 /// The order of failures in lists: failed before recovered, then the most probable breakages of the branch first. The
-/// caller orders the rest by name.
 /// caller orders the rest by name.
 fn listed_before(left: &FailureCause, right: &FailureCause) -> Ordering {
     let mine = |cause: &FailureCause| cause.probabilities.mine();

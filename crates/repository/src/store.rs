@@ -42,7 +42,7 @@ use crate::{
     admin::{key, migrate, project},
     db::pool::WorkError,
     read::{
-        attempt, branch, failed_run, history,
+        attempt, branch, failed_run, first_failure, history,
         history_cache::{HistoryCache, Observed},
         observation, run_detail, run_list, signature, signature_counts, signature_detail, signature_list,
         test,
@@ -252,6 +252,19 @@ impl Snapshot for OneState<'_> {
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {
         run_detail::failed_run(self.connection, self.project, id)
             .map_err(|error| error.during("reading a run with failures"))
+    }
+
+    fn why_incomplete(&mut self, run: &FailedRun) -> Result<Option<String>, StoreError> {
+        run_detail::why_incomplete(self.connection, self.project, run)
+            .map_err(|error| error.during("looking for missing results of a run"))
+    }
+
+    fn first_failures(
+        &mut self,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError> {
+        first_failure::of_tests(self.connection, self.project, tests)
+            .map_err(|error| error.during("reading first failures"))
     }
 
     fn final_statuses(

@@ -26,6 +26,7 @@ use crate::{
         judged::JudgedRun,
         policy::{self, Decision},
         show,
+        stored::StoredRunFlags,
     },
     misuse::Misuse,
     report_flags::ReportFlags,
@@ -48,6 +49,8 @@ Examples:
     assay gate --history history.csv --branch feature/tax --commit \"$SHA\" results.json
   Tests of changed files are never excused:
     git diff --name-only origin/main... | assay gate --changed - results.json
+  For all shards of a run, in a job after them, with ASSAY_API_URL and ASSAY_READ_KEY as variables of the job:
+    assay gate --run \"$RUN_ID\"
 
 Exit status: 0 no test failed, or every failed test is excused and the run is sound; 1 not (--exit-code chooses another); 2 wrong \
 usage; 3 the server or the history could not be read, so that nothing is excused.";
@@ -55,11 +58,20 @@ usage; 3 the server or the history could not be read, so that nothing is excused
 /// Decide whether the failures of a run may be excused
 ///
 /// Asks the server, with an ingest key, why the tests of a report failed, and stores nothing. With --history it needs no server.
+/// With --run it judges a stored run, with a read key.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    // The gate stores nothing, so it has nothing to keep and is always a dry run.
+    mut_arg("dry_run", |flag| flag.hide(true)),
+    mut_arg("spool", |flag| flag.hide(true)),
+    mut_arg("best_effort", |flag| {
+        flag.help("End with status 3 instead of 2 where the server's address or key is missing, as for a fork")
+    }),
+)]
 pub(crate) struct GateArgs {
     /// The run's reports: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "run", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Earlier runs: CSV histories, or reports of which each is a run; no server is asked
     #[arg(long, value_name = "PATH", help_heading = "Without a server")]
@@ -71,6 +83,8 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "AS", value_enum, default_value_t = GateOutput::Text)]
     output: GateOutput,
     #[command(flatten)]
+    stored: StoredRunFlags,
+    #[command(flatten)]
     gate: GateFlags,
     #[command(flatten)]
     flags: UploadFlags,
@@ -79,18 +93,15 @@ pub(crate) struct GateArgs {
 /// Runs `assay gate`.
 pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> {
     let rules = args.gate.rules()?;
-    let format = args.flags.report.format.0;
-    let files = sources::read(global, &args.paths, format)?;
-    let judged = if args.history.is_empty() {
-        let (ci, _) = args.flags.report.ci();
-        // Without --best-effort a missing address is wrong usage. With it nothing is excused.
-        match args.flags.server(ci.provider)? {
-            Some(server) => upload::explain(global, &args.flags, &server, &ci, &files)
-                .and_then(|answer| JudgedRun::of_answer(&answer)),
-            None => Err(anyhow::anyhow!("no server is named")),
+    let judged = match args.stored.run {
+        Some(run) => args.stored.judged(global, run, &args.flags),
+        None => {
+            let files = sources::read(global, &args.paths, args.flags.report.format.0)?;
+            match args.history.is_empty() {
+                true => by_server(global, args, &files),
+                false => by_history(global, args, files),
+            }
         }
-    } else {
-        by_history(global, args, files)
     };
     let judged = match judged {
         Ok(judged) => judged,
@@ -121,6 +132,15 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// The failures of the report by the runs that a server has stored.
+fn by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> anyhow::Result<JudgedRun> {
+    let (ci, _) = args.flags.report.ci();
+    // Without --best-effort a missing address is wrong usage. With it nothing is excused.
+    let server = args.flags.server(ci.provider)?.context("no server is named")?;
+    let answer = upload::explain(global, &args.flags, &server, &ci, files)?;
+    JudgedRun::of_answer(&answer)
 }
 
 /// The failures of the report by the runs of a history.

@@ -22,7 +22,7 @@ use crate::{
         address::{AddressFlags, Missing},
         annotation, answer,
         body::{Body, Facts, Field},
-        retry::Backoff,
+        retry::{self, Backoff},
         server::{NotStored, Server},
         spool::Spool,
     },
@@ -81,10 +81,10 @@ pub(crate) struct UploadFlags {
     key_file: Option<PathBuf>,
     /// Send key and reports over plain http:// to another machine
     #[arg(long, help_heading = SERVER)]
-    insecure_http: bool,
+    pub(crate) insecure_http: bool,
     /// How long to try again where the server is away or busy: 90s, 5m, 1h, or 0 for a single attempt
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
-    retry_for: Duration,
+    pub(crate) retry_for: Duration,
     /// Keep unsent uploads in this folder, and send those that it holds first
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     spool: Option<PathBuf>,
@@ -96,7 +96,7 @@ pub(crate) struct UploadFlags {
     dry_run: bool,
     /// The project that the key must belong to: its id or name
     #[arg(long)]
-    project: Option<String>,
+    pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
 }
@@ -360,30 +360,13 @@ fn send_body(
     body: &Body,
     backoff: &mut Backoff,
 ) -> Result<Value, NotStored> {
-    loop {
+    retry::until_over(global, backoff, "not sent yet", || {
         let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
         let bar = progress::bar(global, "sending", length, Unit::SentBytes);
         let sent = server.send(body, |bytes| bar.wrap_read(bytes));
         bar.finish_and_clear();
-        let error = match sent {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        if !error.is_transient() {
-            return Err(error);
-        }
-        let Some(pause) = backoff.pause(error.retry_after()) else {
-            return Err(error);
-        };
-        eprintln!(
-            "assay: not sent yet: {error}; trying again in {} s, for {} s more",
-            pause.as_secs().max(1),
-            backoff.left().as_secs()
-        );
-        let waiting = progress::spinner(global, "waiting");
-        std::thread::sleep(pause);
-        waiting.finish_and_clear();
-    }
+        sent
+    })
 }
 
 /// Shows whose key it is, and what would be sent.

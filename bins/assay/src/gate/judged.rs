@@ -62,10 +62,37 @@ struct Failures {
     failures: Vec<Failure>,
 }
 
+/// The answer of the failures route, as far as the gate needs it.
+#[derive(Debug, Deserialize)]
+struct StoredRun {
+    run: RunSize,
+    gate: Gate,
+    incomplete: Option<String>,
+    page: Listed,
+    failures: Vec<Failure>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunSize {
+    tests: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    total: usize,
+}
+
 #[derive(Debug, Deserialize)]
 struct Gate {
     mine: f64,
     action: String,
+}
+
+impl Gate {
+    /// A word that a newer server uses excuses nothing.
+    fn action(&self) -> Action {
+        self.action.parse().unwrap_or(Action::Block)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,11 +138,27 @@ impl JudgedRun {
         })?;
         Ok(Self {
             mine: found.gate.mine,
-            // A word that a newer server uses excuses nothing.
-            action: found.gate.action.parse().unwrap_or(Action::Block),
+            action: found.gate.action(),
             incomplete: found.incomplete,
             tests: answer.tests,
             total: found.total,
+            failures: found.failures.into_iter().map(JudgedFailure::from).collect(),
+        })
+    }
+
+    /// The failures of a stored run, from the failures route. An error says what the answer lacks.
+    pub(crate) fn of_stored_run(answer: &Value) -> anyhow::Result<Self> {
+        let found = StoredRun::deserialize(answer).map_err(|error| {
+            anyhow::anyhow!(
+                "the server's answer does not explain the failures, or it is older than this program: {error}"
+            )
+        })?;
+        Ok(Self {
+            mine: found.gate.mine,
+            action: found.gate.action(),
+            incomplete: found.incomplete,
+            tests: found.run.tests,
+            total: found.page.total,
             failures: found.failures.into_iter().map(JudgedFailure::from).collect(),
         })
     }

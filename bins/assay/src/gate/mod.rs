@@ -8,5 +8,6 @@ pub(crate) mod judged;
 pub(crate) mod policy;
 pub(crate) mod show;
 mod statuses;
+pub(crate) mod stored;
 
 pub(crate) use statuses::means_failed_tests;

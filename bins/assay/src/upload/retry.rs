@@ -1,11 +1,55 @@
-//! Backoff between attempts to send.
+//! Backoff between attempts to reach a server.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Display,
+    time::{Duration, Instant},
+};
+
+use crate::{cli::Global, progress};
 
 /// The first pause.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
+
+/// An error after which the same request may succeed.
+pub(crate) trait Transient: Display {
+    /// Whether the same request may succeed later.
+    fn is_transient(&self) -> bool;
+
+    /// How long the server asks to wait.
+    fn retry_after(&self) -> Option<Duration>;
+}
+
+/// Repeats an attempt until it succeeds, fails for good, or the time is over. `doing` begins the line that says why it
+/// is repeated.
+pub(crate) fn until_over<T, E: Transient>(
+    global: &Global,
+    backoff: &mut Backoff,
+    doing: &str,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    loop {
+        let error = match attempt() {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        if !error.is_transient() {
+            return Err(error);
+        }
+        let Some(pause) = backoff.pause(error.retry_after()) else {
+            return Err(error);
+        };
+        eprintln!(
+            "assay: {doing}: {error}; trying again in {} s, for {} s more",
+            pause.as_secs().max(1),
+            backoff.left().as_secs()
+        );
+        let waiting = progress::spinner(global, "waiting");
+        std::thread::sleep(pause);
+        waiting.finish_and_clear();
+    }
+}
 
 /// Pauses that double from 1 s to 30 s, with jitter, until the time is used up.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use ureq::{
 use super::{
     address::{Address, Key},
     body::Body,
+    retry::Transient,
 };
 
 const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
@@ -66,9 +67,8 @@ pub(crate) struct Refusal {
     retry_after: Option<Duration>,
 }
 
-impl NotStored {
-    /// Whether the same request may succeed later.
-    pub(crate) fn is_transient(&self) -> bool {
+impl Transient for NotStored {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
             Self::Untrusted(_) | Self::ReadApi(_) => false,
@@ -76,19 +76,20 @@ impl NotStored {
         }
     }
 
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => None,
+            Self::Refused(refusal) => refusal.retry_after,
+        }
+    }
+}
+
+impl NotStored {
     /// Whether the report itself is refused: sending it again with another key or later does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => false,
             Self::Refused(refusal) => matches!(refusal.status, 400 | 409 | 413 | 415 | 422),
-        }
-    }
-
-    /// How long the server asks to wait.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => None,
-            Self::Refused(refusal) => refusal.retry_after,
         }
     }
 

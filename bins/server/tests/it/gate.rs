@@ -117,6 +117,10 @@ fn an_upload_may_ask_whose_its_failures_are() {
     // The read API's answer for the stored run.
     let route = intake.read(&format!("/runs/{}/failures", stored["runId"].as_str().unwrap()));
     assert_eq!(route["gate"], answer["failures"]["gate"]);
+    assert_eq!(
+        (&route["run"]["tests"], &route["incomplete"]),
+        (&4.into(), &Value::Null)
+    );
     for failure in route["failures"].as_array().unwrap() {
         let name = failure["testName"].as_str().unwrap();
         let same = of(&answer, name.rsplit(" > ").next().unwrap());
@@ -128,9 +132,11 @@ fn an_upload_may_ask_whose_its_failures_are() {
             "sameError",
             "stable",
             "status",
+            "runsElsewhere",
         ] {
             assert_eq!(failure[field], same[field], "{name}: {field}");
         }
+        assert!(failure["firstFailedAt"].is_string(), "{name}: {failure}");
     }
 
     // A passing rerun of a revision in which only the flaky test failed before.
@@ -256,6 +262,108 @@ fn the_gate_excuses_flakes_and_nothing_else() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3));
+}
+
+impl Job<'_> {
+    /// Runs `assay gate --run` with a read key.
+    fn gate_of(&self, run: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+        let output = self.ask(run, &self.intake.read_key, arguments);
+        let value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        (output.status.code(), value)
+    }
+
+    fn ask(&self, run: &str, key: &str, arguments: &[&str]) -> Output {
+        Cli::new("postgresql://127.0.0.1:1/nowhere")
+            .command(&[&["gate", "--run", run, "--json", "--retry-for", "0"], arguments].concat())
+            .current_dir(self.folder.path())
+            .env(
+                "ASSAY_API_URL",
+                format!("{}/api/v1", self.intake.server.client().base()),
+            )
+            .env("ASSAY_READ_KEY", key)
+            .output()
+            .unwrap()
+    }
+
+    /// Stores results as one shard of two on a branch; returns the run's id.
+    fn shard(&self, key: &str, shard: &str, cases: &[Case<'_>]) -> String {
+        let fields = [
+            ("branch", "feature/tax"),
+            ("commit", key),
+            ("runKey", key),
+            ("shard", shard),
+        ];
+        let answer = self
+            .intake
+            .send(&self.intake.key, &fields, &[("r.xml", report(cases).as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["runId"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_stored_run_is_judged_with_all_its_shards() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let run = job.shard("s1", "1/2", &[("pays", None), ("odd", TIMEOUT)]);
+    let (status, value) = job.gate_of(&run, &[]);
+    assert_eq!(
+        (status, &value["outcome"]),
+        (Some(1), &"blocked".into()),
+        "{value}"
+    );
+    assert_eq!(
+        value["problems"][0],
+        "The report is not complete: only 1 of 2 shards have reported"
+    );
+    assert_eq!(job.shard("s1", "2/2", &[("old", None)]), run);
+    let (status, value) = job.gate_of(&run, &["--project", "web"]);
+    assert_eq!(
+        (status, &value["outcome"]),
+        (Some(0), &"excused".into()),
+        "{value}"
+    );
+    assert_eq!(value["failed"].as_array().unwrap().len(), 1, "{value}");
+    let (status, value) = job.gate_of(&run, &["--expire-after", "1d"]);
+    assert_eq!(
+        (status, &value["failed"][0]["refusal"]),
+        (Some(1), &"expired".into()),
+        "{value}"
+    );
+
+    // The decision on the stored run is that of the dry run of its report.
+    let (_, dry) = job.gate(&BROKEN, &["--run-key", "whole"]);
+    let fields = [("branch", "feature/tax"), ("commit", "f1"), ("runKey", "whole")];
+    let stored = intake.send(&intake.key, &fields, &[("r.xml", report(&BROKEN).as_bytes())]);
+    let (status, value) = job.gate_of(stored.json()["runId"].as_str().unwrap(), &[]);
+    assert_eq!(status, Some(1));
+    assert_eq!(value, dry);
+
+    // A report that was cut off may hide failures.
+    let cut = report(&[("pays", None)]).replace("</testsuite></testsuites>", "<testcase");
+    let fields = [("branch", "feature/tax"), ("commit", "f2"), ("runKey", "cut")];
+    let stored = intake.send(&intake.key, &fields, &[("r.xml", cut.as_bytes())]);
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    let (status, value) = job.gate_of(stored.json()["runId"].as_str().unwrap(), &[]);
+    assert_eq!(status, Some(1), "{value}");
+    assert!(
+        value["problems"][0].as_str().unwrap().contains("cut short"),
+        "{value}"
+    );
+
+    // Without an answer, nothing is excused; without a key or beside a path, the usage is wrong.
+    assert_eq!(job.gate_of(&intake.project, &[]).0, Some(3), "no such run");
+    assert_eq!(
+        job.ask(&run, &intake.key, &[]).status.code(),
+        Some(3),
+        "an ingest key"
+    );
+    assert_eq!(job.ask(&run, "", &[]).status.code(), Some(2));
+    assert_eq!(job.gate_of(&run, &["--project", "shop"]).0, Some(3));
+    assert_eq!(job.gate_of(&run, &["saved.xml"]).0, Some(2));
 }
 
 #[test]

@@ -371,8 +371,22 @@ impl Snapshot for OneState<'_> {
             branch: Some("main".to_owned()),
             commit_sha: Some("c0ffee".to_owned()),
             status: RunStatus::Failed,
+            tests: 3,
             started_at: NOW,
         }))
+    }
+
+    fn why_incomplete(&mut self, _: &FailedRun) -> Result<Option<String>, StoreError> {
+        self.0.read()?;
+        Ok(None)
+    }
+
+    fn first_failures(
+        &mut self,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError> {
+        self.0.read()?;
+        Ok(tests.iter().map(|test| (*test, NOW.plus_days(-3))).collect())
     }
 
     fn final_statuses(

@@ -152,6 +152,15 @@ pub trait Snapshot {
     /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;
 
+    /// The reason why a run may lack results; none if it is complete.
+    fn why_incomplete(&mut self, run: &FailedRun) -> Result<Option<String>, StoreError>;
+
+    /// The starts of the first visible runs in which these tests failed. Tests that never failed are absent.
+    fn first_failures(
+        &mut self,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError>;
+
     /// The final results of these tests in a run, in the same order.
     fn final_statuses(
         &mut self,
@@ -225,9 +234,6 @@ pub struct RecognisedReport {
     pub tests: Vec<Option<TestOrdinal>>,
     /// The numbers of the known error signatures, by fingerprint.
     pub signatures: HashMap<String, u32>,
-    /// The times of the first failures of the report's tests, within the stored results. Tests that never failed are
-    /// absent.
-    pub first_failures: HashMap<TestOrdinal, Timestamp>,
 }
 
 /// The numbers of a store's connections, for its operators.

@@ -21,7 +21,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use super::{ExplainedFailure, Gate, SignatureNumbers, gate, listed_before, runs_elsewhere};
+use super::{ExplainedFailure, Gate, SignatureNumbers, StoredFacts, gate, listed_before};
 
 /// Most failures in an answer.
 const LISTED: usize = 200;
@@ -39,21 +39,7 @@ pub struct ReportFailures {
     /// The number of tests that failed or recovered.
     pub total: usize,
     /// The first 200 of them: failed before recovered, then the most probable breakages of this branch first.
-    pub failures: Vec<ReportFailure>,
-}
-
-/// A failed or recovered test of a report.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ReportFailure {
-    /// The fields of the failures route.
-    #[serde(flatten)]
-    pub failure: ExplainedFailure,
-    /// The number of runs on other branches in which the test ran before.
-    pub runs_elsewhere: u32,
-    /// The time of the test's first failure within the stored results.
-    pub first_failed_at: Option<Timestamp>,
+    pub failures: Vec<ExplainedFailure>,
 }
 
 /// Explains the failures of a report from the stored runs.
@@ -171,12 +157,7 @@ impl<'r> Overlay<'r> {
             .map(|cause| cause.test)
             .filter(|test| stored.contains(test))
             .collect();
-        let tags = if known.is_empty() {
-            Vec::new()
-        } else {
-            snapshot.verdict_tags(&known)?
-        };
-        let verdicts: HashMap<TestOrdinal, _> = known.into_iter().zip(tags).collect();
+        let facts = StoredFacts::read(snapshot, &known)?;
         let failures = causes.iter().filter_map(|cause| {
             let test = tests.get(&cause.test)?;
             let outcome = test.outcome()?;
@@ -190,15 +171,11 @@ impl<'r> Overlay<'r> {
                 cause,
                 Knowledge::AtTheTime,
                 (status, test.test.clone()),
-                verdicts.get(&cause.test).copied().flatten(),
+                facts.get(&cause.test).copied().unwrap_or_default(),
                 error,
             );
             failure.evidence.leave_out(&self.recording.run_key);
-            Some(ReportFailure {
-                failure,
-                runs_elsewhere: runs_elsewhere(&self.history, cause),
-                first_failed_at: self.known.first_failures.get(&cause.test).copied(),
-            })
+            Some(failure)
         });
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,

@@ -388,6 +388,8 @@ fn the_cause_and_the_same_error_are_told() {
         },
         fingerprint: None,
         title: None,
+        runs_elsewhere: 13,
+        first_failed_at: None,
     };
     let prompt_part = explained("Passed in all 13 runs on main and failed on this revision");
     let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&prompt_part), NOW).unwrap();

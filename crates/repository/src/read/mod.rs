@@ -5,6 +5,7 @@ pub(crate) mod branch;
 pub(crate) mod browser;
 pub(crate) mod daily_counts;
 pub(crate) mod failed_run;
+pub(crate) mod first_failure;
 pub(crate) mod history;
 pub(crate) mod history_cache;
 pub(crate) mod observation;

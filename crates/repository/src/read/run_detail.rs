@@ -6,11 +6,12 @@ use std::{
 };
 
 use assay_domain::{
-    attempt::ErrorDetail,
+    attempt::{AttemptStatus, ErrorDetail},
     cause::FailedRun,
     excerpt::excerpt,
     id::RunId,
     project::Project,
+    recording::Gaps,
     run::{Run, RunDetail, RunPart, RunRest, Shards, TestEntry},
     store::StoreError,
 };
@@ -24,7 +25,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{LISTED, beginning, count, duration, octet_length, optional_word, status},
+        column::{At, LISTED, beginning, count, duration, octet_length, optional_word, status, status_code},
         period::ever_visible,
         pool::Read,
         schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -274,10 +275,44 @@ pub(crate) fn failed_run(
         id: RunId(stored.id),
         run_number: stored.number,
         status: outcome(&stored)?.into(),
+        tests: stored.counts.counts()?.total,
         started_at: stored.started_at.0,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
     }))
+}
+
+/// The reason why a run may lack results.
+pub(crate) fn why_incomplete(
+    connection: &mut PgConnection,
+    project: &Project,
+    run: &FailedRun,
+) -> Read<Option<String>> {
+    let project = project.id.0;
+    let (expected, skipped): (Option<i32>, i32) = runs::table
+        .find((project, run.run_number))
+        .select((runs::shards_expected, runs::skipped))
+        .first(connection)?;
+    let shards = shard::shown_of_run(connection, project, run.run_number)?;
+    let (report_errors, _) = shard::report_errors(connection, project, run.run_number, &shards)?;
+    // Interrupted tests count as skipped. Without any there is no need to look at all results.
+    let interrupted: i64 = match skipped {
+        0 => 0,
+        _ => result::table
+            .filter(result::project_id.eq(project))
+            .filter(result::run_number.eq(run.run_number))
+            .filter(result::started_at.eq(At(run.started_at)))
+            .filter(result::status.eq(status_code(AttemptStatus::Interrupted)))
+            .count()
+            .get_result(connection)?,
+    };
+    let gaps = Gaps {
+        missing_shards: shard::missing(&shards, expected)?,
+        is_cut_short: shard::is_cut_short(&shards)?,
+        report_error: report_errors.first(),
+        interrupted_tests: u64::try_from(interrupted).unwrap_or(0),
+    };
+    Ok(gaps.reason())
 }
 
 fn shown(

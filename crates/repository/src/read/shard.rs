@@ -6,7 +6,7 @@ use assay_domain::{
     attempt::{ErrorDetail, ShardTag},
     id::RunId,
     recording::Sender,
-    run::Shard,
+    run::{RunState, Shard},
     store::StoreError,
 };
 use diesel::{
@@ -150,6 +150,29 @@ pub(crate) fn text_bytes(value: &Value) -> usize {
         Value::Object(fields) => fields.values().map(text_bytes).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
+}
+
+/// How many shards a run has at least: the number that they name, or the highest index, as shards are numbered from 1.
+pub(crate) fn expected(named: Option<i32>, indices: impl IntoIterator<Item = Option<i32>>) -> i32 {
+    let highest = indices.into_iter().flatten().max();
+    named.max(highest).unwrap_or(0)
+}
+
+/// The numbers of received and of expected shards, if shards of a run are missing.
+pub(crate) fn missing(shards: &[ShownShard], named: Option<i32>) -> Result<Option<(u32, u32)>, StoreError> {
+    let expected = count(expected(named, shards.iter().map(|shard| shard.index)))?;
+    let received = u32::try_from(shards.len()).unwrap_or(u32::MAX);
+    Ok((received < expected).then_some((received, expected)))
+}
+
+/// Whether one of these shards was interrupted or its report is cut off.
+pub(crate) fn is_cut_short(shards: &[ShownShard]) -> Result<bool, StoreError> {
+    let states = shards
+        .iter()
+        .map(|shard| word::<RunState>("run state", &shard.state));
+    Ok(states
+        .collect::<Result<Vec<_>, _>>()?
+        .contains(&RunState::Interrupted))
 }
 
 impl ShownShard {

@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 
 use assay_domain::{
-    attempt::AttemptStatus, project::Project, recording::Recording, rules::RecordingRules,
-    store::RecognisedReport, test::TestOrdinal,
+    project::Project, recording::Recording, rules::RecordingRules, store::RecognisedReport, test::TestOrdinal,
 };
-use diesel::{ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _, dsl::min};
+use diesel::{PgConnection, QueryDsl as _, RunQueryDsl as _};
 
 use super::{
     intern::{TestKey, known_signatures, known_tests},
     run::{KnownRun, RunKey},
 };
 use crate::db::{
-    column::{At, count, file_hash, int, short_hash, status_code, storable},
+    column::{count, file_hash, short_hash, storable},
     pool::Read,
-    schema::{attempt, project},
+    schema::project,
 };
 
 /// The numbers of a report's run, tests and signatures.
@@ -58,36 +57,10 @@ pub(crate) fn recognise(
         .into_iter()
         .map(|(fingerprint, number)| Ok((fingerprint, count(number)?)))
         .collect::<Result<_, assay_domain::store::StoreError>>()?;
-    let failed: Vec<i32> = recording
-        .tests
-        .iter()
-        .zip(&tests)
-        .filter(|(test, _)| test.outcome().is_some_and(|outcome| outcome.failed_attempts > 0))
-        .filter_map(|(_, ordinal)| ordinal.map(int))
-        .collect();
-    let failures: Vec<i16> = AttemptStatus::ALL
-        .iter()
-        .filter(|status| status.is_failure())
-        .map(|status| status_code(*status))
-        .collect();
-    let first: Vec<(i32, Option<At>)> = attempt::table
-        .filter(attempt::project_id.eq(of.id.0))
-        .filter(attempt::test.eq_any(&failed))
-        .filter(attempt::started_at.ge(At(of.visible_from)))
-        .filter(attempt::status.eq_any(failures))
-        .group_by(attempt::test)
-        .select((attempt::test, min(attempt::started_at)))
-        .load(connection)?;
-    let first_failures = first
-        .into_iter()
-        .filter_map(|(test, at)| Some((test, at?)))
-        .map(|(test, at)| Ok((count(test)?, at.0)))
-        .collect::<Result<_, assay_domain::store::StoreError>>()?;
     Ok(RecognisedReport {
         run: run.map(|run| (run.number, run.started_at.0)),
         next_run: newest.saturating_add(1),
         tests,
         signatures,
-        first_failures,
     })
 }

@@ -19,7 +19,10 @@ use crate::{
         column::{At, int, optional_word, storable, word},
         schema::{run, shard},
     },
-    read::{run::StoredCounts, shard::StoredShard},
+    read::{
+        run::StoredCounts,
+        shard::{self as shard_rows, StoredShard},
+    },
 };
 
 /// A run that is already stored.
@@ -239,12 +242,9 @@ fn expected(shards: &[&StoredShard]) -> Option<i32> {
 }
 
 /// The outcome of a run with these shards: failed if one failed; unknown while one is missing or was interrupted.
-///
-/// Shards are numbered from 1. If the highest index exceeds the number of shards, one is missing, even if no shard
-/// has the total.
 pub(crate) fn outcome(shards: &[&StoredShard]) -> Result<Option<Outcome>, StoreError> {
-    let highest = shards.iter().filter_map(|shard| shard.index).max();
-    let mut unknown = int(shards.len()) < expected(shards).max(highest).unwrap_or(0);
+    let indices = shards.iter().map(|shard| shard.index);
+    let mut unknown = int(shards.len()) < shard_rows::expected(expected(shards), indices);
     for shard in shards {
         match optional_word("shard status", shard.status.as_deref())? {
             Some(Outcome::Failed) => return Ok(Some(Outcome::Failed)),

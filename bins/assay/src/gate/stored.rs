@@ -1,0 +1,218 @@
+//! The failures of a stored run, from the read API.
+
+use std::{fmt, time::Duration};
+
+use anyhow::{Context as _, anyhow};
+use assay_domain::id::{ProjectId, RunId};
+use assay_reports::shown_name;
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+use ureq::{Agent, http::header};
+
+use super::judged::JudgedRun;
+use crate::{
+    cli::Global,
+    commands::upload::UploadFlags,
+    environment,
+    misuse::Misuse,
+    upload::{
+        address::Address,
+        retry::{self, Backoff, Transient},
+        server,
+    },
+};
+
+/// Heading of the help.
+const STORED: &str = "A stored run";
+/// Most bytes of an answer.
+const LARGEST_ANSWER: u64 = 16 << 20;
+/// Most failures in an answer of the route.
+const MOST_LISTED: u32 = 200;
+
+/// Which stored run to judge, and where it is.
+#[derive(Debug, Args)]
+pub(crate) struct StoredRunFlags {
+    /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
+    #[arg(long, value_name = "ID", help_heading = STORED, conflicts_with_all = ["paths", "history"])]
+    pub(crate) run: Option<RunId>,
+    /// The address of the server's read API
+    #[arg(long, value_name = "https://HOST/api/v1", env = "ASSAY_API_URL", hide_env_values = true, help_heading = STORED)]
+    api_url: Option<String>,
+}
+
+impl StoredRunFlags {
+    /// Asks the server for the failures of a run. An address or a key that is missing is wrong usage.
+    pub(crate) fn judged(
+        &self,
+        global: &Global,
+        run: RunId,
+        flags: &UploadFlags,
+    ) -> anyhow::Result<JudgedRun> {
+        let missing = |what: &str| {
+            Misuse(format!(
+                "{what} is not set; --run asks the read API with a read key"
+            ))
+        };
+        let url = self.api_url.as_deref().filter(|url| !url.trim().is_empty());
+        let url = url.ok_or_else(|| missing("ASSAY_API_URL"))?;
+        let key = environment::read_key().filter(|key| !key.trim().is_empty());
+        let key = key.ok_or_else(|| missing("ASSAY_READ_KEY"))?;
+        let address = Address::parse("the read API", url, flags.insecure_http)?;
+        let api = ReadApi {
+            agent: server::agent(&address)?,
+            base: address.base().trim_end_matches("/api/v1").to_owned(),
+            authorization: format!("Bearer {}", key.trim()),
+        };
+        let mut backoff = Backoff::new(flags.retry_for);
+        let mut get = |path: &str| {
+            retry::until_over(global, &mut backoff, "no answer yet", || api.get(path))
+                .map_err(anyhow::Error::new)
+        };
+        let project = chosen(&get("projects")?, flags.project.as_deref())?;
+        let answer = get(&format!(
+            "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
+        ))?;
+        JudgedRun::of_stored_run(&answer)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Projects {
+    projects: Vec<NamedProject>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NamedProject {
+    id: ProjectId,
+    name: String,
+}
+
+/// The project of this id or name; without one the key's only project.
+fn chosen(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
+    let Projects { projects } =
+        Projects::deserialize(answer).context("the server's answer lists no projects")?;
+    match (wanted, projects.as_slice()) {
+        (Some(wanted), all) => {
+            let id = wanted.parse().ok();
+            let found = all
+                .iter()
+                .find(|project| Some(project.id) == id || project.name == wanted);
+            let found =
+                found.ok_or_else(|| anyhow!("the read key has no project {:?}", shown_name(wanted)))?;
+            Ok(found.id)
+        }
+        (None, [only]) => Ok(only.id),
+        (None, []) => Err(anyhow!("the read key has no project")),
+        (None, [_, _, ..]) => {
+            Err(Misuse("the read key has several projects; --project says which one".to_owned()).into())
+        }
+    }
+}
+
+/// A client of the read API.
+struct ReadApi {
+    agent: Agent,
+    base: String,
+    authorization: String,
+}
+
+impl ReadApi {
+    fn get(&self, path: &str) -> Result<Value, NotRead> {
+        let unreachable = |error: ureq::Error| NotRead {
+            status: None,
+            reason: format!("{} gives no answer: {}", self.base, server::reason(&error)),
+            retry_after: None,
+        };
+        let mut answer = self
+            .agent
+            .get(format!("{}/api/v1/{path}", self.base))
+            .header(header::AUTHORIZATION, &self.authorization)
+            .call()
+            .map_err(unreachable)?;
+        let status = answer.status();
+        let retry_after = answer
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let bytes = answer
+            .body_mut()
+            .with_config()
+            .limit(LARGEST_ANSWER)
+            .read_to_vec()
+            .map_err(unreachable)?;
+        let value: Option<Value> = serde_json::from_slice(&bytes).ok();
+        match value {
+            Some(value) if status.is_success() => Ok(value),
+            value => {
+                let text = |name: &str| Some(shown_name(value.as_ref()?.get(name)?.as_str()?));
+                let reason = match (text("error"), text("code")) {
+                    (Some(error), Some(code)) => format!("{error} ({} {code})", status.as_u16()),
+                    _ => format!(
+                        "{} answered {}, which is no answer of the read API; ASSAY_API_URL names it",
+                        self.base,
+                        status.as_u16()
+                    ),
+                };
+                Err(NotRead {
+                    status: Some(status.as_u16()),
+                    reason,
+                    retry_after,
+                })
+            }
+        }
+    }
+}
+
+/// Why the read API gave no answer.
+#[derive(Debug)]
+struct NotRead {
+    /// The status; none without an answer.
+    status: Option<u16>,
+    reason: String,
+    retry_after: Option<Duration>,
+}
+
+impl Transient for NotRead {
+    fn is_transient(&self) -> bool {
+        self.status
+            .is_none_or(|status| matches!(status, 408 | 429 | 500 | 502 | 503 | 504))
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for NotRead {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_project_is_named_or_the_only_one() {
+        let ids = [
+            "019aa3f4-5b1c-7def-8a3b-2f4e5d6c7b8a",
+            "019aa3f4-5b1c-7def-8a3b-2f4e5d6c7b8b",
+        ];
+        let [one, other] = ids.map(|id| json!({"id": id, "name": format!("p{}", &id[35..])}));
+        let only = json!({"projects": [one]});
+        let both = json!({"projects": [one, other]});
+        assert_eq!(chosen(&only, None).unwrap().to_string(), ids[0]);
+        assert_eq!(chosen(&both, Some("pb")).unwrap().to_string(), ids[1]);
+        assert_eq!(chosen(&both, Some(ids[0])).unwrap().to_string(), ids[0]);
+        assert!(chosen(&both, None).unwrap_err().is::<Misuse>());
+        assert!(chosen(&both, Some("px")).is_err());
+        assert!(chosen(&json!({"projects": []}), None).is_err());
+    }
+}
