@@ -5,7 +5,7 @@ use std::{fmt::Write as _, iter};
 use clap::{
     Command, CommandFactory as _, Error,
     builder::StyledStr,
-    error::{ContextKind, ContextValue},
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use crate::cli::Cli;
@@ -42,11 +42,26 @@ pub(crate) fn with_usage(mut error: Error) -> Error {
             .map(|(name, _)| name)
             .try_fold(&mut command, |command, name| command.find_subcommand_mut(name));
         if let Some(named) = named {
+            if named.get_name() == "run" && is_command_without_dashes(&error) {
+                let hint =
+                    "put -- before the command: assay run --report junit.xml -- pytest --junitxml=junit.xml";
+                let hints = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
+                error.insert(ContextKind::Suggested, hints);
+            }
             let usage = ContextValue::StyledStr(named.render_usage());
             error.insert(ContextKind::Usage, usage);
         }
     }
     error
+}
+
+/// Whether a usage error may come from a test command that does not stand after `--`.
+fn is_command_without_dashes(error: &Error) -> bool {
+    let is_of_arguments = matches!(
+        error.kind(),
+        ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument
+    );
+    is_of_arguments && std::env::args_os().all(|argument| argument != "--")
 }
 
 /// The help's layout. Clap supports only one heading for commands; it writes everything else.

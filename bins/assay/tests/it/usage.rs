@@ -46,6 +46,49 @@ fn wrong_usage_is_2_and_help_is_0() {
 }
 
 #[test]
+fn a_test_command_without_dashes_gets_a_hint() {
+    let cli = Cli::new("postgresql:///nowhere");
+    let hint = "tip: put -- before the command: assay run --report junit.xml -- pytest --junitxml=junit.xml";
+    for wrong in [
+        &["run", "pytest"][..],
+        &["run", "--report", "junit.xml", "pytest"],
+        &["run", "--report=junit.xml", "pytest", "--junitxml=junit.xml"],
+    ] {
+        let refused = cli.run(wrong);
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+        assert!(
+            stderr_text(&refused).contains(hint),
+            "{wrong:?}: {}",
+            stderr_text(&refused)
+        );
+    }
+    // Here the command is in its place, and the option is mistyped.
+    let refused = cli.run(&["run", "--reprot", "junit.xml", "--", "pytest"]);
+    let text = stderr_text(&refused);
+    assert!(
+        text.contains("--report") && !text.contains("put -- before"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_help_of_the_gate_says_what_its_own_flags_do() {
+    let cli = Cli::new("postgresql:///nowhere");
+    let help = String::from_utf8(cli.run(&["gate", "--help"]).stdout).unwrap();
+    for (words, is_there) in [
+        ("--best-effort", true),
+        ("End with status 3 instead of 2", true),
+        ("cannot be stored", false),
+        ("--dry-run", false),
+        ("--spool", false),
+    ] {
+        assert_eq!(help.contains(words), is_there, "{words}: {help}");
+    }
+    let help = String::from_utf8(cli.run(&["upload", "--help"]).stdout).unwrap();
+    assert!(help.contains("--dry-run") && help.contains("--spool"), "{help}");
+}
+
+#[test]
 fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
     let cli = Cli::new("postgresql:///nowhere");
     for (wrong, usage) in [
