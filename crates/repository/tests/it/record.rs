@@ -3,7 +3,7 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location},
     id::ProjectId,
-    recording::{Effect, Imported, Recording, RunContext, Sender},
+    recording::{Effect, ImportReceipt, Recording, RunContext, Sender},
     run::{CiProvider, Outcome, RunState, RunStatus},
     store::{RecordError, Recorder, Store},
     test::TestLookup,
@@ -187,7 +187,7 @@ fn a_report_without_branch_or_commit_keeps_those_of_its_run() {
     bare.context = RunContext::default();
     let again = world.import(&bare);
     assert_eq!(again.effect, Effect::Replaced);
-    let facts = |imported: &Imported| {
+    let facts = |imported: &ImportReceipt| {
         let run = world.detail(imported).run;
         (run.branch, run.commit_sha, run.author_name)
     };
