@@ -18,7 +18,7 @@ use assay_domain::{
         Action, Cause, ErrorName, EvidenceWord, FailedRun, FinalStatus, Knowledge, VerdictTag, WindowErrors,
     },
     id::RunId,
-    observation::History,
+    observation::{History, RunObservations},
     page::Page,
     project::{Project, ProjectTag},
     store::{Snapshot, Store, StoreError, in_snapshot},
@@ -389,11 +389,21 @@ impl UnpagedFailures {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let (from, to) = engine.causes_window(run.started_at, knowledge, now);
-        let history = snapshot.observations(from, to)?;
+        let mut history = snapshot.observations(from, to)?;
+        let is_run = |observed: &RunObservations| observed.run.number == run.run_number;
+        if !history.runs.iter().any(is_run)
+            && let Some(uncounted) = snapshot.uncounted_run(run)?
+        {
+            let place = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
+            let at = history
+                .runs
+                .partition_point(|other| place(other) < place(&uncounted));
+            Arc::make_mut(&mut history).runs.insert(at, uncounted);
+        }
         let mut failed: Vec<TestOrdinal> = history
             .runs
             .iter()
-            .filter(|observed| observed.run.number == run.run_number)
+            .filter(|observed| is_run(observed))
             .flat_map(|observed| observed.failures.iter().map(|failure| failure.test))
             .collect();
         failed.sort_unstable();

@@ -15,7 +15,7 @@ use assay_domain::{
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
-    observation::History,
+    observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
@@ -265,6 +265,11 @@ impl Snapshot for OneState<'_> {
     ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError> {
         first_failure::of_tests(self.connection, self.project, tests)
             .map_err(|error| error.during("reading first failures"))
+    }
+
+    fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError> {
+        record::uncounted_run(self.connection, self.project, run)
+            .map_err(|error| error.during("reading a run that does not count in verdicts"))
     }
 
     fn final_statuses(

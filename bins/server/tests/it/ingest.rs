@@ -412,8 +412,13 @@ fn reports_of_a_pull_request_key_are_shown_and_do_not_count_in_verdicts() {
     assert_eq!(sent.json()["verdictsChangedTotal"], 0);
 
     assert_eq!(intake.read("/runs")["total"], 7);
-    let shown = intake.read(&format!("/runs/{}", text(&sent.json()["runId"])));
+    let run = format!("/runs/{}", text(&sent.json()["runId"]));
+    let shown = intake.read(&run);
     assert_eq!(shown["counts"]["failed"], 1);
+    let explained = intake.read(&format!("{run}/failures"));
+    assert_eq!(explained["page"]["total"], 1, "{explained}");
+    assert_eq!(explained["failures"][0]["runsElsewhere"], 6, "{explained}");
+    assert_ne!(explained["gate"]["action"], "pass", "{explained}");
     assert_eq!(intake.database.text(stored), before);
     assert_eq!(intake.read("/flaky")["failingCount"], 0);
     let rebuilt = &intake.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];

@@ -14,7 +14,7 @@ use assay_domain::{
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
-    observation::History,
+    observation::{History, RunObservations},
     page::Page,
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
@@ -349,6 +349,10 @@ impl Snapshot for OneState<'_> {
         self.0.read()?;
         assert_eq!((from, to), (NOW.plus_days(-14), NOW));
         Ok(Arc::new(self.0.history.clone()))
+    }
+
+    fn uncounted_run(&mut self, _: &FailedRun) -> Result<Option<RunObservations>, StoreError> {
+        unreachable!("every run of the seed counts in verdicts")
     }
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {

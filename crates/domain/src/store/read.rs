@@ -10,7 +10,7 @@ use crate::{
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
-    observation::History,
+    observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
@@ -160,6 +160,10 @@ pub trait Snapshot {
         &mut self,
         tests: &[TestOrdinal],
     ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError>;
+
+    /// A run that does not count in verdicts, as the engine reads it. [`Self::observations`] leaves such runs out. None for
+    /// a run that counts.
+    fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError>;
 
     /// The final results of these tests in a run, in the same order.
     fn final_statuses(

@@ -1,6 +1,6 @@
 //! What explains the failures of a run: how its tests ended, and the error signatures of the window.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, WindowErrors},
@@ -9,12 +9,15 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, PgConnection, QueryDsl as _,
+    RunQueryDsl as _,
+};
 
 use crate::db::{
     column::{At, corrupt, count, int, status},
     pool::Read,
-    schema::{attempt, result, signature},
+    schema::{attempt, result, run, signature},
 };
 
 /// How tests ended in a run, in the order asked for.
@@ -63,24 +66,43 @@ pub(crate) fn window_errors(
     counts: &[(u32, u32)],
 ) -> Read<WindowErrors> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let rows: Vec<(i32, i32, i32, Option<i32>)> = attempt::table
+    let of_run = run::project_id
+        .eq(attempt::project_id)
+        .and(run::number.eq(attempt::run_number));
+    let rows: Vec<(i32, i32, Option<i32>, bool)> = attempt::table
+        .inner_join(run::table.on(of_run))
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::started_at.between(At(from), At(to)))
         .filter(attempt::test.eq_any(&ordinals))
         .filter(attempt::signature.is_not_null())
+        // A run that does not count in verdicts is no evidence for the causes of another one.
+        .filter(run::counts_in_verdicts.or(attempt::run_number.eq(failed_run)))
         .order((attempt::test, attempt::run_number, attempt::retry))
         .select((
             attempt::test,
             attempt::run_number,
-            attempt::retry,
             attempt::signature,
+            run::counts_in_verdicts,
         ))
         .load(connection)?;
     // The last failed attempt is the one that is shown.
     let mut last: BTreeMap<(i32, i32), u32> = BTreeMap::new();
-    for (test, run_number, _, text) in rows {
-        if let Some(text) = text {
-            last.insert((test, run_number), count(text)?);
+    let (mut counted, mut not_counted) = (HashSet::new(), BTreeSet::new());
+    for (test, run_number, text, counts_in_verdicts) in rows {
+        let Some(text) = text else { continue };
+        let text = count(text)?;
+        last.insert((test, run_number), text);
+        if counts_in_verdicts {
+            counted.insert((test, text));
+        } else {
+            not_counted.insert((test, text));
+        }
+    }
+    // The counts of the window lack the failed run if it does not count in verdicts.
+    let mut counts: BTreeMap<u32, u32> = counts.iter().copied().collect();
+    for (test, text) in not_counted {
+        if !counted.contains(&(test, text)) {
+            *counts.entry(text).or_default() += 1;
         }
     }
     let shown: BTreeSet<i32> = last
@@ -93,7 +115,7 @@ pub(crate) fn window_errors(
         .map(|((test, run_number), text)| Ok((run_number, count(test)?, text)));
     Ok(WindowErrors {
         failures: failures.collect::<Result<_, StoreError>>()?,
-        tests: counts.to_vec(),
+        tests: counts.into_iter().collect(),
         names: names(connection, project, &shown)?,
     })
 }

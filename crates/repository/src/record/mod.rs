@@ -14,6 +14,7 @@ mod recognise;
 mod rows;
 mod run;
 mod turn;
+mod uncounted_run;
 pub(crate) mod verdict;
 
 use std::{collections::BTreeSet, time::Instant};
@@ -34,6 +35,7 @@ pub(crate) use contents::RunContents;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
 pub(crate) use run::{outcome, shard_outcome};
+pub(crate) use uncounted_run::uncounted_run;
 
 use crate::{
     Database,

@@ -1,0 +1,47 @@
+//! Runs that do not count in verdicts. They have no pack, so that their failures are explained from their rows.
+
+use assay_domain::{
+    cause::FailedRun,
+    observation::{RunFacts, RunObservations},
+    project::Project,
+};
+use diesel::{OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+
+use super::RunContents;
+use crate::db::{column::At, pool::Read, schema::run};
+
+/// The run as the engine reads it. None for a run that counts in verdicts.
+pub(crate) fn uncounted_run(
+    connection: &mut PgConnection,
+    project: &Project,
+    failed: &FailedRun,
+) -> Read<Option<RunObservations>> {
+    let row: Option<(Option<String>, Option<String>)> = run::table
+        .find((project.id.0, failed.run_number))
+        .filter(diesel::dsl::not(run::counts_in_verdicts))
+        .select((run::tested_revision, run::suite))
+        .first(connection)
+        .optional()?;
+    let Some((tested_revision, suite)) = row else {
+        return Ok(None);
+    };
+    let contents = RunContents::load(connection, project.id.0, failed.run_number, At(failed.started_at))?;
+    let pack = contents.pack();
+    Ok(Some(RunObservations {
+        run: RunFacts {
+            id: failed.id.to_string().into(),
+            number: failed.run_number,
+            started_at: failed.started_at,
+            branch: failed.branch.as_deref().map(Into::into),
+            revision: tested_revision
+                .as_deref()
+                .or(failed.commit_sha.as_deref())
+                .map(Into::into),
+            variant: suite.unwrap_or_default().into(),
+        },
+        present: pack.present,
+        skipped: pack.skipped,
+        untimed: pack.untimed,
+        failures: pack.failures,
+    }))
+}
