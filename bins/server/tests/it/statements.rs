@@ -19,7 +19,7 @@ const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
     ("/projects/{projectId}/runs/{runId}/failures", 12, true),
-    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 10, true),
+    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 11, true),
     ("/projects/{projectId}/errors", 9, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),
     ("/projects/{projectId}/tests/{testName}", 4, true),
