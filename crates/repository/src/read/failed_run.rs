@@ -66,11 +66,9 @@ pub(crate) fn window_errors(
     counts: &[(u32, u32)],
 ) -> Read<WindowErrors> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let of_run = run::project_id
-        .eq(attempt::project_id)
-        .and(run::number.eq(attempt::run_number));
     let rows: Vec<(i32, i32, Option<i32>, bool)> = attempt::table
-        .inner_join(run::table.on(of_run))
+        .inner_join(run::table.on(run::number.eq(attempt::run_number)))
+        .filter(run::project_id.eq(project.id.0))
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::started_at.between(At(from), At(to)))
         .filter(attempt::test.eq_any(&ordinals))
