@@ -10,7 +10,7 @@ const EXAMPLES: &str = "\
 In ten minutes on a laptop, a sixteenth of the full size:
   assay-bench all --size 1/16 --seconds 2
 
-In full, about 26 million results (15 GB of disk, about an hour):
+In full, with growth: 31 million results, 20 GB of disk, an hour and a half:
   assay-bench all --growth
 
 A shape of your own:
