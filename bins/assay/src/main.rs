@@ -14,6 +14,7 @@ mod environment;
 mod forwarding;
 mod gate;
 mod help;
+mod http;
 mod lookup;
 mod misuse;
 mod output;

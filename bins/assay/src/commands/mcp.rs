@@ -9,8 +9,9 @@ use ureq::{Agent, http::header};
 
 use crate::{
     environment,
+    http::{self, Answer},
     misuse::Misuse,
-    upload::{address::Address, server},
+    upload::address::Address,
 };
 
 /// The maximum size of a message, in bytes.
@@ -51,8 +52,9 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
     let key = key.ok_or_else(|| missing("ASSAY_READ_KEY"))?;
     let address = Address::parse("the listener for pages", url, args.insecure_http)?;
     let mut forwarder = Forwarder {
-        agent: server::agent(&address)?,
+        agent: http::agent(&address)?,
         endpoint: format!("{}/mcp", address.base().trim_end_matches("/mcp")),
+        address,
         authorization: format!("Bearer {}", key.trim()),
         version: None,
     };
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
 /// Sends messages to the server.
 struct Forwarder {
     agent: Agent,
+    address: Address,
     endpoint: String,
     authorization: String,
     /// The version from the handshake.
@@ -126,28 +129,25 @@ impl Forwarder {
         if let Some(name) = message.pointer("/params/name").and_then(Value::as_str) {
             request = request.header("Mcp-Name", name);
         }
-        let mut answer = request
-            .send(serde_json::to_vec(message)?)
-            .map_err(|error| anyhow!("{} gives no answer: {}", self.endpoint, server::reason(&error)))?;
-        let status = answer.status();
-        let bytes = answer.body_mut().with_config().limit(LARGEST).read_to_vec()?;
-        if bytes.trim_ascii().is_empty() {
+        let answer = Answer::read(&self.address, request.send(serde_json::to_vec(message)?))?;
+        let status = answer.status;
+        if answer.is_empty() {
             return if status.is_success() {
                 Ok(None)
             } else {
                 Err(anyhow!("{} answered {status}", self.endpoint))
             };
         }
-        let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
-            let text = String::from_utf8_lossy(&bytes);
-            let shown: String = text.chars().filter(|char| !char.is_control()).take(200).collect();
-            anyhow!("{} answered {status}: {shown}", self.endpoint)
-        })?;
+        let Some(value) = &answer.json else {
+            return Err(anyhow!(
+                "{} answered {status}: {}",
+                self.endpoint,
+                answer.beginning()
+            ));
+        };
         if value.get("jsonrpc").is_none() {
-            let reason = value
-                .get("error")
-                .and_then(Value::as_str)
-                .unwrap_or("no reason was given");
+            let reason = answer.text("error");
+            let reason = reason.as_deref().unwrap_or("no reason was given");
             return Err(anyhow!("{reason} ({status})"));
         }
         if method == Some("initialize") {

@@ -15,18 +15,16 @@ use crate::{
     cli::Global,
     commands::upload::UploadFlags,
     environment,
+    http::{self, Answer, NoAnswer},
     misuse::Misuse,
     upload::{
         address::Address,
         retry::{self, Backoff, Transient},
-        server,
     },
 };
 
 /// Heading of the help.
 const STORED: &str = "A stored run";
-/// Most bytes of an answer.
-const LARGEST_ANSWER: u64 = 16 << 20;
 /// Most failures in an answer of the route.
 const MOST_LISTED: u32 = 200;
 
@@ -60,8 +58,8 @@ impl StoredRunFlags {
         let key = key.ok_or_else(|| missing("ASSAY_READ_KEY"))?;
         let address = Address::parse("the read API", url, flags.insecure_http)?;
         let api = ReadApi {
-            agent: server::agent(&address)?,
-            base: address.base().trim_end_matches("/api/v1").to_owned(),
+            agent: http::agent(&address)?,
+            address,
             authorization: format!("Bearer {}", key.trim()),
         };
         let mut backoff = Backoff::new(flags.retry_for);
@@ -113,81 +111,75 @@ fn chosen(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
 /// A client of the read API.
 struct ReadApi {
     agent: Agent,
-    base: String,
+    address: Address,
     authorization: String,
 }
 
 impl ReadApi {
     fn get(&self, path: &str) -> Result<Value, NotRead> {
-        let unreachable = |error: ureq::Error| NotRead {
-            status: None,
-            reason: format!("{} gives no answer: {}", self.base, server::reason(&error)),
-            retry_after: None,
-        };
-        let mut answer = self
+        let base = self.address.base().trim_end_matches("/api/v1");
+        let answer = self
             .agent
-            .get(format!("{}/api/v1/{path}", self.base))
+            .get(format!("{base}/api/v1/{path}"))
             .header(header::AUTHORIZATION, &self.authorization)
-            .call()
-            .map_err(unreachable)?;
-        let status = answer.status();
-        let retry_after = answer
-            .headers()
-            .get(header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-            .map(Duration::from_secs);
-        let bytes = answer
-            .body_mut()
-            .with_config()
-            .limit(LARGEST_ANSWER)
-            .read_to_vec()
-            .map_err(unreachable)?;
-        let value: Option<Value> = serde_json::from_slice(&bytes).ok();
-        match value {
-            Some(value) if status.is_success() => Ok(value),
-            value => {
-                let text = |name: &str| Some(shown_name(value.as_ref()?.get(name)?.as_str()?));
-                let reason = match (text("error"), text("code")) {
-                    (Some(error), Some(code)) => format!("{error} ({} {code})", status.as_u16()),
-                    _ => format!(
-                        "{} answered {}, which is no answer of the read API; ASSAY_API_URL names it",
-                        self.base,
-                        status.as_u16()
-                    ),
-                };
-                Err(NotRead {
-                    status: Some(status.as_u16()),
-                    reason,
-                    retry_after,
-                })
-            }
+            .call();
+        let answer = Answer::read(&self.address, answer).map_err(NotRead::NoAnswer)?;
+        if answer.status.is_success()
+            && let Some(json) = answer.json
+        {
+            return Ok(json);
         }
+        let status = answer.status.as_u16();
+        let reason = match (answer.text("error"), answer.text("code")) {
+            (Some(error), Some(code)) => format!("{error} ({status} {code})"),
+            _ => format!(
+                "{} answered {status}, which is no answer of the read API; ASSAY_API_URL names it",
+                self.address
+            ),
+        };
+        Err(NotRead::Refused {
+            is_transient: http::is_transient(answer.status),
+            reason,
+            retry_after: answer.retry_after,
+        })
     }
 }
 
-/// Why the read API gave no answer.
+/// Why the read API gave nothing to judge.
 #[derive(Debug)]
-struct NotRead {
-    /// The status; none without an answer.
-    status: Option<u16>,
-    reason: String,
-    retry_after: Option<Duration>,
+enum NotRead {
+    /// No answer came.
+    NoAnswer(NoAnswer),
+    /// The server answered with an error.
+    Refused {
+        is_transient: bool,
+        reason: String,
+        retry_after: Option<Duration>,
+    },
 }
 
 impl Transient for NotRead {
     fn is_transient(&self) -> bool {
-        self.status
-            .is_none_or(|status| matches!(status, 408 | 429 | 500 | 502 | 503 | 504))
+        match self {
+            Self::NoAnswer(problem) => problem.is_transient(),
+            Self::Refused { is_transient, .. } => *is_transient,
+        }
     }
 
     fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        match self {
+            Self::NoAnswer(_) => None,
+            Self::Refused { retry_after, .. } => *retry_after,
+        }
     }
 }
 
 impl fmt::Display for NotRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
+        match self {
+            Self::NoAnswer(problem) => problem.fmt(f),
+            Self::Refused { reason, .. } => f.write_str(reason),
+        }
     }
 }
 

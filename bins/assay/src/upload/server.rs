@@ -1,13 +1,12 @@
 //! Requests to the ingest listener, and what its refusals mean.
 
-use std::{io::Read, sync::Arc, time::Duration};
+use std::{io::Read, time::Duration};
 
 use assay_reports::shown_name;
 use serde_json::Value;
 use ureq::{
     Agent, SendBody,
-    http::{Response, header},
-    tls::{Certificate, RootCerts, TlsConfig},
+    http::{Response, StatusCode, header},
 };
 
 use super::{
@@ -15,23 +14,11 @@ use super::{
     body::Body,
     retry::Transient,
 };
+use crate::http::{self, Answer, NoAnswer};
 
-const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
-/// How long it may take to connect.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long sending may take; the server has the same limit.
-const SEND: Duration = Duration::from_secs(600);
-/// How long the answer may take: the turn of a busy project, parsing and storing.
-const ANSWER: Duration = Duration::from_secs(180);
-/// Largest answer that is read, in bytes.
-const LARGEST_ANSWER: u64 = 16 << 20;
 /// Bodies from this size on are sent once the server has accepted key and length. It reads at most this much of a body
 /// that it refuses.
 const LARGE: usize = 1 << 20;
-/// How long to wait for that; then the body is sent anyway.
-const ACCEPT: Duration = Duration::from_secs(5);
-/// How much of an answer that is no JSON is shown, in characters.
-const LONGEST_SHOWN: usize = 200;
 
 /// What to do where another listener answers.
 const OTHER_LISTENER: &str = "this address does not serve /ingest/v1; ASSAY_INGEST_URL names the ingest listener \
@@ -48,9 +35,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) enum NotStored {
     /// No answer came.
-    Unreachable(String),
-    /// The server's certificate is not trusted, or the connection cannot be encrypted.
-    Untrusted(String),
+    NoAnswer(NoAnswer),
     /// The read API answered, which refuses ingest keys.
     ReadApi(String),
     /// The server answered with an error.
@@ -60,7 +45,7 @@ pub(crate) enum NotStored {
 /// An error that the server answered.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    pub(crate) status: u16,
+    pub(crate) status: StatusCode,
     /// The machine-readable code; empty where the answer is not the ingest listener's.
     pub(crate) code: String,
     reason: String,
@@ -70,15 +55,15 @@ pub(crate) struct Refusal {
 impl Transient for NotStored {
     fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
-            Self::Untrusted(_) | Self::ReadApi(_) => false,
-            Self::Refused(refusal) => matches!(refusal.status, 408 | 429 | 500 | 502 | 503 | 504),
+            Self::NoAnswer(problem) => problem.is_transient(),
+            Self::ReadApi(_) => false,
+            Self::Refused(refusal) => http::is_transient(refusal.status),
         }
     }
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => None,
+            Self::NoAnswer(_) | Self::ReadApi(_) => None,
             Self::Refused(refusal) => refusal.retry_after,
         }
     }
@@ -88,21 +73,21 @@ impl NotStored {
     /// Whether the report itself is refused: sending it again with another key or later does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Untrusted(_) | Self::ReadApi(_) => false,
-            Self::Refused(refusal) => matches!(refusal.status, 400 | 409 | 413 | 415 | 422),
+            Self::NoAnswer(_) | Self::ReadApi(_) => false,
+            Self::Refused(refusal) => matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422),
         }
     }
 
     /// What to do about it.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let refusal = match self {
-            Self::Unreachable(_) => {
+            Self::NoAnswer(NoAnswer::Unreachable(_)) => {
                 return Some(
                     "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is \
                      reachable from here",
                 );
             }
-            Self::Untrusted(_) => {
+            Self::NoAnswer(NoAnswer::Untrusted(_)) => {
                 return Some(
                     "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it",
                 );
@@ -110,7 +95,7 @@ impl NotStored {
             Self::ReadApi(_) => return Some(OTHER_LISTENER),
             Self::Refused(refusal) => refusal,
         };
-        match (refusal.code.as_str(), refusal.status) {
+        match (refusal.code.as_str(), refusal.status.as_u16()) {
             ("missing_key" | "invalid_key" | "key_revoked" | "key_expired", _) => Some(
                 "`assay key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
             ),
@@ -138,17 +123,16 @@ impl NotStored {
 impl std::fmt::Display for NotStored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unreachable(reason) | Self::Untrusted(reason) | Self::ReadApi(reason) => {
-                f.write_str(reason)
-            }
+            Self::NoAnswer(problem) => problem.fmt(f),
+            Self::ReadApi(reason) => f.write_str(reason),
             Self::Refused(Refusal {
                 status, code, reason, ..
             }) if code.is_empty() => {
-                write!(f, "the server answered {status}: {reason}")
+                write!(f, "the server answered {}: {reason}", status.as_u16())
             }
             Self::Refused(Refusal {
                 status, code, reason, ..
-            }) => write!(f, "{reason} ({status} {code})"),
+            }) => write!(f, "{reason} ({} {code})", status.as_u16()),
         }
     }
 }
@@ -159,7 +143,7 @@ impl Server {
     /// A client; an error where connections must be encrypted and this system trusts no authority.
     pub(crate) fn new(address: Address, key: Key) -> anyhow::Result<Self> {
         Ok(Self {
-            agent: agent(&address)?,
+            agent: http::agent(&address)?,
             address,
             key,
         })
@@ -201,34 +185,11 @@ impl Server {
     }
 
     fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, NotStored> {
-        let unreachable = |error: ureq::Error| match untrusted(&error) {
-            Some(problem) => NotStored::Untrusted(format!("{} is not trusted: {problem}", self.address)),
-            None => NotStored::Unreachable(format!("{} gives no answer: {}", self.address, reason(&error))),
-        };
-        let mut answer = answer.map_err(unreachable)?;
-        let status = answer.status();
-        let header = |name| {
-            answer
-                .headers()
-                .get(name)
-                .and_then(|value: &header::HeaderValue| value.to_str().ok())
-        };
-        let retry_after = header(header::RETRY_AFTER)
-            .and_then(|text| text.trim().parse().ok())
-            .map(Duration::from_secs);
-        let location = header(header::LOCATION).map(shown_name);
-        let bytes = answer
-            .body_mut()
-            .with_config()
-            .limit(LARGEST_ANSWER)
-            .read_to_vec()
-            .map_err(unreachable)?;
-        let value = serde_json::from_slice::<Value>(&bytes).ok();
-        if let (true, Some(value)) = (status.is_success(), &value) {
-            return Ok(value.clone());
+        let answer = Answer::read(&self.address, answer).map_err(NotStored::NoAnswer)?;
+        if let (true, Some(json)) = (answer.status.is_success(), &answer.json) {
+            return Ok(json.clone());
         }
-        let text = |name: &str| value.as_ref()?.get(name)?.as_str().map(shown_name);
-        let code = text("code").unwrap_or_default();
+        let code = answer.text("code").unwrap_or_default();
         // The ingest listener calls only read keys a wrong type.
         if code == "wrong_key_type" && !self.key.is_read_key() {
             return Err(NotStored::ReadApi(format!(
@@ -236,42 +197,20 @@ impl Server {
                 self.address
             )));
         }
-        let reason = match (text("error"), location) {
-            (Some(error), _) => at_fault(value.as_ref(), error),
-            (None, Some(location)) if status.is_redirection() => {
+        let reason = match (answer.text("error"), &answer.location) {
+            (Some(error), _) => at_fault(answer.json.as_ref(), error),
+            (None, Some(location)) if answer.status.is_redirection() => {
                 format!("it redirects to {location}, where the key is not sent; name that address")
             }
-            (None, _) => beginning(&bytes),
+            (None, _) => answer.beginning(),
         };
         Err(NotStored::Refused(Refusal {
-            status: status.as_u16(),
+            status: answer.status,
             code,
             reason,
-            retry_after,
+            retry_after: answer.retry_after,
         }))
     }
-}
-
-/// A client of a listener; an error where connections must be encrypted and this system trusts no authority.
-pub(crate) fn agent(address: &Address) -> anyhow::Result<Agent> {
-    let mut config = Agent::config_builder()
-        .http_status_as_error(false)
-        // Another address must not get the key.
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .user_agent(USER_AGENT)
-        .timeout_connect(Some(CONNECT))
-        .timeout_await_100(Some(ACCEPT))
-        .timeout_send_body(Some(SEND))
-        .timeout_recv_response(Some(ANSWER))
-        .timeout_recv_body(Some(ANSWER));
-    if address.is_loopback {
-        config = config.proxy(None);
-    }
-    if address.is_encrypted {
-        config = config.tls_config(trusted_authorities()?);
-    }
-    Ok(config.build().into())
 }
 
 /// The error with the file and the line that it concerns, where it does not name them.
@@ -286,64 +225,4 @@ fn at_fault(value: Option<&Value>, error: String) -> String {
         (Some(file), None) => format!("{file}: {error}"),
         (None, _) => error,
     }
-}
-
-/// The beginning of an answer that is no JSON, as from a proxy; of a page its title.
-fn beginning(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let title = text
-        .split_once("<title>")
-        .and_then(|(_, rest)| rest.split_once("</title>"));
-    let words: Vec<_> = title
-        .map_or(&*text, |(title, _)| title)
-        .split_whitespace()
-        .collect();
-    let shown: String = shown_name(&words.join(" ")).chars().take(LONGEST_SHOWN).collect();
-    match shown.as_str() {
-        "" => "it gives no reason".to_owned(),
-        _ => shown,
-    }
-}
-
-/// Why no answer came, in words.
-pub(crate) fn reason(error: &ureq::Error) -> String {
-    if let ureq::Error::Io(problem) = error {
-        problem.to_string()
-    } else if let ureq::Error::Timeout(waiting) = error {
-        format!("waiting took too long ({waiting})")
-    } else if let ureq::Error::HostNotFound = error {
-        "no such host".to_owned()
-    } else {
-        error.to_string()
-    }
-}
-
-/// The failure of the encryption behind an error, where it is one.
-fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
-    if let ureq::Error::Rustls(problem) = error {
-        Some(problem)
-    } else if let ureq::Error::Io(problem) = error {
-        problem.get_ref()?.downcast_ref()
-    } else {
-        None
-    }
-}
-
-/// TLS that trusts the authorities of this system, so that a company's own is trusted where its machines trust it.
-fn trusted_authorities() -> anyhow::Result<TlsConfig> {
-    let found = rustls_native_certs::load_native_certs();
-    let roots: Vec<_> = found
-        .certs
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect();
-    anyhow::ensure!(
-        !roots.is_empty(),
-        "this system has no certificates of authorities, by which a server is known; install ca-certificates, or set \
-         SSL_CERT_FILE to a file of them"
-    );
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::from(roots))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build())
 }

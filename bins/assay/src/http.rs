@@ -1,0 +1,199 @@
+//! HTTP requests to a server's listeners: the client, and an answer that was read to its end.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use assay_reports::shown_name;
+use serde_json::Value;
+use ureq::{
+    Agent,
+    http::{HeaderName, Response, StatusCode, header},
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use crate::upload::address::Address;
+
+const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long the server may take to accept the headers of a request that asks for it; then the body is sent anyway.
+const ACCEPT: Duration = Duration::from_secs(5);
+/// How long sending may take; the server has the same limit.
+const SEND: Duration = Duration::from_secs(600);
+/// How long the answer may take: the turn of a busy project, parsing and storing.
+const ANSWER: Duration = Duration::from_secs(180);
+/// Largest answer that is read, in bytes.
+const LARGEST_ANSWER: u64 = 16 << 20;
+/// How much of an answer that is no JSON is shown, in characters.
+const LONGEST_SHOWN: usize = 200;
+
+/// Why no answer came.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// The server cannot be reached, or the connection was lost.
+    Unreachable(String),
+    /// The server's certificate is not trusted, or the connection cannot be encrypted.
+    Untrusted(String),
+}
+
+impl NoAnswer {
+    fn new(address: &Address, error: &ureq::Error) -> Self {
+        match untrusted(error) {
+            Some(problem) => Self::Untrusted(format!("{address} is not trusted: {problem}")),
+            None => Self::Unreachable(format!("{address} gives no answer: {}", reason(error))),
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Untrusted(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(reason) | Self::Untrusted(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for NoAnswer {}
+
+/// Whether a request that got this status may succeed later.
+pub(crate) fn is_transient(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    /// How long the server asks to wait.
+    pub(crate) retry_after: Option<Duration>,
+    /// Where the server redirects to.
+    pub(crate) location: Option<String>,
+    /// The body, where it is JSON.
+    pub(crate) json: Option<Value>,
+    bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads an answer of the server at this address.
+    pub(crate) fn read(
+        address: &Address,
+        answer: Result<Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Self, NoAnswer> {
+        let mut answer = answer.map_err(|error| NoAnswer::new(address, &error))?;
+        let header = |name: HeaderName| answer.headers().get(name)?.to_str().ok();
+        let retry_after = header(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+        let location = header(header::LOCATION).map(shown_name);
+        let bytes = answer
+            .body_mut()
+            .with_config()
+            .limit(LARGEST_ANSWER)
+            .read_to_vec()
+            .map_err(|error| NoAnswer::new(address, &error))?;
+        Ok(Self {
+            status: answer.status(),
+            retry_after: retry_after.map(Duration::from_secs),
+            location,
+            json: serde_json::from_slice(&bytes).ok(),
+            bytes,
+        })
+    }
+
+    /// A text field of the JSON, without characters that control a terminal.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.json.as_ref()?.get(name)?.as_str().map(shown_name)
+    }
+
+    /// Whether the body is empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.trim_ascii().is_empty()
+    }
+
+    /// The beginning of an answer that is no JSON, as from a proxy; of a page its title.
+    pub(crate) fn beginning(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let title = text
+            .split_once("<title>")
+            .and_then(|(_, rest)| rest.split_once("</title>"));
+        let words: Vec<_> = title
+            .map_or(&*text, |(title, _)| title)
+            .split_whitespace()
+            .collect();
+        let shown: String = shown_name(&words.join(" ")).chars().take(LONGEST_SHOWN).collect();
+        match shown.as_str() {
+            "" => "it gives no reason".to_owned(),
+            _ => shown,
+        }
+    }
+}
+
+/// A client of a listener; an error where connections must be encrypted and this system trusts no authority.
+pub(crate) fn agent(address: &Address) -> anyhow::Result<Agent> {
+    let mut config = Agent::config_builder()
+        .http_status_as_error(false)
+        // Another address must not get the key.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(USER_AGENT)
+        .timeout_connect(Some(CONNECT))
+        .timeout_await_100(Some(ACCEPT))
+        .timeout_send_body(Some(SEND))
+        .timeout_recv_response(Some(ANSWER))
+        .timeout_recv_body(Some(ANSWER));
+    if address.is_loopback {
+        config = config.proxy(None);
+    }
+    if address.is_encrypted {
+        config = config.tls_config(trusted_authorities()?);
+    }
+    Ok(config.build().into())
+}
+
+/// Why no answer came, in words.
+fn reason(error: &ureq::Error) -> String {
+    if let ureq::Error::Io(problem) = error {
+        problem.to_string()
+    } else if let ureq::Error::Timeout(waiting) = error {
+        format!("waiting took too long ({waiting})")
+    } else if let ureq::Error::HostNotFound = error {
+        "no such host".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+/// The failure of the encryption behind an error, where it is one.
+fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
+    if let ureq::Error::Rustls(problem) = error {
+        Some(problem)
+    } else if let ureq::Error::Io(problem) = error {
+        problem.get_ref()?.downcast_ref()
+    } else {
+        None
+    }
+}
+
+/// TLS that trusts the authorities of this system, so that a company's own is trusted where its machines trust it.
+fn trusted_authorities() -> anyhow::Result<TlsConfig> {
+    let found = rustls_native_certs::load_native_certs();
+    let roots: Vec<_> = found
+        .certs
+        .iter()
+        .map(|certificate| Certificate::from_der(certificate).to_owned())
+        .collect();
+    anyhow::ensure!(
+        !roots.is_empty(),
+        "this system has no certificates of authorities, by which a server is known; install ca-certificates, or set \
+         SSL_CERT_FILE to a file of them"
+    );
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::from(roots))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
